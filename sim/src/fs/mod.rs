@@ -1,0 +1,65 @@
+//! The file systems, behind the seam the VFS sees. Each mirrors the kernel's of the same name; what it leaves out is said at its head and in docs/.
+//!
+//! A call takes the time and returns the time at which it is over. Data bytes do not exist: a node knows what it covers, not what it holds.
+
+use crate::chip::Counts;
+use crate::units::Ns;
+use thiserror::Error;
+
+/// An inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ino(pub u32);
+
+/// The root directory; every file system here numbers it 1 to the outside.
+pub const ROOT: Ino = Ino(1);
+
+/// The page cache's page, 4 KiB on every board that is modelled (PAGE_SIZE).
+pub const PAGE_BYTES: u32 = 4096;
+
+/// What a program would see as errno, and what the model does not do yet.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FsError {
+    /// ENOSPC.
+    #[error("no space left on the partition")]
+    NoSpace,
+    /// The partition cannot hold this file system; the reason.
+    #[error("{0}")]
+    TooSmall(String),
+    /// The operation is part of flashbed but not yet of this model; refused rather than guessed.
+    #[error("{0} is not modelled")]
+    NotModelled(&'static str),
+}
+
+/// A time or an error.
+pub type Result<T> = core::result::Result<T, FsError>;
+
+/// The seam between the VFS and a file system.
+pub trait FlashFs: Clone {
+    /// Creates a file and leaves its inode in memory. `name` is its last path component.
+    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
+    /// Creates a directory.
+    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
+    /// Brings an inode that is not in memory back (lookup and iget); free when it is.
+    fn open(&mut self, now: Ns, directory: Ino, name: &str, ino: Ino) -> Result<Ns>;
+    /// read_folio: fills one page of the page cache.
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns>;
+    /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the file system within the write (JFFS2, YAFFS2).
+    fn writes_back(&self) -> bool;
+    /// write_begin for a page about to be written in `from..to` (bytes of the page): budgeting, reading what is kept. `old_size` is the file's size.
+    fn write_begin(&mut self, now: Ns, ino: Ino, page: u32, from: u32, to: u32, old_size: u64) -> Result<Ns>;
+    /// Puts bytes `from..to` of a page into the file system: write_end where it writes through, writepage where it writes back. `size` is the file's size
+    /// with this write in it.
+    fn write_page(&mut self, now: Ns, ino: Ino, page: u32, from: u32, to: u32, size: u64) -> Result<Ns>;
+    /// fsync, after the VFS has written back the file's dirty pages.
+    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
+    /// sync_fs, after the VFS has written back every dirty page.
+    fn sync(&mut self, now: Ns) -> Result<Ns>;
+    /// drop_caches: evicts clean inodes and whatever the file system keeps in a shrinker.
+    fn drop_caches(&mut self, now: Ns) -> Result<Ns>;
+    /// When background work is due next (timers, threads), if any is.
+    fn next_due(&self) -> Option<Ns>;
+    /// Does the background work that is due at `now`; returns when it is over.
+    fn run_due(&mut self, now: Ns) -> Result<Ns>;
+    /// Operations of the chip below.
+    fn counts(&self) -> Counts;
+}

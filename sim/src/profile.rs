@@ -1,0 +1,128 @@
+//! Boards and kernels as the simulator needs them: numbers only. Python reads boards/*.toml, checks that every key is there and names its source, and
+//! hands over the same tables as JSON; a key that is missing or unknown here is a bug of ours and refused by serde.
+
+use crate::units::Ns;
+use serde::Deserialize;
+
+/// What the bus moves for a read that asks for part of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transfer {
+    /// Only the bytes asked for, as a real chip does: the bus time of a page is shared out by byte.
+    Bytes,
+    /// The time of a whole page, whatever was asked for, as nandsim does.
+    Page,
+}
+
+/// `[chip]`: geometry and datasheet timing, array time and bus time apart.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChipProfile {
+    /// Main area of a page, without its OOB.
+    pub page_bytes: u32,
+    /// Spare area of a page.
+    pub oob_bytes: u32,
+    /// Pages in an erase block.
+    pub pages_per_block: u32,
+    /// Erase blocks on the chip.
+    pub blocks: u32,
+    /// Array to page register (tR).
+    pub read_array_ns: Ns,
+    /// Page register to array (tPROG).
+    pub program_array_ns: Ns,
+    /// Block erase (tBERS).
+    pub erase_array_ns: Ns,
+    /// How much of `bus_read_ns` a partial read pays.
+    pub transfer: Transfer,
+    /// Moving a whole page, OOB included, from the register to the controller.
+    pub bus_read_ns: Ns,
+    /// Moving a whole page, OOB included, to the register.
+    pub bus_program_ns: Ns,
+    /// Changing the column within the page register (random data output).
+    pub column_change_ns: Ns,
+}
+
+/// How the driver checks and corrects what it reads, which decides what a partial read costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EccKind {
+    /// In the controller: a partial read fetches the whole page into the driver's page buffer.
+    HardwarePage,
+    /// By the CPU over steps: a partial read fetches only the steps it touches, and then their ECC bytes with a change of column; the page buffer is
+    /// never filled (nand_base.c nand_read_subpage, NAND_HAS_SUBPAGE_READ).
+    SoftwareSubpage,
+}
+
+/// `[ecc]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EccProfile {
+    /// Where and over what.
+    pub kind: EccKind,
+    /// Bytes one ECC covers.
+    pub step_bytes: u32,
+}
+
+/// `[partition]`: the part of the chip the file system lives on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionProfile {
+    /// First block of the partition.
+    pub first_block: u32,
+    /// Blocks in the partition.
+    pub blocks: u32,
+}
+
+/// `[software]`: what the CPU needs, layer by layer. Calibrated once per board on cases of their own (docs/calibration.md).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SoftwareCosts {
+    /// A read or write system call: entry, fd, exit.
+    pub syscall_ns: Ns,
+    /// Copying one page between page cache and user.
+    pub page_copy_ns: Ns,
+    /// Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.
+    pub page_add_ns: Ns,
+    /// One page write besides its copy: write_begin and write_end, without what the file system does in them.
+    pub page_write_ns: Ns,
+    /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
+    pub mtd_call_ns: Ns,
+    /// A read command besides chip time.
+    pub nand_read_ns: Ns,
+    /// A program command besides chip time.
+    pub nand_program_ns: Ns,
+    /// An erase command besides chip time.
+    pub nand_erase_ns: Ns,
+    /// Moving one byte between controller and memory, in picoseconds.
+    pub nand_byte_ps: u64,
+    /// Calculating one ECC step in software.
+    pub ecc_step_ns: Ns,
+    /// JFFS2: finding, reading and checking one node, besides its bytes.
+    pub jffs2_node_ns: Ns,
+    /// JFFS2: CRC and copy of one node byte, in picoseconds.
+    pub jffs2_byte_ps: u64,
+    /// UBIFS: looking up and reading one data node, besides its bytes.
+    pub ubifs_node_ns: Ns,
+    /// UBIFS: reading one index node into a znode.
+    pub ubifs_znode_ns: Ns,
+    /// UBIFS: CRC and copy of one node byte, in picoseconds.
+    pub ubifs_byte_ps: u64,
+    /// YAFFS2: one chunk: tnode walk, tags, copy.
+    pub yaffs2_chunk_ns: Ns,
+    /// One step of a `compute` operation, in picoseconds.
+    pub compute_step_ps: u64,
+}
+
+/// A board: everything but the kernel.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoardProfile {
+    /// The NAND chip.
+    pub chip: ChipProfile,
+    /// Its driver's ECC.
+    pub ecc: EccProfile,
+    /// Where the file system lives.
+    pub partition: PartitionProfile,
+    /// What the CPU needs.
+    pub software: SoftwareCosts,
+}

@@ -1,8 +1,10 @@
 //! The NAND chip: blocks of pages that are read, programmed once and in order, and erased whole.
 //!
-//! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to controller) are charged apart. The chip holds no
-//! data: contents follow from the operations, so what is kept is what the rules need, the next page that may be programmed in each block and the number of
-//! its erases. Left out: planes, cache and multi-plane commands, read disturb, faults (a decorator's business).
+//! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
+//! controller) are charged apart. The chip holds no data: contents follow from the operations, so
+//! what is kept is what the rules need, the next page that may be programmed in each block and the
+//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults (a
+//! decorator's business).
 //!
 //! Invariants:
 //! 1. A page is programmed at most once between two erases of its block.
@@ -34,11 +36,13 @@ pub struct Counts {
     pub erases: u64,
 }
 
-/// The lowest seam of the stack: a chip, or a decorator around one. Operations take the time and give the time at which they are over; nobody owns a clock.
+/// The lowest seam of the stack: a chip, or a decorator around one. Operations take the time and
+/// give the time at which they are over; nobody owns a clock.
 pub trait Flash: Clone {
     /// Geometry and timing.
     fn profile(&self) -> &ChipProfile;
-    /// Reads `length` bytes at `column` of `page` into the controller; columns from `page_bytes` on are the OOB.
+    /// Reads `length` bytes at `column` of `page` into the controller; columns from `page_bytes` on
+    /// are the OOB.
     fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns;
     /// Moves on to another column of the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
@@ -98,7 +102,10 @@ impl Flash for Chip {
 
     #[inline]
     fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
-        debug_assert!(column + length <= self.profile.page_bytes + self.profile.oob_bytes, "read past the OOB");
+        debug_assert!(
+            column + length <= self.profile.page_bytes + self.profile.oob_bytes,
+            "read past the OOB"
+        );
         assert!(self.block_of(page) < self.blocks.len(), "read of page {} past the chip", page.0);
         self.counts.reads += 1;
         now + self.profile.read_array_ns + self.bus_read(length)
@@ -108,17 +115,27 @@ impl Flash for Chip {
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         match self.profile.transfer {
             Transfer::Page => now + self.profile.column_change_ns,
-            Transfer::Bytes => now + self.profile.column_change_ns + self.share(self.profile.bus_read_ns, length),
+            Transfer::Bytes => {
+                now + self.profile.column_change_ns + self.share(self.profile.bus_read_ns, length)
+            }
         }
     }
 
     fn program(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
-        assert!(column + length <= self.profile.page_bytes + self.profile.oob_bytes, "program past the OOB");
+        assert!(
+            column + length <= self.profile.page_bytes + self.profile.oob_bytes,
+            "program past the OOB"
+        );
         let index = self.block_of(page);
         let in_block = page.0 % self.profile.pages_per_block;
         let oob_only = column >= self.profile.page_bytes;
         let block = &mut self.blocks[index];
-        assert!(in_block >= block.next_page, "page {} programmed twice or out of order (next is {})", page.0, block.next_page);
+        assert!(
+            in_block >= block.next_page,
+            "page {} programmed twice or out of order (next is {})",
+            page.0,
+            block.next_page
+        );
         if !oob_only && column + length >= self.profile.page_bytes {
             block.next_page = in_block + 1;
         }

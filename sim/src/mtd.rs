@@ -1,8 +1,10 @@
 //! The MTD layer and its raw NAND driver over one partition of a chip.
 //!
-//! Mirrors drivers/mtd/nand/raw/nand_base.c of Linux 6.1 (nand_do_read_ops, nand_read_subpage, nand_do_write_ops, nand_erase_nand) and its 2.6.37
-//! ancestor drivers/mtd/nand/nand_base.c, which differ in nothing that is modelled: both keep the page that was last read in part (`pagebuf`, later
-//! `pagecache`) and both leave it alone for whole pages. Left out: retries, bit flips, bad blocks, bounce buffers of DMA controllers.
+//! Mirrors drivers/mtd/nand/raw/nand_base.c of Linux 6.1 (nand_do_read_ops, nand_read_subpage,
+//! nand_do_write_ops, nand_erase_nand) and its 2.6.37 ancestor drivers/mtd/nand/nand_base.c, which
+//! differ in nothing that is modelled: both keep the page that was last read in part (`pagebuf`,
+//! later `pagecache`) and both leave it alone for whole pages. Left out: retries, bit flips, bad
+//! blocks, bounce buffers of DMA controllers.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
@@ -11,10 +13,13 @@
 //! 2. Offsets are within the partition; a write starts and ends on a page.
 
 use crate::chip::{Counts, Flash};
-use crate::profile::{BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts};
+use crate::profile::{
+    BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
+};
 use crate::units::{BlockNo, Ns, PageNo};
 
-/// Bytes of ECC per step and what is fetched of them: 3 for 1-bit Hamming over 256 bytes (mtd/nand_ecc).
+/// Bytes of ECC per step and what is fetched of them: 3 for 1-bit Hamming over 256 bytes
+/// (mtd/nand_ecc).
 const ECC_BYTES_PER_STEP: u32 = 3;
 
 /// One partition of one chip.
@@ -31,7 +36,14 @@ pub struct Mtd<F> {
 impl<F: Flash> Mtd<F> {
     /// The partition of `board` on `flash`.
     pub fn new(flash: F, board: &BoardProfile) -> Mtd<F> {
-        Mtd { flash, chip: board.chip, ecc: board.ecc, partition: board.partition, costs: board.software, page_buffer: None }
+        Mtd {
+            flash,
+            chip: board.chip,
+            ecc: board.ecc,
+            partition: board.partition,
+            costs: board.software,
+            page_buffer: None,
+        }
     }
 
     /// The chip below.
@@ -60,7 +72,8 @@ impl<F: Flash> Mtd<F> {
         self.chip.page_bytes
     }
 
-    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`): a quarter of a page with software ECC over sub-pages, else a page.
+    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`): a quarter of a page with
+    /// software ECC over sub-pages, else a page.
     pub fn subpage_bytes(&self) -> u32 {
         match self.ecc.kind {
             EccKind::SoftwareSubpage => self.chip.page_bytes / 4,
@@ -105,7 +118,11 @@ impl<F: Flash> Mtd<F> {
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
-            now = if bytes == page_bytes { self.read_page(now, page) } else { self.read_partial(now, page, column, bytes) };
+            now = if bytes == page_bytes {
+                self.read_page(now, page)
+            } else {
+                self.read_partial(now, page, column, bytes)
+            };
             left -= bytes;
             column = 0;
             page.0 += 1;
@@ -121,7 +138,10 @@ impl<F: Flash> Mtd<F> {
         }
         let bytes = self.chip.page_bytes + self.chip.oob_bytes;
         let now = self.flash.read(now, page, 0, bytes) + self.costs.nand_read_ns;
-        self.software_ecc(now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps), self.chip.page_bytes)
+        self.software_ecc(
+            now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps),
+            self.chip.page_bytes,
+        )
     }
 
     /// Part of a page: the steps it touches, or the whole page into the page buffer.
@@ -140,7 +160,8 @@ impl<F: Flash> Mtd<F> {
         }
     }
 
-    /// nand_read_subpage: the ECC steps that hold the bytes, then their ECC after a change of column.
+    /// nand_read_subpage: the ECC steps that hold the bytes, then their ECC after a change of
+    /// column.
     #[inline]
     fn read_subpage(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
         let step = self.ecc.step_bytes;
@@ -156,11 +177,14 @@ impl<F: Flash> Mtd<F> {
     fn software_ecc(&self, now: Ns, bytes: u32) -> Ns {
         match self.ecc.kind {
             EccKind::HardwarePage => now,
-            EccKind::SoftwareSubpage => now + self.costs.ecc_step_ns * u64::from(bytes / self.ecc.step_bytes),
+            EccKind::SoftwareSubpage => {
+                now + self.costs.ecc_step_ns * u64::from(bytes / self.ecc.step_bytes)
+            }
         }
     }
 
-    /// mtd_read_oob of whole pages: data and OOB together, one read command a page; the page buffer is neither asked nor filled.
+    /// mtd_read_oob of whole pages: data and OOB together, one read command a page; the page buffer
+    /// is neither asked nor filled.
     #[inline]
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Ns {
         let mut now = now + self.costs.mtd_call_ns;
@@ -168,7 +192,10 @@ impl<F: Flash> Mtd<F> {
         let bytes = self.chip.page_bytes + self.chip.oob_bytes;
         for page in first.0..first.0 + pages {
             now = self.flash.read(now, PageNo(page), 0, bytes) + self.costs.nand_read_ns;
-            now = self.software_ecc(now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps), self.chip.page_bytes);
+            now = self.software_ecc(
+                now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps),
+                self.chip.page_bytes,
+            );
         }
         now
     }
@@ -176,7 +203,10 @@ impl<F: Flash> Mtd<F> {
     /// mtd_write: whole pages, or whole sub-pages of one page.
     pub fn write(&mut self, now: Ns, offset: u64, length: u32) -> Ns {
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
-        assert!(offset % u64::from(self.subpage_bytes()) == 0 && length % self.subpage_bytes() == 0, "write of part of a sub-page");
+        assert!(
+            offset % u64::from(self.subpage_bytes()) == 0 && length % self.subpage_bytes() == 0,
+            "write of part of a sub-page"
+        );
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = (offset % u64::from(page_bytes)) as u32;

@@ -1,5 +1,6 @@
-//! Boards and kernels as the simulator needs them: numbers only. Python reads boards/*.toml, checks that every key is there and names its source, and
-//! hands over the same tables as JSON; a key that is missing or unknown here is a bug of ours and refused by serde.
+//! Boards and kernels as the simulator needs them: numbers only. Python reads boards/*.toml, checks
+//! that every key is there and names its source, and hands over the same tables as JSON; a key that
+//! is missing or unknown here is a bug of ours and refused by serde.
 
 use crate::units::Ns;
 use serde::Deserialize;
@@ -48,8 +49,9 @@ pub struct ChipProfile {
 pub enum EccKind {
     /// In the controller: a partial read fetches the whole page into the driver's page buffer.
     HardwarePage,
-    /// By the CPU over steps: a partial read fetches only the steps it touches, and then their ECC bytes with a change of column; the page buffer is
-    /// never filled (nand_base.c nand_read_subpage, NAND_HAS_SUBPAGE_READ).
+    /// By the CPU over steps: a partial read fetches only the steps it touches, and then their ECC
+    /// bytes with a change of column; the page buffer is never filled (nand_base.c
+    /// nand_read_subpage, NAND_HAS_SUBPAGE_READ).
     SoftwareSubpage,
 }
 
@@ -83,7 +85,8 @@ pub struct SoftwareCosts {
     pub page_copy_ns: Ns,
     /// Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.
     pub page_add_ns: Ns,
-    /// One page write besides its copy: write_begin and write_end, without what the file system does in them.
+    /// One page write besides its copy: write_begin and write_end, without what the file system
+    /// does in them.
     pub page_write_ns: Ns,
     /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
     pub mtd_call_ns: Ns,

@@ -1,4 +1,5 @@
-//! Units. No bare integer crosses a module boundary where two meanings could be confused: time, page number and block number are types of their own.
+//! Units. No bare integer crosses a module boundary where two meanings could be confused: time,
+//! page number and block number are types of their own.
 
 use serde::Deserialize;
 use std::iter::Sum;

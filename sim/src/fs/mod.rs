@@ -1,6 +1,8 @@
-//! The file systems, behind the seam the VFS sees. Each mirrors the kernel's of the same name; what it leaves out is said at its head and in docs/.
+//! The file systems, behind the seam the VFS sees. Each mirrors the kernel's of the same name; what
+//! it leaves out is said at its head and in docs/.
 //!
-//! A call takes the time and returns the time at which it is over. Data bytes do not exist: a node knows what it covers, not what it holds.
+//! A call takes the time and returns the time at which it is over. Data bytes do not exist: a node
+//! knows what it covers, not what it holds.
 
 use crate::chip::Counts;
 use crate::units::Ns;
@@ -43,13 +45,31 @@ pub trait FlashFs: Clone {
     fn open(&mut self, now: Ns, directory: Ino, name: &str, ino: Ino) -> Result<Ns>;
     /// read_folio: fills one page of the page cache.
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns>;
-    /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the file system within the write (JFFS2, YAFFS2).
+    /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
+    /// file system within the write (JFFS2, YAFFS2).
     fn writes_back(&self) -> bool;
-    /// write_begin for a page about to be written in `from..to` (bytes of the page): budgeting, reading what is kept. `old_size` is the file's size.
-    fn write_begin(&mut self, now: Ns, ino: Ino, page: u32, from: u32, to: u32, old_size: u64) -> Result<Ns>;
-    /// Puts bytes `from..to` of a page into the file system: write_end where it writes through, writepage where it writes back. `size` is the file's size
-    /// with this write in it.
-    fn write_page(&mut self, now: Ns, ino: Ino, page: u32, from: u32, to: u32, size: u64) -> Result<Ns>;
+    /// write_begin for a page about to be written in `from..to` (bytes of the page): budgeting,
+    /// reading what is kept. `old_size` is the file's size.
+    fn write_begin(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        page: u32,
+        from: u32,
+        to: u32,
+        old_size: u64,
+    ) -> Result<Ns>;
+    /// Puts bytes `from..to` of a page into the file system: write_end where it writes through,
+    /// writepage where it writes back. `size` is the file's size with this write in it.
+    fn write_page(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        page: u32,
+        from: u32,
+        to: u32,
+        size: u64,
+    ) -> Result<Ns>;
     /// fsync, after the VFS has written back the file's dirty pages.
     fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
     /// sync_fs, after the VFS has written back every dirty page.

@@ -4,6 +4,8 @@
 //! A call takes the time and returns the time at which it is over. Data bytes do not exist: a node
 //! knows what it covers, not what it holds.
 
+pub mod jffs2;
+
 use crate::chip::Counts;
 use crate::units::Ns;
 use thiserror::Error;
@@ -35,6 +37,23 @@ pub enum FsError {
 /// A time or an error.
 pub type Result<T> = core::result::Result<T, FsError>;
 
+/// A write to one page of the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageWrite {
+    /// The file.
+    pub ino: Ino,
+    /// Its page.
+    pub page: u32,
+    /// First byte of the page that is written.
+    pub from: u32,
+    /// The byte after the last.
+    pub to: u32,
+    /// Size of the file: before the write in write_begin, with it in write_page.
+    pub file_bytes: u64,
+    /// Whether the page was in the page cache and up to date already.
+    pub cached: bool,
+}
+
 /// The seam between the VFS and a file system.
 pub trait FlashFs: Clone {
     /// Creates a file and leaves its inode in memory. `name` is its last path component.
@@ -48,28 +67,11 @@ pub trait FlashFs: Clone {
     /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
     /// file system within the write (JFFS2, YAFFS2).
     fn writes_back(&self) -> bool;
-    /// write_begin for a page about to be written in `from..to` (bytes of the page): budgeting,
-    /// reading what is kept. `old_size` is the file's size.
-    fn write_begin(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        page: u32,
-        from: u32,
-        to: u32,
-        old_size: u64,
-    ) -> Result<Ns>;
-    /// Puts bytes `from..to` of a page into the file system: write_end where it writes through,
-    /// writepage where it writes back. `size` is the file's size with this write in it.
-    fn write_page(
-        &mut self,
-        now: Ns,
-        ino: Ino,
-        page: u32,
-        from: u32,
-        to: u32,
-        size: u64,
-    ) -> Result<Ns>;
+    /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
+    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns>;
+    /// Puts the bytes into the file system: write_end where it writes through, writepage where it
+    /// writes back.
+    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns>;
     /// fsync, after the VFS has written back the file's dirty pages.
     fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
     /// sync_fs, after the VFS has written back every dirty page.

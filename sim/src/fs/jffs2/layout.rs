@@ -1,0 +1,29 @@
+//! Sizes of what JFFS2 puts on flash (include/uapi/linux/jffs2.h, fs/jffs2/summary.h; unchanged
+//! from Linux 2.6.37 to 6.1).
+
+/// struct jffs2_raw_inode: the head of every data node.
+pub const RAW_INODE_BYTES: u32 = 68;
+/// struct jffs2_raw_dirent, the name not included.
+pub const RAW_DIRENT_BYTES: u32 = 40;
+/// JFFS2_MIN_DATA_LEN: no data node is begun where less than this would fit.
+pub const MIN_DATA_BYTES: u32 = 128;
+/// JFFS2_SUMMARY_INODE_SIZE: a data node's entry in its block's summary.
+pub const SUMMARY_INODE_BYTES: u32 = 18;
+/// struct jffs2_sum_dirent_flash, the name not included.
+pub const SUMMARY_DIRENT_BYTES: u32 = 24;
+/// JFFS2_SUMMARY_FRAME_SIZE: struct jffs2_raw_summary and the marker in the block's last bytes.
+pub const SUMMARY_FRAME_BYTES: u32 = 40;
+/// The cleanmarker in the OOB of a block's first page.
+pub const CLEANMARKER_BYTES: u32 = 8;
+/// struct jffs2_unknown_node: the least a padding node takes.
+pub const UNKNOWN_NODE_BYTES: u32 = 12;
+
+/// PAD: nodes start on multiples of four.
+pub const fn pad(bytes: u32) -> u32 {
+    (bytes + 3) & !3
+}
+
+/// ISDIRTY: whether so much lost space makes a block dirty (nodelist.h).
+pub const fn is_dirty(bytes: u32) -> bool {
+    bytes > RAW_INODE_BYTES + MIN_DATA_BYTES
+}

@@ -1,0 +1,354 @@
+//! JFFS2: a log of nodes.
+//!
+//! Mirrors fs/jffs2 of Linux 6.1; 2.6.37 differs in what [`Options`] names. A page write becomes a
+//! data node at once (jffs2_write_end); a page read fetches every fragment's node whole, header
+//! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
+//! one. The modules carry the names of the kernel's files.
+//!
+//! Left out so far: compression (data must be incompressible), unlink, rename, truncate, mount
+//! scan, collection for want of space, the collector's thread. What is left out is refused, not
+//! guessed. docs/jffs2.md has the whole list.
+//!
+//! Invariants:
+//! 1. Every byte of a file below its size is in a fragment or in a hole.
+//! 2. Nodes are written only into space that was reserved, at the end of `next_block`.
+
+mod gc;
+mod layout;
+mod nodemgmt;
+mod nodes;
+mod wbuf;
+
+use crate::chip::{Counts, Flash};
+use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::mtd::Mtd;
+use crate::units::Ns;
+use layout::{pad, CLEANMARKER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use nodemgmt::{Block, BlockLists, Summary, MIN_DATA_NODE_BYTES};
+use nodes::{Fragment, Fragments, NodeId, Nodes, Role, State};
+use serde::Deserialize;
+use wbuf::WriteBuffer;
+
+/// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
+/// its collector, and one to write).
+const BLOCKS_MIN: u32 = 5;
+/// JFFS2_MIN_NODE_HEADER: what jffs2_get_inode_nodes reads of a node before it knows its kind.
+const MIN_HEADER_BYTES: u32 = RAW_DIRENT_BYTES;
+
+/// What differs between kernels and their configurations.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// CONFIG_JFFS2_SUMMARY: each full block ends with a list of what is in it.
+    pub summary: bool,
+}
+
+/// What is known of an inode.
+#[derive(Clone, Debug)]
+struct File {
+    in_memory: bool,
+    size_bytes: u64,
+    metadata: Option<NodeId>,
+    dirent: Option<NodeId>,
+    fragments: Fragments,
+}
+
+/// A mounted JFFS2.
+#[derive(Clone, Debug)]
+pub struct Jffs2<F> {
+    mtd: Mtd<F>,
+    options: Options,
+    block_bytes: u32,
+    reserved_blocks_write: u32,
+    blocks: Vec<Block>,
+    lists: BlockLists,
+    next_block: Option<u32>,
+    gc_block: Option<gc::GcBlock>,
+    summary_bytes: u32,
+    wbuf: WriteBuffer,
+    nodes: Nodes,
+    files: Vec<File>,
+}
+
+impl<F: Flash> Jffs2<F> {
+    /// Formats the erased partition (a cleanmarker in the OOB of every block, as flash_erase -j
+    /// writes them) and mounts it.
+    pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
+        let block_bytes = mtd.block_bytes();
+        if mtd.blocks() < BLOCKS_MIN {
+            let message = format!(
+                "jffs2 needs a partition of at least {BLOCKS_MIN} blocks, this one has {}",
+                mtd.blocks()
+            );
+            return Err(FsError::TooSmall(message));
+        }
+        for block in 0..mtd.blocks() {
+            let offset = u64::from(block) * u64::from(block_bytes);
+            now = mtd.write_oob(now, offset, CLEANMARKER_BYTES);
+        }
+        let blocks = mtd.blocks();
+        let fs = Jffs2 {
+            options,
+            block_bytes,
+            reserved_blocks_write: Self::reserved_blocks(mtd.size_bytes(), blocks, block_bytes),
+            blocks: vec![Block::erased(block_bytes); blocks as usize],
+            lists: BlockLists { free: (0..blocks).collect(), ..BlockLists::default() },
+            next_block: None,
+            gc_block: None,
+            summary_bytes: 0,
+            wbuf: WriteBuffer::default(),
+            nodes: Nodes::default(),
+            files: vec![File::new()],
+            mtd,
+        };
+        Ok((fs, now))
+    }
+
+    fn file(&self, ino: Ino) -> &File {
+        &self.files[ino.0 as usize - 1]
+    }
+
+    fn file_mut(&mut self, ino: Ino) -> &mut File {
+        &mut self.files[ino.0 as usize - 1]
+    }
+
+    /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards.
+    #[inline]
+    fn flash_read(&mut self, now: Ns, offset: u32, bytes: u32) -> Ns {
+        self.mtd.read(now, u64::from(offset), bytes)
+    }
+
+    /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there.
+    #[inline]
+    fn read_range(&mut self, mut now: Ns, ino: Ino, offset: u32, bytes: u32) -> Ns {
+        let fragments = &self.files[ino.0 as usize - 1].fragments;
+        for fragment in fragments.overlapping(offset, offset + bytes) {
+            let node = self.nodes.get(fragment.node);
+            let at = u64::from(node.flash_offset);
+            let costs = *self.mtd.costs();
+            now = self.mtd.read(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES);
+            if let Role::Data { data_bytes } = node.role {
+                now = self.mtd.read(now, at + u64::from(RAW_INODE_BYTES), data_bytes);
+                now += Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
+            }
+        }
+        now
+    }
+
+    /// Writes one node into reserved space: header and payload as the kernel's two vectors.
+    fn write_node(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        role: Role,
+        state: State,
+        writer: Option<Ino>,
+    ) -> (NodeId, Ns) {
+        let (parts, summary) = match role {
+            Role::Data { data_bytes } => ([RAW_INODE_BYTES, data_bytes], Summary::Inode),
+            Role::Hole | Role::Metadata => ([RAW_INODE_BYTES, 0], Summary::Inode),
+            Role::Dirent { name_bytes } => {
+                ([RAW_DIRENT_BYTES, name_bytes], Summary::Dirent(name_bytes))
+            }
+            Role::NoInode => unreachable!("summaries and padding are written elsewhere"),
+        };
+        let to = self.write_offset(self.next_block.expect("space was reserved"));
+        let now = self.flash_write(now, to, &parts, writer);
+        self.add_node(now, pad(parts.iter().sum()), ino, role, state, summary)
+    }
+
+    /// jffs2_write_inode_range: one node for what is left of the page, or as much as the block
+    /// still takes. `writer` is none for garbage collection.
+    fn write_range(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        mut offset: u32,
+        mut bytes: u32,
+        writer: Option<Ino>,
+    ) -> Result<Ns> {
+        while bytes > 0 {
+            let (room, later) = match writer {
+                Some(_) => self.reserve_space(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
+                None => self.reserve_space_gc(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
+            };
+            let data_bytes = bytes.min(room - RAW_INODE_BYTES);
+            let end = u64::from(offset + data_bytes);
+            let size = self.file(ino).size_bytes.max(end);
+            let whole = data_bytes >= PAGE_BYTES || offset % PAGE_BYTES == 0 && end == size;
+            let state = if whole { State::Pristine } else { State::Normal };
+            let role = Role::Data { data_bytes };
+            let (id, later) = self.write_node(later, ino, role, state, writer);
+            now = later;
+            self.file_mut(ino).size_bytes = size;
+            self.add_fragment(ino, Fragment { offset, bytes: data_bytes, node: id });
+            offset += data_bytes;
+            bytes -= data_bytes;
+        }
+        Ok(now)
+    }
+
+    /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
+    fn add_fragment(&mut self, ino: Ino, fragment: Fragment) {
+        self.nodes.get_mut(fragment.node).fragments = 1;
+        for (node, change) in self.file_mut(ino).fragments.insert(fragment) {
+            let entry = self.nodes.get_mut(node);
+            entry.fragments = entry.fragments.checked_add_signed(change).expect("counted");
+            if entry.fragments == 0 {
+                self.mark_obsolete(node);
+            } else {
+                entry.state = State::Normal;
+            }
+        }
+        if let Some(metadata) = self.file_mut(ino).metadata.take() {
+            self.mark_obsolete(metadata);
+        }
+    }
+
+    /// Whatever refers to a node that was moved refers to its copy.
+    fn replace_reference(&mut self, from: NodeId, to: NodeId) {
+        let (ino, fragments) = (self.nodes.get(from).ino, self.nodes.get(from).fragments);
+        self.nodes.get_mut(to).fragments = fragments;
+        match self.nodes.get(from).role {
+            Role::Data { .. } | Role::Hole => self.file_mut(ino).fragments.move_node(from, to),
+            Role::Metadata => self.file_mut(ino).metadata = Some(to),
+            Role::Dirent { .. } => {
+                let owner = self.files.iter_mut().find(|f| f.dirent == Some(from));
+                owner.expect("a good dirent names a file").dirent = Some(to);
+            }
+            Role::NoInode => {}
+        }
+    }
+
+    /// A new inode: its node without data, then its directory entry (jffs2_create, jffs2_mkdir).
+    fn make(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        let ino = Ino(u32::try_from(self.files.len() + 1).expect("fewer than 2^32 inodes"));
+        self.files.push(File::new());
+        let (_, now) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
+        let (id, now) = self.write_node(now, ino, Role::Metadata, State::Pristine, Some(ino));
+        self.file_mut(ino).metadata = Some(id);
+        let name_bytes = u32::try_from(name.len()).expect("a name of at most 255 bytes");
+        let summary = Summary::Dirent(name_bytes);
+        let (_, now) = self.reserve_space(now, RAW_DIRENT_BYTES + name_bytes, summary)?;
+        let role = Role::Dirent { name_bytes };
+        let (id, now) = self.write_node(now, directory, role, State::Pristine, Some(directory));
+        self.file_mut(ino).dirent = Some(id);
+        Ok((ino, now))
+    }
+
+    /// jffs2_get_inode_nodes: every node of the inode, from its start to the end of a flash page.
+    fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Ns {
+        let file = self.file(ino);
+        let nodes: Vec<NodeId> =
+            file.fragments.iter().map(|f| f.node).chain(file.metadata).collect();
+        let page_bytes = self.mtd.page_bytes();
+        for id in nodes {
+            let at = self.nodes.get(id).flash_offset;
+            let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
+            now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read);
+            if read < RAW_INODE_BYTES {
+                let rest = (at + RAW_INODE_BYTES).next_multiple_of(page_bytes) - at - read;
+                now = self.flash_read(now, at + read, rest);
+            }
+        }
+        now
+    }
+}
+
+impl File {
+    fn new() -> File {
+        File {
+            in_memory: true,
+            size_bytes: 0,
+            metadata: None,
+            dirent: None,
+            fragments: Fragments::default(),
+        }
+    }
+}
+
+impl<F: Flash> FlashFs for Jffs2<F> {
+    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        self.make(now, directory, name)
+    }
+
+    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        self.make(now, directory, name)
+    }
+
+    fn open(&mut self, now: Ns, _directory: Ino, _name: &str, ino: Ino) -> Result<Ns> {
+        if self.file(ino).in_memory {
+            return Ok(now);
+        }
+        self.file_mut(ino).in_memory = true;
+        Ok(self.read_inode(now, ino))
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+        Ok(self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES))
+    }
+
+    fn writes_back(&self) -> bool {
+        false
+    }
+
+    /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
+    /// is going to be overwritten whole.
+    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        let PageWrite { ino, page, from, cached, .. } = write;
+        let start = u64::from(page) * u64::from(PAGE_BYTES) + u64::from(from);
+        let size = self.file(ino).size_bytes;
+        let mut now = now;
+        if start > size {
+            let (_, later) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
+            let (node, later) = self.write_node(later, ino, Role::Hole, State::Pristine, Some(ino));
+            let bytes = u32::try_from(start - size).expect("a file below 4 GiB");
+            let offset = u32::try_from(size).expect("a file below 4 GiB");
+            self.file_mut(ino).size_bytes = start;
+            self.add_fragment(ino, Fragment { offset, bytes, node });
+            now = later;
+        }
+        if cached {
+            return Ok(now);
+        }
+        Ok(self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES))
+    }
+
+    /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
+    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        let PageWrite { ino, page, from, to, .. } = write;
+        let start = if to == PAGE_BYTES { 0 } else { from & !3 };
+        self.write_range(now, ino, page * PAGE_BYTES + start, to - start, Some(ino))
+    }
+
+    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        self.flush_wbuf_gc(now, Some(ino))
+    }
+
+    fn sync(&mut self, now: Ns) -> Result<Ns> {
+        self.flush_wbuf_gc(now, None)
+    }
+
+    fn drop_caches(&mut self, now: Ns) -> Result<Ns> {
+        for (index, file) in self.files.iter_mut().enumerate() {
+            file.in_memory = index as u32 + 1 == ROOT.0;
+        }
+        Ok(now)
+    }
+
+    fn next_due(&self) -> Option<Ns> {
+        self.wbuf.due
+    }
+
+    fn run_due(&mut self, now: Ns) -> Result<Ns> {
+        if self.wbuf.due.take().is_some() {
+            return self.flush_wbuf_gc(now, None);
+        }
+        Ok(now)
+    }
+
+    fn counts(&self) -> Counts {
+        self.mtd.counts()
+    }
+}

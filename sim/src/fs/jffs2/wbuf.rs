@@ -1,0 +1,159 @@
+//! The write buffer: one flash page that collects nodes until it is full.
+//!
+//! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
+//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for the timer: there the
+//! `sync_supers` thread looks every 5 s, here delayed work runs 5 s after the first byte.
+//! Left out: recovery from failed programs, verification.
+//!
+//! Invariants:
+//! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
+//! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put there.
+
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, Result};
+use crate::units::Ns;
+
+/// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
+const FLUSH_DELAY_NS: Ns = Ns(5_000_000_000);
+
+/// What to do with the rest of the page on a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pad {
+    /// The page is full.
+    No,
+    /// Pad; the block's books are done elsewhere because it is closed anyway.
+    NoAccount,
+    /// Pad and count the padding as wasted.
+    Account,
+}
+
+/// c->wbuf and its books.
+#[derive(Clone, Debug, Default)]
+pub struct WriteBuffer {
+    /// wbuf_ofs; none before the first write to a fresh block.
+    pub start: Option<u32>,
+    /// wbuf_len.
+    pub bytes: u32,
+    /// wbuf_inodes.
+    pub pending: Vec<Ino>,
+    /// When the delayed flush is due.
+    pub due: Option<Ns>,
+}
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_flash_writev: `parts` one after another at `to`, whole pages past the buffer. `ino` is
+    /// none for garbage collection and summaries.
+    pub(super) fn flash_write(&mut self, now: Ns, to: u32, parts: &[u32], ino: Option<Ino>) -> Ns {
+        let mut now = self.aim_wbuf(now, to);
+        let page_bytes = self.mtd.page_bytes();
+        for &part in parts {
+            let mut left = part;
+            left -= self.fill_wbuf(left);
+            now = self.flush_full_wbuf(now);
+            let whole = left - left % page_bytes;
+            if whole > 0 {
+                let start = self.wbuf.start.expect("aimed");
+                now = self.mtd.write(now, u64::from(start), whole);
+                self.wbuf.start = Some(start + whole);
+                left -= whole;
+            }
+            self.fill_wbuf(left);
+            now = self.flush_full_wbuf(now);
+        }
+        if self.wbuf.bytes > 0 {
+            if let Some(ino) = ino.filter(|ino| !self.wbuf.pending.contains(ino)) {
+                self.wbuf.pending.push(ino);
+            }
+            self.wbuf.due.get_or_insert(now + FLUSH_DELAY_NS);
+        }
+        now
+    }
+
+    /// Points the buffer at the page of `to`, which follows what it holds or starts a block.
+    fn aim_wbuf(&mut self, mut now: Ns, to: u32) -> Ns {
+        let page_bytes = self.mtd.page_bytes();
+        let page = to - to % page_bytes;
+        let moved = self.wbuf.start.is_some_and(|s| s / self.block_bytes != to / self.block_bytes);
+        if moved {
+            now = self.flush_wbuf(now, Pad::NoAccount);
+        }
+        if moved || self.wbuf.start.is_none() {
+            self.wbuf.start = Some(page);
+            self.wbuf.bytes = to - page;
+        }
+        let end = self.wbuf.start.expect("set") + self.wbuf.bytes;
+        assert!(to >= end && to < end + 4, "write at {to}, but the buffer ends at {end}");
+        self.wbuf.bytes += to - end;
+        self.flush_full_wbuf(now)
+    }
+
+    /// jffs2_fill_wbuf: takes what fits, nothing when a whole page could go past an empty buffer.
+    fn fill_wbuf(&mut self, bytes: u32) -> u32 {
+        let page_bytes = self.mtd.page_bytes();
+        if self.wbuf.bytes == 0 && bytes >= page_bytes {
+            return 0;
+        }
+        let taken = bytes.min(page_bytes - self.wbuf.bytes);
+        self.wbuf.bytes += taken;
+        taken
+    }
+
+    fn flush_full_wbuf(&mut self, now: Ns) -> Ns {
+        if self.wbuf.bytes == self.mtd.page_bytes() {
+            self.flush_wbuf(now, Pad::No)
+        } else {
+            now
+        }
+    }
+
+    /// __jffs2_flush_wbuf.
+    pub(super) fn flush_wbuf(&mut self, now: Ns, pad: Pad) -> Ns {
+        if self.wbuf.bytes == 0 {
+            return now;
+        }
+        let page_bytes = self.mtd.page_bytes();
+        let start = self.wbuf.start.expect("bytes lie somewhere");
+        let now = self.mtd.write(now, u64::from(start), page_bytes);
+        if pad == Pad::Account {
+            let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
+            if waste > 0 {
+                self.link_wasted(start / self.block_bytes, waste);
+            }
+        }
+        self.wbuf.start = Some(start + page_bytes);
+        self.wbuf.bytes = 0;
+        self.wbuf.pending.clear();
+        now
+    }
+
+    /// The buffer stands at the start of a block with nothing in it: the next block may be any.
+    pub(super) fn forget_empty_wbuf(&mut self) {
+        if self.wbuf.bytes == 0 && self.wbuf.start.is_some_and(|s| s % self.block_bytes == 0) {
+            self.wbuf.start = None;
+        }
+    }
+
+    /// jffs2_flush_wbuf_gc: rather than pad, move nodes until the page is full. `ino` none means
+    /// any inode's bytes are reason enough.
+    pub(super) fn flush_wbuf_gc(&mut self, mut now: Ns, ino: Option<Ino>) -> Result<Ns> {
+        let pending = match ino {
+            Some(ino) => self.wbuf.pending.contains(&ino),
+            None => !self.wbuf.pending.is_empty(),
+        };
+        if !pending {
+            return Ok(now);
+        }
+        let page = self.wbuf.start;
+        while self.wbuf.bytes > 0 && self.wbuf.start == page {
+            match self.garbage_collect_pass(now)? {
+                Some(later) => now = later,
+                None => {
+                    now = self.flush_wbuf(now, Pad::Account);
+                    break;
+                }
+            }
+        }
+        Ok(now)
+    }
+}

@@ -1,5 +1,254 @@
+//! The one file that knows both Rust and Python: `flashbed._sim`.
+//!
+//! JSON profiles and operation text go in, columns come out, each a `bytes` of little-endian
+//! 64-bit integers (null is [`NULL`]). Nothing is computed here. The interpreter lock is released
+//! while the simulator runs.
+
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use sim::chip::Kind;
+use sim::ops;
+use sim::profile::BoardProfile;
+use sim::run::{run_cases as simulate, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use std::collections::BTreeMap;
+
+/// Stands for null in a column; no count or time reaches it.
+const NULL: i64 = i64::MIN;
+
+type Case = (String, String, u32, String, String);
+
+/// Checks a flashbed-ops file and returns its canonical text; ValueError(line, code, detail).
+#[pyfunction]
+fn check_operations(text: &str) -> PyResult<String> {
+    let parsed = ops::parse(text);
+    let operations =
+        parsed.map_err(|error| PyValueError::new_err((error.line, error.code, error.detail)))?;
+    Ok(ops::canonical(&operations))
+}
+
+/// Runs cases (id, fs, read_ahead_kib, prepare, body) on one board and kernel.
+#[pyfunction]
+fn run_cases<'py>(
+    py: Python<'py>,
+    board_json: &str,
+    kernel_json: &str,
+    cases: Vec<Case>,
+    trace_flash: bool,
+    threads: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let invalid = |what: &str, error: serde_json::Error| {
+        PyValueError::new_err(format!("{what} profile: {error}"))
+    };
+    let board: BoardProfile =
+        serde_json::from_str(board_json).map_err(|error| invalid("board", error))?;
+    let kernel: KernelProfile =
+        serde_json::from_str(kernel_json).map_err(|error| invalid("kernel", error))?;
+    let groups = group(&cases)?;
+    let results =
+        py.detach(|| run_groups(&board, &kernel, &cases, &groups, trace_flash, threads.max(1)));
+    let columns = Columns::collect(&board, &cases, results);
+    columns.into_dict(py)
+}
+
+/// Cases that share file system and preparation, as runs of indices; small enough to share out.
+struct Group {
+    fs: FsKind,
+    indices: Vec<usize>,
+}
+
+/// A group is cut so that threads share the work evenly; each piece prepares for itself.
+const GROUP_CASES_MAX: usize = 64;
+
+fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut open: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (index, (_, fs, _, prepare, _)) in cases.iter().enumerate() {
+        let key = (fs.as_str(), prepare.as_str());
+        let full = |&at: &usize| groups[at].indices.len() < GROUP_CASES_MAX;
+        let at = match open.get(&key).copied().filter(full) {
+            Some(at) => at,
+            None => {
+                let fs = fs.parse().map_err(PyValueError::new_err)?;
+                groups.push(Group { fs, indices: Vec::new() });
+                open.insert(key, groups.len() - 1);
+                groups.len() - 1
+            }
+        };
+        groups[at].indices.push(index);
+    }
+    Ok(groups)
+}
+
+type CaseResult = (usize, Result<Measured, String>);
+
+/// Every `threads`-th group on the same thread: the same rows come out whatever the number.
+fn run_groups(
+    board: &BoardProfile,
+    kernel: &KernelProfile,
+    cases: &[Case],
+    groups: &[Group],
+    trace_flash: bool,
+    threads: usize,
+) -> Vec<CaseResult> {
+    let work = |first: usize| {
+        let mut results = Vec::new();
+        for group in groups.iter().skip(first).step_by(threads) {
+            results.extend(run_group(board, kernel, cases, group, trace_flash));
+        }
+        results
+    };
+    let mut results: Vec<CaseResult> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|first| scope.spawn(move || work(first))).collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, Vec<CaseResult>>| {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        handles.into_iter().flat_map(join).collect()
+    });
+    results.sort_by_key(|&(index, _)| index);
+    results
+}
+
+fn run_group(
+    board: &BoardProfile,
+    kernel: &KernelProfile,
+    cases: &[Case],
+    group: &Group,
+    trace_flash: bool,
+) -> Vec<CaseResult> {
+    let prepare = &cases[group.indices[0]].3;
+    let setting = Setting { board, kernel, fs: group.fs, prepare, trace_flash };
+    let input =
+        |&index: &usize| CaseInput { read_ahead_kib: cases[index].2, body: &cases[index].4 };
+    let inputs: Vec<CaseInput<'_>> = group.indices.iter().map(input).collect();
+    let results = simulate(&setting, &inputs);
+    let named = results.into_iter().map(|result| result.map_err(|error| error.to_string()));
+    group.indices.iter().copied().zip(named).collect()
+}
+
+#[derive(Default)]
+struct Columns {
+    cases: BTreeMap<&'static str, Vec<i64>>,
+    requests: BTreeMap<&'static str, Vec<i64>>,
+    flash: BTreeMap<&'static str, Vec<i64>>,
+    files: Vec<String>,
+    failures: Vec<(String, String)>,
+}
+
+impl Columns {
+    fn collect(board: &BoardProfile, cases: &[Case], results: Vec<CaseResult>) -> Columns {
+        let mut columns = Columns::default();
+        for (index, result) in results {
+            match result {
+                Ok(measured) => columns.add(board, index, &measured),
+                Err(message) => columns.failures.push((cases[index].0.clone(), message)),
+            }
+        }
+        columns
+    }
+
+    fn add(&mut self, board: &BoardProfile, index: usize, measured: &Measured) {
+        let case = index as i64;
+        let blocks = u64::from(board.partition.blocks);
+        let row = [
+            ("case_index", case),
+            ("time_ns", measured.time().0 as i64),
+            ("bytes", measured.bytes() as i64),
+            ("flash_reads", measured.flash_reads as i64),
+            ("flash_programs", measured.flash_programs as i64),
+            ("flash_erases", measured.flash_erases as i64),
+            ("cache_hits", measured.cache_hits as i64),
+            ("cache_misses", measured.cache_misses as i64),
+            ("erase_count_max", measured.erase_count_max as i64),
+            ("erase_count_mean_milli", (measured.erase_count_sum * 1000 / blocks) as i64),
+        ];
+        for (name, value) in row {
+            self.cases.entry(name).or_default().push(value);
+        }
+        let files: Vec<i64> = measured.files.iter().map(|file| self.file_index(file)).collect();
+        let n = measured.requests.len();
+        let mut extend = |name: &'static str, values: &mut dyn Iterator<Item = i64>| {
+            self.requests.entry(name).or_default().extend(values);
+        };
+        let requests = &measured.requests;
+        let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
+        extend("case_index", &mut std::iter::repeat_n(case, n));
+        extend("seq", &mut (0..n as i64));
+        extend("op_code", &mut requests.iter().map(|r| r.op as i64));
+        extend("file_index", &mut requests.iter().map(|r| r.file.map_or(NULL, |f| files[f])));
+        extend("offset_bytes", &mut requests.iter().map(|r| optional(r.offset_bytes)));
+        extend("length_bytes", &mut requests.iter().map(|r| optional(r.length_bytes)));
+        extend("start_ns", &mut requests.iter().map(|r| r.start.0 as i64));
+        extend("latency_ns", &mut requests.iter().map(|r| r.latency.0 as i64));
+        extend("result", &mut requests.iter().map(|r| r.result));
+        self.add_flash(board, case, measured);
+    }
+
+    fn add_flash(&mut self, board: &BoardProfile, case: i64, measured: &Measured) {
+        let pages_per_block = board.chip.pages_per_block;
+        for (seq, op) in measured.flash.iter().enumerate() {
+            let row = [
+                ("case_index", case),
+                ("seq", seq as i64),
+                ("start_ns", op.start.0 as i64),
+                ("kind", kind_code(op.kind)),
+                ("block", i64::from(op.page.0 / pages_per_block)),
+                ("page", i64::from(op.page.0)),
+                ("offset_bytes", i64::from(op.column)),
+                ("length_bytes", i64::from(op.length)),
+                ("task", op.task as i64),
+            ];
+            for (name, value) in row {
+                self.flash.entry(name).or_default().push(value);
+            }
+        }
+    }
+
+    fn file_index(&mut self, file: &str) -> i64 {
+        let known = self.files.iter().position(|known| known == file);
+        let index = known.unwrap_or_else(|| {
+            self.files.push(file.to_owned());
+            self.files.len() - 1
+        });
+        index as i64
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let dict = PyDict::new(py);
+        for (table, columns) in
+            [("cases", self.cases), ("requests", self.requests), ("flash", self.flash)]
+        {
+            let bytes = PyDict::new(py);
+            for (name, values) in columns {
+                let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                bytes.set_item(name, PyBytes::new(py, &raw))?;
+            }
+            dict.set_item(table, bytes)?;
+        }
+        dict.set_item("op_names", ops::NAMES.to_vec())?;
+        dict.set_item("kind_names", ["read", "program", "erase"])?;
+        dict.set_item("task_names", sim::trace::TASK_NAMES)?;
+        dict.set_item("file_names", self.files)?;
+        dict.set_item("failures", self.failures)?;
+        Ok(dict)
+    }
+}
+
+fn kind_code(kind: Kind) -> i64 {
+    match kind {
+        Kind::Read => 0,
+        Kind::Program => 1,
+        Kind::Erase => 2,
+    }
+}
+
+/// The simulator; see `_sim.pyi`.
 #[pymodule]
-fn _sim(_m: &Bound<PyModule>) -> PyResult<()> {
-    Ok(())
+mod _sim {
+    #[pymodule_export]
+    use super::{check_operations, run_cases};
+
+    /// Stands for null in a column.
+    #[pymodule_export]
+    const NULL: i64 = super::NULL;
 }

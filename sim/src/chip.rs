@@ -12,6 +12,7 @@
 //! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable.
 
 use crate::profile::{ChipProfile, Transfer};
+use crate::trace::{FlashOp, Task};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// What a flash operation did.
@@ -54,6 +55,14 @@ pub trait Flash: Clone {
     fn counts(&self) -> Counts;
     /// Erases of one block so far.
     fn block_erases(&self, block: BlockNo) -> u32;
+    /// Who causes the operations that follow; for observers.
+    fn set_task(&mut self, _task: Task) {}
+    /// Asks an observer to write operations down.
+    fn start_recording(&mut self) {}
+    /// What an observer has written down; nothing without one.
+    fn take_record(&mut self) -> Vec<FlashOp> {
+        Vec::new()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]

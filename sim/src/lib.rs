@@ -11,5 +11,9 @@
 pub mod chip;
 pub mod fs;
 pub mod mtd;
+pub mod ops;
 pub mod profile;
+pub mod run;
+pub mod trace;
 pub mod units;
+pub mod vfs;

@@ -5,8 +5,9 @@
 //! knows what it covers, not what it holds.
 
 pub mod jffs2;
+pub mod yaffs2;
 
-use crate::chip::Counts;
+use crate::chip::Flash;
 use crate::units::Ns;
 use thiserror::Error;
 
@@ -56,6 +57,8 @@ pub struct PageWrite {
 
 /// The seam between the VFS and a file system.
 pub trait FlashFs: Clone {
+    /// The chip it lives on.
+    type Flash: Flash;
     /// Creates a file and leaves its inode in memory. `name` is its last path component.
     fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
     /// Creates a directory.
@@ -82,6 +85,8 @@ pub trait FlashFs: Clone {
     fn next_due(&self) -> Option<Ns>;
     /// Does the background work that is due at `now`; returns when it is over.
     fn run_due(&mut self, now: Ns) -> Result<Ns>;
-    /// Operations of the chip below.
-    fn counts(&self) -> Counts;
+    /// The chip below.
+    fn flash(&self) -> &Self::Flash;
+    /// The chip below, to tell an observer something.
+    fn flash_mut(&mut self) -> &mut Self::Flash;
 }

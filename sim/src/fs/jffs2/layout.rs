@@ -15,8 +15,6 @@ pub const SUMMARY_DIRENT_BYTES: u32 = 24;
 pub const SUMMARY_FRAME_BYTES: u32 = 40;
 /// The cleanmarker in the OOB of a block's first page.
 pub const CLEANMARKER_BYTES: u32 = 8;
-/// struct jffs2_unknown_node: the least a padding node takes.
-pub const UNKNOWN_NODE_BYTES: u32 = 12;
 
 /// PAD: nodes start on multiples of four.
 pub const fn pad(bytes: u32) -> u32 {

@@ -19,7 +19,7 @@ mod nodemgmt;
 mod nodes;
 mod wbuf;
 
-use crate::chip::{Counts, Flash};
+use crate::chip::Flash;
 use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES, ROOT};
 use crate::mtd::Mtd;
 use crate::units::Ns;
@@ -268,6 +268,8 @@ impl File {
 }
 
 impl<F: Flash> FlashFs for Jffs2<F> {
+    type Flash = F;
+
     fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
         self.make(now, directory, name)
     }
@@ -348,7 +350,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         Ok(now)
     }
 
-    fn counts(&self) -> Counts {
-        self.mtd.counts()
+    fn flash(&self) -> &F {
+        self.mtd.flash()
+    }
+
+    fn flash_mut(&mut self) -> &mut F {
+        self.mtd.flash_mut()
     }
 }

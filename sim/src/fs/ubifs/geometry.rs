@@ -1,0 +1,221 @@
+//! Where the areas of a fresh UBIFS lie and how large its journal is.
+//!
+//! Mirrors fs/ubifs/sb.c (create_default_filesystem), super.c (init_constants_early,
+//! init_constants_sb) and the geometry part of lpt.c (calc_dflt_lpt_geom) of Linux 6.1. Left out:
+//! the big LPT model, which a volume of some gigabytes needs, and authentication.
+
+use crate::fs::{FsError, Result};
+use crate::ubi;
+
+/// Node sizes (ubifs-media.h).
+pub const INODE_BYTES: u32 = 160;
+pub const DATA_HEADER_BYTES: u32 = 48;
+pub const DENT_BYTES: u32 = 56;
+pub const REFERENCE_BYTES: u32 = 64;
+pub const COMMIT_START_BYTES: u32 = 32;
+pub const MASTER_BYTES: u32 = 512;
+pub const SUPERBLOCK_BYTES: u32 = 4096;
+/// UBIFS_MAX_NODE_SZ: an inode with the longest symbolic link in it.
+const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
+/// UBIFS_MAX_DATA_NODE_SZ.
+pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
+/// MIN_WRITE_SZ.
+pub const SMALLEST_WRITE_BYTES: u32 = DATA_HEADER_BYTES + 8;
+/// UBIFS_MIN_LEB_CNT: superblock, two masters, log, LPT, orphans and nine LEBs for the rest.
+const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
+
+/// LEBs with a fixed purpose (UBIFS_SB_LNUM, UBIFS_MST_LNUM, UBIFS_LOG_LNUM).
+pub const SUPERBLOCK_LEB: u32 = 0;
+pub const MASTER_LEB: u32 = 1;
+pub const LOG_LEB: u32 = 3;
+/// The first LEBs of the main area of a fresh file system (DEFAULT_IDX_LEB and so on).
+pub const FIRST_INDEX_LEB: u32 = 0;
+pub const FIRST_DATA_LEB: u32 = 1;
+pub const FIRST_GC_LEB: u32 = 2;
+
+/// Children of a znode (DEFAULT_FANOUT).
+pub const FANOUT: usize = 8;
+/// Children of an LPT node, as a shift and as a number (UBIFS_LPT_FANOUT).
+pub const LPT_FANOUT_SHIFT: u32 = 2;
+pub const LPT_FANOUT: u32 = 1 << LPT_FANOUT_SHIFT;
+/// Journal heads: garbage collector, base, data.
+pub const HEADS: usize = 3;
+/// MIN_INDEX_LEBS.
+pub const INDEX_LEBS_MIN: u32 = 2;
+
+/// `DEFAULT_JNL_PERCENT`, `DEFAULT_MAX_JNL`.
+const JOURNAL_PERCENT: u32 = 5;
+const JOURNAL_BYTES_MAX: u32 = 32 << 20;
+const JOURNAL_LEBS_MIN: u32 = 5;
+const BUD_LEBS_MIN: u32 = 3;
+/// CRC and type of an LPT node.
+const LPT_HEADER_BITS: u32 = 16 + 4;
+
+/// Rounds up to a multiple of a power of two.
+#[inline]
+pub fn align(bytes: u32, unit: u32) -> u32 {
+    (bytes + unit - 1) & !(unit - 1)
+}
+
+/// ubifs_idx_node_sz: header, then key and place of each child.
+#[inline]
+pub fn index_node_bytes(children: usize) -> u32 {
+    28 + 20 * children as u32
+}
+
+/// Sizes of the LPT.
+#[derive(Clone, Copy, Debug)]
+pub struct LptGeometry {
+    pub first_leb: u32,
+    pub lebs: u32,
+    pub pnodes: u32,
+    pub height: u32,
+    pub pnode_bytes: u32,
+    pub nnode_bytes: u32,
+    pub table_bytes: u32,
+    /// All of it with what is wasted at ends (`lpt_sz`).
+    pub total_bytes: u32,
+}
+
+/// Areas and limits of one file system.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    pub leb_bytes: u32,
+    pub lebs: u32,
+    /// `min_io_size` and `max_write_size`: a NAND page.
+    pub page_bytes: u32,
+    pub log_lebs: u32,
+    pub orphan_first: u32,
+    pub orphan_lebs: u32,
+    pub main_first: u32,
+    pub main_lebs: u32,
+    /// Journal space at which writers wait for a commit (`max_bud_bytes`).
+    pub bud_bytes_max: u64,
+    /// Journal space at which one is started in advance (`bg_bud_bytes`).
+    pub bud_bytes_background: u64,
+    pub dead_bytes: u32,
+    pub dark_bytes: u32,
+    /// The pool kept for root (`rp_size`).
+    pub reserve_bytes: u64,
+    pub lpt: LptGeometry,
+}
+
+/// fls.
+fn bits(value: u32) -> u32 {
+    u32::BITS - value.leading_zeros()
+}
+
+/// do_calc_lpt_geom for the small model.
+fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) -> LptGeometry {
+    let pnodes = main_lebs.div_ceil(LPT_FANOUT);
+    let (mut height, mut reach) = (1, LPT_FANOUT);
+    while reach < pnodes {
+        height += 1;
+        reach <<= LPT_FANOUT_SHIFT;
+    }
+    let (mut nnodes, mut row) = (0, pnodes);
+    for _ in 0..height {
+        row = row.div_ceil(LPT_FANOUT);
+        nnodes += row;
+    }
+    let space_bits = bits(leb_bytes) - 3;
+    let branch_bits = bits(lpt_lebs) + bits(leb_bytes - 1);
+    let pnode_bytes = (LPT_HEADER_BITS + (space_bits * 2 + 1) * LPT_FANOUT).div_ceil(8);
+    let nnode_bytes = (LPT_HEADER_BITS + branch_bits * LPT_FANOUT).div_ceil(8);
+    let table_bytes = (LPT_HEADER_BITS + lpt_lebs * bits(leb_bytes) * 2).div_ceil(8);
+    let nodes_bytes = pnodes * pnode_bytes + nnodes * nnode_bytes + table_bytes;
+    let per_leb = pnode_bytes.max(nnode_bytes);
+    let (mut size, mut wasted) = (nodes_bytes + per_leb, per_leb);
+    while size > leb_bytes {
+        size = size + per_leb - leb_bytes;
+        wasted += per_leb;
+    }
+    wasted += align(size, page_bytes) - size;
+    LptGeometry {
+        first_leb: 0,
+        lebs: lpt_lebs,
+        pnodes,
+        height,
+        pnode_bytes,
+        nnode_bytes,
+        table_bytes,
+        total_bytes: nodes_bytes + wasted,
+    }
+}
+
+/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times.
+fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeometry, u32)> {
+    let mut lebs = 2;
+    for _ in 0..64 {
+        let main = others.saturating_sub(lebs).max(1);
+        let lpt = lpt_geometry(leb_bytes, page_bytes, main, lebs);
+        if lpt.total_bytes > leb_bytes {
+            return Err(FsError::NotModelled("the big LPT of a volume this large"));
+        }
+        let needed = (lpt.total_bytes * 4).div_ceil(leb_bytes);
+        if needed <= lebs {
+            return Ok((lpt, main));
+        }
+        lebs = needed;
+    }
+    Err(FsError::NotModelled("an LPT of this shape"))
+}
+
+impl Geometry {
+    /// The default geometry on a volume; `chip_blocks` only for the sentence when it is too small.
+    pub fn new(leb_bytes: u32, lebs: u32, page_bytes: u32, chip_blocks: u32) -> Result<Geometry> {
+        if lebs < LEBS_MIN {
+            let overhead = ubi::overhead_blocks(chip_blocks);
+            return Err(FsError::TooSmall(format!(
+                "UBIFS needs a partition of at least {} blocks here: {LEBS_MIN} for itself and \
+                 {overhead} that UBI keeps; it has {}",
+                LEBS_MIN + overhead,
+                lebs + overhead
+            )));
+        }
+        let mut journal = (lebs * JOURNAL_PERCENT / 100).max(JOURNAL_LEBS_MIN);
+        if u64::from(journal) * u64::from(leb_bytes) > u64::from(JOURNAL_BYTES_MAX) {
+            journal = JOURNAL_BYTES_MAX / leb_bytes;
+        }
+        let reference = align(REFERENCE_BYTES, page_bytes);
+        let mut log_lebs = (2 * reference * journal).div_ceil(leb_bytes) + 1;
+        let mut lebs_min = LEBS_MIN;
+        if lebs - lebs_min > 8 {
+            log_lebs += 1;
+            lebs_min += 1;
+        }
+        let buds = journal.saturating_sub(log_lebs).max(BUD_LEBS_MIN);
+        let orphan_lebs = 1 + u32::from(lebs - lebs_min > 1);
+        let others = lebs - LOG_LEB - log_lebs - orphan_lebs;
+        let (mut lpt, main_lebs) = default_lpt(leb_bytes, page_bytes, others)?;
+        lpt.first_leb = LOG_LEB + log_lebs;
+        let bud_bytes_max = u64::from(buds) * u64::from(leb_bytes);
+        let least = (HEADS as u64 + 1) * u64::from(leb_bytes) + 1;
+        let main_bytes = u64::from(main_lebs) * u64::from(leb_bytes);
+        Ok(Geometry {
+            leb_bytes,
+            lebs,
+            page_bytes,
+            log_lebs,
+            orphan_first: lpt.first_leb + lpt.lebs,
+            orphan_lebs,
+            main_first: lebs - main_lebs,
+            main_lebs,
+            bud_bytes_max: bud_bytes_max.max(least + u64::from(leb_bytes)),
+            bud_bytes_background: ((bud_bytes_max * 13) >> 4).max(least),
+            dead_bytes: align(SMALLEST_WRITE_BYTES, page_bytes),
+            dark_bytes: align(LARGEST_NODE_BYTES, page_bytes),
+            reserve_bytes: (main_bytes * 5 / 100).min(5 << 20),
+            lpt,
+        })
+    }
+
+    /// ubifs_next_log_lnum.
+    pub fn next_log_leb(&self, leb: u32) -> u32 {
+        if leb + 1 < LOG_LEB + self.log_lebs {
+            leb + 1
+        } else {
+            LOG_LEB
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A decorator that writes down every flash operation of the chip it is put around.
+
+use crate::chip::{Counts, Flash, Kind};
+use crate::profile::ChipProfile;
+use crate::units::{BlockNo, Ns, PageNo};
+
+/// One flash operation, as the `flash` table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashOp {
+    /// When it was issued.
+    pub start: Ns,
+    /// What it was.
+    pub kind: Kind,
+    /// First page, or the first page of the block for an erase.
+    pub page: PageNo,
+    /// First byte within the page.
+    pub column: u32,
+    /// Bytes.
+    pub length: u32,
+    /// Who caused it.
+    pub task: Task,
+}
+
+/// Who issues flash operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Task {
+    /// The program, within a system call.
+    #[default]
+    Program,
+    /// The kernel's threads.
+    Background,
+}
+
+/// Names by `Task as usize`.
+pub const TASK_NAMES: [&str; 2] = ["program", "background"];
+
+/// Records while it is told to.
+#[derive(Clone, Debug)]
+pub struct Traced<F> {
+    inner: F,
+    task: Task,
+    /// The operations recorded since `start`.
+    record: Option<Vec<FlashOp>>,
+}
+
+impl<F: Flash> Traced<F> {
+    /// Around `inner`, not recording yet.
+    pub fn new(inner: F) -> Traced<F> {
+        Traced { inner, task: Task::default(), record: None }
+    }
+
+    fn note(&mut self, start: Ns, kind: Kind, page: PageNo, column: u32, length: u32) {
+        let task = self.task;
+        if let Some(record) = &mut self.record {
+            record.push(FlashOp { start, kind, page, column, length, task });
+        }
+    }
+}
+
+impl<F: Flash> Flash for Traced<F> {
+    fn profile(&self) -> &ChipProfile {
+        self.inner.profile()
+    }
+
+    fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
+        self.note(now, Kind::Read, page, column, length);
+        self.inner.read(now, page, column, length)
+    }
+
+    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
+        self.inner.change_column(now, length)
+    }
+
+    fn program(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
+        self.note(now, Kind::Program, page, column, length);
+        self.inner.program(now, page, column, length)
+    }
+
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
+        let pages = self.profile().pages_per_block;
+        let length = self.profile().page_bytes * pages;
+        self.note(now, Kind::Erase, PageNo(block.0 * pages), 0, length);
+        self.inner.erase(now, block)
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.counts()
+    }
+
+    fn block_erases(&self, block: BlockNo) -> u32 {
+        self.inner.block_erases(block)
+    }
+
+    fn set_task(&mut self, task: Task) {
+        self.task = task;
+    }
+
+    fn start_recording(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    fn take_record(&mut self) -> Vec<FlashOp> {
+        self.record.take().unwrap_or_default()
+    }
+}

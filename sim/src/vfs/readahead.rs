@@ -1,0 +1,319 @@
+//! Read-ahead: which pages are read besides the one that was missed.
+//!
+//! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
+//! get_next_ra_size, force_page_cache_ra) of Linux 2.6.37 to 6.1. What differs between kernels is
+//! a field of [`KernelReadAhead`]; boards/kernels/ says which kernel has what, and why.
+//! On MTD every page of a window is read before the call returns: nothing is asynchronous, also
+//! where the kernel's names say so.
+//!
+//! Left out: large folios (no file system here has them), congestion, the limit of half the free
+//! memory (max_sane_readahead; the boards have more), the shifted marker of a window cut off at the
+//! end of the file (hitting it reads nothing).
+//!
+//! Invariants:
+//! 1. A window never reaches past the end of the file.
+//! 2. With a window of 0 pages only pages that were asked for are read.
+
+use super::cache::FileCache;
+use serde::Deserialize;
+
+/// How pages cached just before a miss are read as history (try_context_readahead).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Context {
+    /// Any cached neighbour starts a window of the whole history (until 3.11).
+    Eager,
+    /// Only a history longer than the request does, and the window has a marker at its end
+    /// (2cad40180197, 3.12).
+    Conservative,
+}
+
+/// What a window that would hit its own marker at once becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowOverflow {
+    /// It grows by the next size, past the limit.
+    Grows,
+    /// It stops at the limit.
+    Capped,
+}
+
+/// Where `ra->prev_pos` stands after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreviousPosition {
+    /// In the last page that was read, set when the call ends (do_generic_file_read).
+    LastPage,
+    /// At the next byte, set after every page (filemap_read).
+    NextByte,
+}
+
+/// The read-ahead of one kernel.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelReadAhead {
+    /// On 32 bits before 3.13 `offset - (prev_pos >> PAGE_SHIFT)` is signed, so every backward jump
+    /// looks sequential (af248a0c6745).
+    pub backward_jump_is_sequential: bool,
+    /// The rule for random reads next to cached pages.
+    pub context: Context,
+    /// The limit of a doubled window.
+    pub window_overflow: WindowOverflow,
+    /// What counts as the previous position.
+    pub previous_position: PreviousPosition,
+}
+
+/// A run of pages to bring into the cache, and the page that gets the marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First page.
+    pub start: u32,
+    /// Pages.
+    pub pages: u32,
+    /// Page whose first use continues the read-ahead (PG_readahead).
+    pub marker: Option<u32>,
+}
+
+/// struct file_ra_state: one per open file.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadAheadState {
+    start: u32,
+    size: u32,
+    async_size: u32,
+    /// ra_pages: the largest window; 0 is off.
+    pub max_pages: u32,
+    /// ra->prev_pos in pages; -1 before the first read.
+    pub previous_page: i64,
+    /// POSIX_FADV_RANDOM (FMODE_RANDOM).
+    pub random: bool,
+}
+
+impl ReadAheadState {
+    /// file_ra_state_init.
+    pub fn new(max_pages: u32) -> ReadAheadState {
+        ReadAheadState {
+            start: 0,
+            size: 0,
+            async_size: 0,
+            max_pages,
+            previous_page: -1,
+            random: false,
+        }
+    }
+}
+
+/// get_init_ra_size.
+fn initial_size(pages: u32, max: u32) -> u32 {
+    let size = pages.next_power_of_two();
+    if size <= max / 32 {
+        size * 4
+    } else if size <= max / 4 {
+        size * 2
+    } else {
+        max
+    }
+}
+
+/// get_next_ra_size.
+fn next_size(size: u32, max: u32) -> u32 {
+    if size < max / 16 {
+        (4 * size).min(max)
+    } else {
+        (2 * size).min(max)
+    }
+}
+
+/// page_cache_sync_readahead: `page` is not cached, and the call still wants `wanted` pages from it
+/// on. None when nothing is to be read beyond what the caller reads itself.
+pub fn on_miss(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> Option<Window> {
+    if state.max_pages == 0 {
+        return None;
+    }
+    if state.random {
+        return Some(Window { start: page, pages: wanted.min(state.max_pages), marker: None });
+    }
+    on_demand(kernel, state, cache, page, wanted, false)
+}
+
+/// page_cache_async_readahead: `page` is cached and had the marker, which the caller has cleared.
+pub fn on_marker(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> Option<Window> {
+    if state.max_pages == 0 {
+        return None;
+    }
+    on_demand(kernel, state, cache, page, wanted, true)
+}
+
+/// ondemand_readahead.
+fn on_demand(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+    marker: bool,
+) -> Option<Window> {
+    let max = state.max_pages;
+    let expected = state.start + state.size;
+    if page == 0 {
+        set_initial(state, page, wanted);
+    } else if page + state.async_size == expected || page == expected {
+        state.start = expected;
+        state.size = next_size(state.size, max);
+        state.async_size = state.size;
+    } else if marker {
+        let start = cache.next_hole(page + 1, max)?;
+        if start - page > max {
+            return None;
+        }
+        state.start = start;
+        state.size = next_size(start - page + wanted, max);
+        state.async_size = state.size;
+    } else if wanted > max || looks_sequential(kernel, state, page) {
+        set_initial(state, page, wanted);
+    } else if !set_from_context(kernel, state, cache, page, wanted) {
+        return Some(Window { start: page, pages: wanted, marker: None });
+    }
+    Some(submit(kernel, state, page))
+}
+
+fn set_initial(state: &mut ReadAheadState, page: u32, wanted: u32) {
+    state.start = page;
+    state.size = initial_size(wanted, state.max_pages);
+    state.async_size = if state.size > wanted { state.size - wanted } else { state.size };
+}
+
+/// `offset - prev_offset <= 1`: unsigned, or signed with the 32-bit peculiarity.
+fn looks_sequential(kernel: &KernelReadAhead, state: &ReadAheadState, page: u32) -> bool {
+    let distance = i64::from(page) - state.previous_page;
+    distance <= 1 && (distance >= 0 || kernel.backward_jump_is_sequential)
+}
+
+/// try_context_readahead.
+fn set_from_context(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> bool {
+    let max = state.max_pages;
+    let mut history = cache.history(page, max);
+    let least = match kernel.context {
+        Context::Eager => 0,
+        Context::Conservative => wanted,
+    };
+    if history <= least {
+        return false;
+    }
+    if history >= page {
+        history *= 2;
+    }
+    state.start = page;
+    match kernel.context {
+        Context::Eager => {
+            state.size = initial_size(history + wanted, max);
+            state.async_size = state.size;
+        }
+        Context::Conservative => {
+            state.size = (history + wanted).min(max);
+            state.async_size = 1;
+        }
+    }
+    true
+}
+
+/// `readit:` and ra_submit.
+fn submit(kernel: &KernelReadAhead, state: &mut ReadAheadState, page: u32) -> Window {
+    let max = state.max_pages;
+    if page == state.start && state.size == state.async_size {
+        let more = next_size(state.size, max);
+        if kernel.window_overflow == WindowOverflow::Grows || state.size + more <= max {
+            state.async_size = more;
+            state.size += more;
+        } else {
+            state.size = max;
+            state.async_size = max / 2;
+        }
+    }
+    let marker = state.start + state.size - state.async_size;
+    Window { start: state.start, pages: state.size, marker: Some(marker) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINUX_2_6_37: KernelReadAhead = KernelReadAhead {
+        backward_jump_is_sequential: true,
+        context: Context::Eager,
+        window_overflow: WindowOverflow::Grows,
+        previous_position: PreviousPosition::LastPage,
+    };
+
+    #[test]
+    fn first_windows_of_a_sequential_read_are_4_8_16_32_pages() {
+        let mut state = ReadAheadState::new(32);
+        let mut cache = FileCache::new(1280);
+        let mut windows = Vec::new();
+        for page in 0..64 {
+            let window = if !cache.contains(page) {
+                on_miss(&LINUX_2_6_37, &mut state, &cache, page, 1)
+            } else if cache.take_marker(page) {
+                on_marker(&LINUX_2_6_37, &mut state, &cache, page, 1)
+            } else {
+                None
+            };
+            if let Some(window) = window {
+                windows.push((window.start, window.pages, window.marker));
+                for page in window.start..window.start + window.pages {
+                    cache.insert(page);
+                }
+                window.marker.iter().for_each(|&marker| cache.set_marker(marker));
+            }
+            state.previous_page = i64::from(page);
+        }
+        assert_eq!(
+            windows,
+            [
+                (0, 4, Some(1)),
+                (4, 8, Some(4)),
+                (12, 16, Some(12)),
+                (28, 32, Some(28)),
+                (60, 32, Some(60))
+            ]
+        );
+    }
+
+    #[test]
+    fn a_backward_jump_is_sequential_on_32_bits_before_3_13_only() {
+        let fixed = KernelReadAhead { backward_jump_is_sequential: false, ..LINUX_2_6_37 };
+        let state = ReadAheadState { previous_page: 500, ..ReadAheadState::new(32) };
+        assert!(looks_sequential(&LINUX_2_6_37, &state, 100));
+        assert!(!looks_sequential(&fixed, &state, 100));
+        assert!(looks_sequential(&fixed, &state, 501));
+        assert!(!looks_sequential(&LINUX_2_6_37, &state, 502));
+    }
+
+    #[test]
+    fn an_unlimited_window_may_pass_the_limit_and_a_capped_one_not() {
+        let capped = KernelReadAhead { window_overflow: WindowOverflow::Capped, ..LINUX_2_6_37 };
+        let cache = FileCache::new(1280);
+        for (kernel, pages) in [(LINUX_2_6_37, 64), (capped, 32)] {
+            let mut state = ReadAheadState::new(32);
+            let window = on_miss(&kernel, &mut state, &cache, 0, 64).expect("a window");
+            assert_eq!(window.pages, pages);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+"""Board and kernel profiles: facts with sources, from boards/*.toml and boards/kernels/*.toml.
+
+A profile is complete or refused: every physical quantity is named with its unit, none has a
+default, every table says where its numbers come from. The simulator gets the numbers as JSON
+(`sim_json`, read by sim/src/profile.rs); what a number does is said there.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from flashbed import places
+from flashbed.errors import InputError
+from flashbed.toml_models import Strict, read_model, read_toml
+
+__all__ = [
+    "Board",
+    "Kernel",
+    "ProfileError",
+    "board_names",
+    "kernel_names",
+    "load_board",
+    "load_kernel",
+]
+
+Positive = Annotated[int, Field(gt=0, lt=2**31)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Ns = Annotated[int, Field(ge=0, lt=2**62)]
+Ps = Annotated[int, Field(ge=0, lt=2**62)]
+Text = Annotated[str, Field(min_length=1)]
+
+PAGE_BYTES_MAX = 65_536
+
+
+class ProfileError(InputError):
+    """A profile that cannot be used; the message names the file and the key."""
+
+
+def _power_of_two(name: str, value: int) -> None:
+    if value & (value - 1):
+        raise ValueError(f"{name} = {value} is not a power of two")
+
+
+class Chip(Strict):
+    """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
+
+    source: Text
+    page_bytes: Positive
+    oob_bytes: Positive
+    pages_per_block: Positive
+    blocks: Positive
+    read_array_ns: Ns
+    program_array_ns: Ns
+    erase_array_ns: Ns
+    transfer: Literal["bytes", "page"]
+    bus_read_ns: Ns
+    bus_program_ns: Ns
+    column_change_ns: Ns
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        _power_of_two("page_bytes", self.page_bytes)
+        _power_of_two("pages_per_block", self.pages_per_block)
+        if not 256 <= self.page_bytes <= PAGE_BYTES_MAX:
+            raise ValueError(f"page_bytes = {self.page_bytes} is not from 256 to {PAGE_BYTES_MAX}")
+        if self.oob_bytes > self.page_bytes:
+            raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
+        if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
+            raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
+        return self
+
+
+class Ecc(Strict):
+    """`[ecc]`: who corrects, and over how many bytes."""
+
+    source: Text
+    kind: Literal["hardware-page", "software-subpage"]
+    step_bytes: Positive
+
+
+class Partition(Strict):
+    """`[partition]`: the blocks the file system lives on."""
+
+    source: Text
+    first_block: Count
+    blocks: Positive
+
+
+class Software(Strict):
+    """`[software]`: what the CPU needs, layer by layer; meanings in sim/src/profile.rs."""
+
+    source: Text
+    syscall_ns: Ns
+    page_copy_ns: Ns
+    page_add_ns: Ns
+    page_write_ns: Ns
+    mtd_call_ns: Ns
+    nand_read_ns: Ns
+    nand_program_ns: Ns
+    nand_erase_ns: Ns
+    nand_byte_ps: Ps
+    ecc_step_ns: Ns
+    jffs2_node_ns: Ns
+    jffs2_byte_ps: Ps
+    ubifs_node_ns: Ns
+    ubifs_znode_ns: Ns
+    ubifs_byte_ps: Ps
+    yaffs2_chunk_ns: Ns
+    compute_step_ps: Ps
+
+
+class Emulator(Strict):
+    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board."""
+
+    source: Text
+    machine: Text
+    cpu: Text
+    icount_shift: Annotated[int, Field(ge=0, le=10)]
+    nandsim: Text
+
+
+class BoardFacts(Strict):
+    """`[board]`: what it is."""
+
+    name: Text
+    title: Text
+    ram_mib: Positive
+    source: Text
+
+
+class Board(Strict):
+    """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
+
+    board: BoardFacts
+    chip: Chip
+    ecc: Ecc
+    partition: Partition
+    software: Software
+    emulator: Emulator | None = None
+    _path: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        end = self.partition.first_block + self.partition.blocks
+        if end > self.chip.blocks:
+            raise ValueError(
+                f"partition.blocks: the partition ends at block {end}, the chip at "
+                f"{self.chip.blocks} (chip.blocks)"
+            )
+        if self.chip.page_bytes % self.ecc.step_bytes:
+            raise ValueError(
+                f"ecc.step_bytes: a page of {self.chip.page_bytes} bytes is not whole steps of "
+                f"{self.ecc.step_bytes}"
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name it is asked for by."""
+        return self.board.name
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file."""
+        return places.sha256_of(self._path)
+
+    @cached_property
+    def sim_json(self) -> str:
+        """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
+        tables = self.model_dump(include={"chip", "ecc", "partition", "software"})
+        for table in tables.values():
+            del table["source"]
+        return json.dumps(tables)
+
+
+class KernelFacts(Strict):
+    """`[kernel]`: what it is, and which targets can run it."""
+
+    name: Text
+    title: Text
+    targets: tuple[str, ...] = Field(min_length=1, strict=False)
+    source: Text
+
+
+class ReadAheadRules(Strict):
+    """`[readahead]`: the peculiarities of mm/readahead.c in this kernel."""
+
+    source: Text
+    backward_jump_is_sequential: bool
+    context: Literal["eager", "conservative"]
+    window_overflow: Literal["grows", "capped"]
+    previous_position: Literal["last-page", "next-byte"]
+
+
+class Jffs2Options(Strict):
+    """`[jffs2]`: how the kernel's JFFS2 is built."""
+
+    source: Text
+    summary: bool
+
+
+class KernelDefaults(Strict):
+    """`[defaults]`: the read-ahead a file system gets when nobody asks, KiB; 0 is off."""
+
+    source: Text
+    jffs2_read_ahead_kib: Count
+    yaffs2_read_ahead_kib: Count
+    ubifs_read_ahead_kib: Count
+
+
+class Kernel(Strict):
+    """A kernel, as far as storage sees it."""
+
+    kernel: KernelFacts
+    readahead: ReadAheadRules
+    jffs2: Jffs2Options
+    defaults: KernelDefaults
+    _path: Path = PrivateAttr(default=Path())
+
+    @property
+    def name(self) -> str:
+        """The name it is asked for by."""
+        return self.kernel.name
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file."""
+        return places.sha256_of(self._path)
+
+    @cached_property
+    def sim_json(self) -> str:
+        """What sim/src/run.rs KernelProfile reads, as JSON."""
+        tables = {"readahead": self.readahead, "jffs2": self.jffs2}
+        return json.dumps({k: t.model_dump(exclude={"source"}) for k, t in tables.items()})
+
+
+def _named(path: Path, name: str, file_name: str) -> None:
+    if name != file_name:
+        raise ProfileError(f"{places.shown(path)}: name = {name!r} is not the file's name")
+
+
+@lru_cache(maxsize=64)
+def _load_board(path: Path, _changed_ns: int) -> Board:
+    board = read_model(Board, read_toml(path, ProfileError), path, ProfileError)
+    _named(path, board.name, path.stem)
+    board._path = path
+    return board
+
+
+@lru_cache(maxsize=64)
+def _load_kernel(path: Path, _changed_ns: int) -> Kernel:
+    kernel = read_model(Kernel, read_toml(path, ProfileError), path, ProfileError)
+    _named(path, kernel.name, path.name.removesuffix(".toml"))
+    kernel._path = path
+    return kernel
+
+
+def _changed_ns(path: Path, what: str, known: list[str]) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        raise ProfileError(
+            f"{places.shown(path)}: no such {what}; there are {', '.join(known) or 'none'}"
+        ) from None
+
+
+def load_board(name: str) -> Board:
+    """The board of this name. Raises `ProfileError`."""
+    path = places.board_file(name)
+    return _load_board(path, _changed_ns(path, "board", board_names()))
+
+
+def load_kernel(name: str) -> Kernel:
+    """The kernel of this name. Raises `ProfileError`."""
+    path = places.kernel_file(name)
+    return _load_kernel(path, _changed_ns(path, "kernel", kernel_names()))
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(file.name.removesuffix(".toml") for file in folder.glob("*.toml"))
+
+
+def board_names() -> list[str]:
+    """The boards there are profiles of."""
+    return _names(places.board_file("any").parent)
+
+
+def kernel_names() -> list[str]:
+    """The kernels there are profiles of."""
+    return _names(places.kernel_file("any").parent)

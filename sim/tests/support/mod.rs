@@ -1,0 +1,70 @@
+//! What tests and benches share: the repository's own profiles, and the read benchmark's programs.
+
+#![allow(dead_code)]
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sim::profile::BoardProfile;
+use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use std::fmt::Write;
+
+/// A table of a profile without what is meant for people.
+fn table(profile: &toml::Table, name: &str) -> Value {
+    let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
+    let entries = value.as_object_mut().expect("a table");
+    entries.remove("source");
+    value
+}
+
+fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
+    let path = format!("{}/../boards/{path}.toml", env!("CARGO_MANIFEST_DIR"));
+    #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let profile: toml::Table = text.parse().expect("TOML");
+    let tables = tables.iter().map(|&name| (name.to_owned(), table(&profile, name)));
+    let value = Value::Object(tables.collect::<Map<_, _>>());
+    serde_json::from_value(value).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// boards/NAME.toml.
+pub fn board(name: &str) -> BoardProfile {
+    load(name, &["chip", "ecc", "partition", "software"])
+}
+
+/// boards/kernels/NAME.toml.
+pub fn kernel(name: &str) -> KernelProfile {
+    load(&format!("kernels/{name}"), &["readahead", "jffs2"])
+}
+
+/// A file written in order by 4 KiB writes, synced, and ten seconds of idling.
+pub fn written_file(file_bytes: u64) -> String {
+    let mut text = String::from("flashbed-ops 1\nopen 0 file.bin rw,create\n");
+    for offset in (0..file_bytes).step_by(4096) {
+        writeln!(text, "write 0 {offset} 4096 1 0").expect("a String");
+    }
+    text + "fsync 0\nclose 0\nsync\npause 10000000000\nprepared\n"
+}
+
+/// 4 KiB reads of these pages after dropping caches.
+pub fn page_reads(pages: &[u64]) -> String {
+    let mut text = String::from("flashbed-ops 1\ndrop_caches\nopen 0 file.bin ro\nmark\n");
+    for page in pages {
+        writeln!(text, "read 0 {} 4096", page * 4096).expect("a String");
+    }
+    text
+}
+
+/// Runs one body after one preparation.
+pub fn run(
+    board: &BoardProfile,
+    kernel: &KernelProfile,
+    fs: FsKind,
+    prepare: &str,
+    read_ahead_kib: u32,
+    body: &str,
+) -> Measured {
+    let setting = Setting { board, kernel, fs, prepare, trace_flash: false };
+    let case = CaseInput { read_ahead_kib, body };
+    let result = run_cases(&setting, &[case]).remove(0);
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

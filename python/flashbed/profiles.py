@@ -46,6 +46,16 @@ def _power_of_two(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value} is not a power of two")
 
 
+def _without_sources(profile: Strict, names: set[str]) -> str:
+    tables = profile.model_dump(include=names)
+    return json.dumps(
+        {
+            name: {key: value for key, value in table.items() if key != "source"}
+            for name, table in tables.items()
+        }
+    )
+
+
 class Chip(Strict):
     """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
 
@@ -177,10 +187,7 @@ class Board(Strict):
     @cached_property
     def sim_json(self) -> str:
         """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
-        tables = self.model_dump(include={"chip", "ecc", "partition", "software"})
-        for table in tables.values():
-            del table["source"]
-        return json.dumps(tables)
+        return _without_sources(self, {"chip", "ecc", "partition", "software"})
 
 
 class KernelFacts(Strict):

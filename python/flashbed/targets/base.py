@@ -1,7 +1,8 @@
 """The first of the two seams: what every target takes and gives.
 
-A target sees operations only (docs/formats.md) and does not know which workload they came from. It gives tables. `sim`, `emulator` and whatever comes
-later implement `Target`; nothing outside `targets/` knows which one it is talking to.
+A target sees operations only (docs/formats.md) and does not know which workload they came from. It
+gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
+`targets/` knows which one it is talking to.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import polars as pl
 
 from flashbed.profiles import Board, Kernel
 
+__all__ = ["Batch", "Failure", "Program", "Target", "Unavailable"]
+
 
 @dataclass(frozen=True)
 class Program:
     """One case as a target sees it.
 
-    `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the case as a file of its own. Programs of the same board,
-    kernel, file system and `prepare` start from the same state, which a target may build once.
+    `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the case
+    as a file of its own. Programs of the same board, kernel, file system and `prepare` start from
+    the same state, which a target may build once.
     """
 
     case_id: str
@@ -42,7 +46,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Batch:
-    """Whole cases, as tables with the measured columns of docs/formats.md (the caller adds axes, target and provenance)."""
+    """Whole cases, as tables with the measured columns of docs/formats.md.
+
+    The caller adds axes, target and provenance.
+    """
 
     cases: pl.DataFrame
     requests: pl.DataFrame
@@ -51,7 +58,7 @@ class Batch:
 
 
 class Unavailable(Exception):
-    """The target cannot run here; the message says in one line what is missing and how to get it."""
+    """The target cannot run here; says in one line what is missing and how to get it."""
 
 
 class Target(Protocol):
@@ -64,7 +71,8 @@ class Target(Protocol):
     ) -> Iterator[Batch]:
         """Runs every program, in the order given.
 
-        `progress(what, cases_done)` is called whenever there is something to say. Raises `Unavailable` before any case has run; a case that fails is a
-        `Failure` in a batch and the others go on.
+        `progress(what, cases_done)` is called whenever there is something to say. Raises
+        `Unavailable` before any case has run; a case that fails is a `Failure` in a batch and the
+        others go on.
         """
         ...

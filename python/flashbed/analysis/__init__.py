@@ -1,0 +1,9 @@
+"""Pure functions from tables to tables: what the figures and the report show."""
+
+from __future__ import annotations
+
+from flashbed.analysis.agreement import agreement, agreement_summary
+from flashbed.analysis.claims import Verdict, judge
+from flashbed.analysis.measures import measures, savings
+
+__all__ = ["Verdict", "agreement", "agreement_summary", "judge", "measures", "savings"]

@@ -1,0 +1,79 @@
+"""What is read off the tables, a row each per point of an experiment (seeds taken together).
+
+A point is target, board, kernel, fs, pattern, requests. Savings compare the run without read-ahead
+with the run with it, seed by seed, and are then averaged, so a seed weighs the same whatever its
+time. Left out: energy.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+__all__ = ["POINT", "measures", "savings"]
+
+POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
+_PAIR = [*POINT, "request_bytes", "file_bytes", "seed"]
+
+
+def savings(cases: pl.DataFrame) -> pl.DataFrame:
+    """What disabling read-ahead saves, in percent of the run with it.
+
+    Columns: the point; time_saved_pct and flash_reads_saved_pct (mean over seeds), their standard
+    deviations over seeds (`_sd`, null for one seed), and `seeds`. A run with read-ahead that has no
+    partner without it, or the other way round, is left out. Source: read-ahead paper, Figure 3.
+    """
+    off = cases.filter(pl.col("read_ahead_kib") == 0)
+    on = cases.filter(pl.col("read_ahead_kib") > 0)
+    pairs = on.join(off, on=_PAIR, suffix="_off")
+    return (
+        pairs.with_columns(
+            _saved_pct("time_ns").alias("time_saved_pct"),
+            _saved_pct("flash_reads").alias("flash_reads_saved_pct"),
+        )
+        .group_by(POINT, maintain_order=True)
+        .agg(
+            pl.col("time_saved_pct", "flash_reads_saved_pct").mean(),
+            pl.col("time_saved_pct").std().alias("time_saved_pct_sd"),
+            pl.col("flash_reads_saved_pct").std().alias("flash_reads_saved_pct_sd"),
+            pl.len().cast(pl.Int64).alias("seeds"),
+        )
+    )
+
+
+def _saved_pct(column: str) -> pl.Expr:
+    """0 if the run with read-ahead counts none: there was nothing to save."""
+    on, off = pl.col(column), pl.col(f"{column}_off")
+    return pl.when(on == 0).then(0.0).otherwise((on - off) / on * 100)
+
+
+def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
+    """Per point with read-ahead on: cache_hit_pct and prefetch_kib.
+
+    A request slower than `stall_ns` read the chip. What sequential requests read ahead at a time is
+    the distance in the file between two that did: its median over a case, mean over seeds.
+    """
+    on = cases.filter(pl.col("read_ahead_kib") > 0).select("case_id", *POINT)
+    reads = (
+        requests.lazy()
+        .filter(pl.col("op") == "read")
+        .join(on.lazy(), on=["case_id", "target"], maintain_order="left")
+    )
+    stalled = pl.col("latency_ns") >= stall_ns
+    distance_bytes = pl.col("offset_bytes").filter(stalled).diff().drop_nulls()
+    per_case = reads.group_by("case_id", *POINT, maintain_order=True).agg(
+        ((~stalled).mean() * 100).alias("cache_hit_pct"),
+        (distance_bytes.median() / 1024).alias("prefetch_kib"),
+    )
+    sequential = pl.col("pattern") == "sequential"
+    return (
+        per_case.group_by(POINT, maintain_order=True)
+        .agg(pl.col("cache_hit_pct", "prefetch_kib").mean())
+        .with_columns(pl.when(sequential).then("prefetch_kib").alias("prefetch_kib"))
+        .collect()
+    )
+
+
+def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
+    """Savings, cache_hit_pct and prefetch_kib (null where they mean nothing) of every point."""
+    waits = _waits(cases, requests, stall_ns)
+    return savings(cases).join(waits, on=POINT, how="left", maintain_order="left")

@@ -1,0 +1,92 @@
+"""The command line. One module a group of commands; what they do is done elsewhere.
+
+Errors are one line on standard error: exit status 2 for what was asked wrongly, 1 for what went
+wrong, 130 when interrupted. `FLASHBED_DEBUG=1` shows where an error comes from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from flashbed import __version__
+from flashbed.cli import doctor, run, show
+from flashbed.cli.screen import say
+from flashbed.errors import FlashbedError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="flashbed",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="What will a raw NAND storage stack of embedded Linux do to a program?",
+    epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
+)
+run.register(app)
+show.register(app)
+doctor.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"flashbed {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The program `flashbed`: runs a command, turns whatever is raised into one line."""
+    sys.exit(_status())
+
+
+def _status() -> int:
+    try:
+        status = app(standalone_mode=False)
+    except FlashbedError as error:
+        say(f"flashbed: {error}")
+        return error.exit_status
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        return 1
+    except Exception as error:
+        return _unforeseen(error)
+    if status == 130:
+        say("flashbed: interrupted; finished cases are kept, the same command goes on from them")
+    return status if isinstance(status, int) else 0
+
+
+def _unforeseen(error: Exception) -> int:
+    """A wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
+    message = getattr(error, "format_message", None)
+    if message is not None:
+        text = " ".join(str(message()).split())
+        if text:
+            say(f"flashbed: {text} (see flashbed --help)")
+        else:
+            getattr(error, "show", lambda: None)()
+        return 2
+    if os.environ.get("FLASHBED_DEBUG"):
+        raise error
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"flashbed: {where}{error.strerror or error}")
+    else:
+        first = (str(error).splitlines() or [""])[0]
+        say(f"flashbed: internal error: {type(error).__name__}: {first} (FLASHBED_DEBUG=1 shows it)")
+    return 1

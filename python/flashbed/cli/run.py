@@ -1,0 +1,197 @@
+"""Commands that measure: list, run, reproduce."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.screen import bar, say
+from flashbed.errors import InputError, RunError
+from flashbed.experiment import (
+    Experiment,
+    Planned,
+    experiment_names,
+    load_experiment,
+    parse_settings,
+    plan,
+    study_experiments,
+)
+from flashbed.places import shown
+
+if TYPE_CHECKING:
+    from flashbed.runner import Outcome
+
+__all__ = ["register"]
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
+On = Annotated[
+    list[str] | None,
+    typer.Option("--on", metavar="TARGET,...", help="sim, emulator, or both with a comma."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="AXIS=VALUE,...",
+        help="Only these values of an axis; a number the experiment does not have is added.",
+    ),
+]
+CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Only this case.")]
+Trace = Annotated[
+    str | None, typer.Option("--trace", metavar="flash", help="Record every flash operation.")
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="json", help="Print claims and agreement.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command("list", epilog="Example: `flashbed list`")(list_experiments)
+    app.command(
+        "run",
+        epilog="Examples: `flashbed run readahead/figure3` · "
+        "`flashbed run figure3 --on sim,emulator --set fs=jffs2 --set requests=8,64` · "
+        "`flashbed run figure3 --case "
+        "jffs2-emulated-6.1-sequential-8x4096-of-5242880-ra128-s1 --trace flash --out /tmp/one`",
+    )(run)
+    app.command(
+        "reproduce",
+        epilog="Examples: `flashbed reproduce readahead` · "
+        "`flashbed reproduce readahead --on sim --format json`",
+    )(reproduce)
+
+
+def list_experiments() -> None:
+    """Lists the experiments, what each asks, on which targets and how many cases that is."""
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        planned = plan(experiment)
+        counts = ", ".join(
+            f"{sum(target in item.targets for item in planned)} on {target}"
+            for target in experiment.targets
+        )
+        print(f"{name}  {experiment.experiment.title}")
+        print(f"    {experiment.experiment.question}")
+        print(f"    cases: {counts}")
+
+
+def run(
+    experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
+    on: On = None,
+    settings: Set = None,
+    out: Out = None,
+    case: CaseId = None,
+    trace: Trace = None,
+) -> None:
+    """Runs an experiment and keeps its tables; run again, it goes on where it was."""
+    chosen = load_experiment(experiment)
+    planned = plan(chosen, parse_settings(settings or []))
+    if case is not None:
+        planned = [item for item in planned if item.case.case_id == case]
+        if not planned:
+            raise InputError(f"--case {case}: no such case in {chosen.id}")
+    if trace not in (None, "flash"):
+        raise InputError(f"--trace {trace}: only `flash` can be traced")
+    targets = _targets(on) or ["sim"]
+    for target in targets:
+        if not any(target in item.targets for item in planned):
+            raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
+    directory = out or Path("results") / chosen.id
+    outcomes, unavailable = _measure(chosen, planned, targets, directory, trace == "flash")
+    print(shown(directory.absolute()))
+    _conclude(outcomes)
+    if unavailable:
+        raise RunError(f"not run on {', '.join(unavailable)}")
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(help="A folder of experiments, such as readahead.")],
+    on: On = None,
+    out: Out = None,
+    output: Format = None,
+) -> None:
+    """Runs all experiments of a study and writes the report; what cannot run is said and left."""
+    from flashbed.report import summary_json, write_report
+
+    if output not in (None, "json"):
+        raise InputError(f"--format {output}: only json")
+    experiments = study_experiments(study)
+    targets = _targets(on)
+    base = out or Path("results") / study
+    directories: list[Path] = []
+    outcomes: list[Outcome] = []
+    for experiment in experiments:
+        directory = base / experiment.id.split("/")[1]
+        wanted = [name for name in targets or experiment.targets if name in experiment.targets]
+        if wanted:
+            done, _ = _measure(experiment, plan(experiment), wanted, directory, False)
+            outcomes += done
+            directories.append(directory)
+    if not any(outcome.measured + outcome.kept for outcome in outcomes):
+        _conclude(outcomes)
+        raise RunError(f"nothing of {study} could be run")
+    report = write_report(directories, base / "report.html")
+    if output == "json":
+        print(json.dumps(summary_json(directories), indent=1))
+        say(shown(report))
+    else:
+        print(shown(report))
+    _conclude(outcomes)
+
+
+def _targets(on: Sequence[str] | None) -> list[str]:
+    from flashbed.targets import TARGETS
+
+    names = [name for text in on or [] for name in text.split(",")]
+    for name in names:
+        if name not in TARGETS:
+            raise InputError(f"--on {name}: no such target; there are {', '.join(TARGETS)}")
+    return list(dict.fromkeys(names))
+
+
+def _measure(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    targets: Sequence[str],
+    out: Path,
+    trace_flash: bool,
+) -> tuple[list[Outcome], list[str]]:
+    """Runs the cases on each target; a target that cannot run here is said in one line."""
+    from flashbed.runner import run_target
+    from flashbed.tables import RunDirectory
+    from flashbed.targets import load_target
+    from flashbed.targets.base import Unavailable
+
+    directory = RunDirectory.create(out, experiment.id)
+    outcomes: list[Outcome] = []
+    unavailable: list[str] = []
+    for name in targets:
+        try:
+            target = load_target(name)
+            with bar(f"{experiment.id} on {name}") as progress:
+                outcome = run_target(
+                    experiment, planned, target, directory,
+                    trace_flash=trace_flash, progress=progress,
+                )  # fmt: skip
+        except Unavailable as why:
+            say(f"flashbed: {name} not measured: {why}")
+            unavailable.append(name)
+            continue
+        kept = f", {outcome.kept} were there" if outcome.kept else ""
+        say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
+        for failure in outcome.failures:
+            say(f"flashbed: {name}: case {failure.case_id}: {failure.message}")
+        outcomes.append(outcome)
+    return outcomes, unavailable
+
+
+def _conclude(outcomes: Sequence[Outcome]) -> None:
+    """Raises `RunError` if a case failed."""
+    failed = sum(len(outcome.failures) for outcome in outcomes)
+    if failed:
+        raise RunError(f"{failed} cases failed; the others are kept")

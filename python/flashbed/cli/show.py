@@ -1,0 +1,59 @@
+"""Commands that show results: table, report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flashbed.errors import InputError
+from flashbed.places import shown
+
+__all__ = ["register"]
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command(
+        "table",
+        epilog="Examples: `flashbed table results/readahead/figure3 cases` · "
+        "`flashbed table results/readahead/figure3 requests --format parquet > requests.parquet`",
+    )(table)
+    app.command("report", epilog="Example: `flashbed report results/readahead/figure3`")(report)
+
+
+def table(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
+    name: Annotated[str, typer.Argument(help="cases, requests, flash, functions or wear.")],
+    output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
+) -> None:
+    """Prints a table of a run; the columns are explained in docs/formats.md."""
+    from flashbed.tables import read_table
+
+    if output not in FORMATS:
+        raise InputError(f"--format {output}: {', '.join(FORMATS)}")
+    frame = read_table(directory, name)
+    if output == "csv":
+        sys.stdout.write(frame.write_csv())
+    elif output == "json":
+        sys.stdout.write(frame.write_json() + "\n")
+    elif sys.stdout.isatty():
+        raise InputError("--format parquet: not to a terminal; add `> FILE`")
+    else:
+        frame.write_parquet(sys.stdout.buffer)
+
+
+def report(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Results of runs.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Default: DIR/report.html.")
+    ] = None,
+) -> None:
+    """Writes the report of one or more runs: one HTML file that needs no network."""
+    from flashbed.report import write_report
+
+    print(shown(write_report(directories, out or directories[0] / "report.html")))

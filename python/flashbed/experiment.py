@@ -1,0 +1,327 @@
+"""Experiments: a TOML file of axes whose product is the cases, with figures and claims.
+
+Reads and checks experiments/STUDY/NAME.toml (docs/experiments.md) and expands its grids. What the
+claims come to is analysis/claims.py's, what a figure looks like figures.py's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from flashbed import places
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.profiles import load_kernel
+from flashbed.toml_models import Strict, read_model, read_toml
+from flashbed.workloads import WORKLOADS
+
+__all__ = [
+    "Claim",
+    "Compared",
+    "Experiment",
+    "ExperimentError",
+    "Figure",
+    "Planned",
+    "experiment_names",
+    "load_experiment",
+    "parse_settings",
+    "plan",
+    "study_experiments",
+    "study_names",
+]
+
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(gt=0, lt=2**40)]
+Count = Annotated[int, Field(ge=0, lt=2**40)]
+FileSystem = Literal["jffs2", "yaffs2", "ubifs"]
+Pattern = Literal["sequential", "random"]
+TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
+
+
+class ExperimentError(InputError):
+    """An experiment or a setting that cannot be meant; names the file and the key."""
+
+
+_LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
+Texts = Annotated[tuple[Text, ...], _LIST]
+Positives = Annotated[tuple[Positive, ...], _LIST]
+Counts = Annotated[tuple[Count, ...], _LIST]
+FileSystems = Annotated[tuple[FileSystem, ...], _LIST]
+Patterns = Annotated[tuple[Pattern, ...], _LIST]
+TargetNames = Annotated[tuple[TargetName, ...], _LIST]
+
+
+class Facts(Strict):
+    """`[experiment]`: what is asked, and where it comes from."""
+
+    id: Text
+    title: Text
+    question: Text
+    source: Text
+    open_measured: bool
+
+
+class WorkloadTable(Strict):
+    """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before."""
+
+    kind: Text
+    request_bytes: Positive
+    file_bytes: Positive
+    settle_ns: Count
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.kind not in WORKLOADS:
+            raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
+        return self
+
+
+class Grid(Strict):
+    """`[[grid]]`: lists whose product are cases, and the targets that run them."""
+
+    targets: TargetNames
+    board: Texts
+    kernel: Texts
+    fs: FileSystems
+    read_ahead_kib: Counts
+    pattern: Patterns
+    requests: Positives
+    seed: Counts
+
+
+class Compared(Strict):
+    """`[compared.TARGET]`: which board and kernel of a target stand for the paper's."""
+
+    board: Text
+    kernel: Text
+    note: Text
+
+
+class Measures(Strict):
+    """`[measures]`: constants of the analysis. A request slower than `stall_ns` read the chip."""
+
+    source: Text
+    stall_ns: Positive
+
+
+class Figure(Strict):
+    """`[[figure]]`: one figure of the report."""
+
+    id: Text
+    title: Text
+    caption: Text
+    metric: Literal["time_saved_pct", "flash_reads_saved_pct"]
+
+
+class Claim(Strict):
+    """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
+
+    `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
+    ours where it does not, and `reading` says why. `each` names what gets a verdict of its own.
+    """
+
+    id: Text
+    text: Text
+    source: Text
+    reading: Text
+    published: float | None = Field(default=None, strict=False)
+    unit: Text
+    metric: Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
+    fs: FileSystems
+    pattern: Patterns
+    requests: Positives
+    reduce: Literal[
+        "min", "max", "mean", "only", "largest_rise", "last_above_lowest", "last_above_rest",
+        "largest_difference_between_fs",
+    ]
+    operator: Literal[">", ">=", "<", "<=", "within"]
+    bound: float = Field(strict=False)
+    tolerance: float | None = Field(default=None, strict=False)
+    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.operator == "within") != (self.tolerance is not None):
+            raise ValueError("tolerance: goes with the operator `within`, and with no other")
+        return self
+
+
+class Experiment(Strict):
+    """A whole experiment file."""
+
+    experiment: Facts
+    workload: WorkloadTable
+    grid: Annotated[tuple[Grid, ...], _LIST]
+    measures: Measures
+    compared: dict[str, Compared]
+    figure: tuple[Figure, ...] = Field(default=(), strict=False)
+    claim: tuple[Claim, ...] = Field(default=(), strict=False)
+    _path: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        for name, items in (("figure", self.figure), ("claim", self.claim)):
+            identifiers = [item.id for item in items]
+            for identifier in identifiers:
+                if identifiers.count(identifier) > 1:
+                    raise ValueError(f"{name}: two have the id {identifier!r}")
+        return self
+
+    @property
+    def id(self) -> str:
+        """STUDY/NAME."""
+        return self.experiment.id
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file."""
+        return places.sha256_of(self._path)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Every target a grid names, in the order of the file."""
+        return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A case and the targets that are to run it."""
+
+    case: Case
+    targets: tuple[str, ...]
+
+
+Settings = Mapping[str, tuple[str | int, ...]]
+_GRID_AXES = ("board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed")
+_NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
+_SETTABLE = (*_GRID_AXES, "request_bytes", "file_bytes")
+
+
+def study_names() -> list[str]:
+    """The studies: folders of experiments/."""
+    folder = places.experiments_folder()
+    return sorted({file.parent.name for file in folder.glob("*/*.toml")})
+
+
+def experiment_names() -> list[str]:
+    """Every experiment as STUDY/NAME."""
+    folder = places.experiments_folder()
+    return sorted(f"{file.parent.name}/{file.stem}" for file in folder.glob("*/*.toml"))
+
+
+def study_experiments(study: str) -> list[Experiment]:
+    """All experiments of a study, by name. Raises `ExperimentError`."""
+    names = [name for name in experiment_names() if name.split("/")[0] == study]
+    if not names:
+        raise ExperimentError(f"no study {study!r}; there are {', '.join(study_names())}")
+    return [load_experiment(name) for name in names]
+
+
+def load_experiment(name: str) -> Experiment:
+    """An experiment by STUDY/NAME, by a NAME that is the only one, or by the path of its file.
+
+    Raises `ExperimentError`.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        names = experiment_names()
+        found = [known for known in names if name in (known, known.split("/")[1])]
+        if len(found) != 1:
+            problem = "several experiments are called" if found else "no experiment"
+            raise ExperimentError(f"{problem} {name!r}; there are {', '.join(found or names)}")
+        path = places.experiments_folder() / f"{found[0]}.toml"
+    return read_experiment(path)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Reads an experiment's file and checks what it names. Raises `ExperimentError`."""
+    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
+    experiment._path = path.resolve()
+    for number, grid in enumerate(experiment.grid, start=1):
+        for kernel_name, target in itertools.product(grid.kernel, grid.targets):
+            if target not in load_kernel(kernel_name).kernel.targets:
+                raise ExperimentError(
+                    f"{places.shown(path)}: grid.{number}.kernel: {kernel_name} does not run on "
+                    f"{target} (boards/kernels/{kernel_name}.toml, kernel.targets)"
+                )
+    return experiment
+
+
+def parse_settings(texts: Sequence[str]) -> Settings:
+    """`AXIS=VALUE[,VALUE]` texts as axis -> values. Raises `ExperimentError`."""
+    settings: dict[str, tuple[str | int, ...]] = {}
+    for text in texts:
+        axis, equals, values = text.partition("=")
+        if not equals or axis not in _SETTABLE or not all(values.split(",")):
+            raise ExperimentError(
+                f"--set {text}: not AXIS=VALUE[,VALUE] with an axis of {', '.join(_SETTABLE)}"
+            )
+        try:
+            convert: Callable[[str], str | int] = int if axis in _NUMBERS else str
+            settings[axis] = tuple(convert(value) for value in values.split(","))
+        except ValueError:
+            raise ExperimentError(f"--set {text}: {axis} takes whole numbers") from None
+    return settings
+
+
+def _apply(experiment: Experiment, settings: Settings) -> Experiment:
+    """Narrows the grids to the values asked for; a number that no grid has is added to all."""
+    values = experiment.model_dump()
+    for axis, wanted in settings.items():
+        if axis not in _GRID_AXES:
+            if len(wanted) != 1:
+                raise ExperimentError(f"--set {axis}: takes one value")
+            values["workload"][axis] = wanted[0]
+            continue
+        known = {value for grid in values["grid"] for value in grid[axis]}
+        new = [value for value in wanted if value not in known]
+        if new and axis not in _NUMBERS:
+            there_are = ", ".join(sorted(map(str, known)))
+            raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
+        for grid in values["grid"]:
+            grid[axis] = [value for value in wanted if value in grid[axis] or value in new]
+    values["grid"] = [grid for grid in values["grid"] if all(grid[axis] for axis in _GRID_AXES)]
+    if not values["grid"]:
+        raise ExperimentError(f"no case of {experiment.id} is left by the settings")
+    narrowed = read_model(Experiment, values, experiment.path, ExperimentError)
+    narrowed._path = experiment.path
+    return narrowed
+
+
+def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:
+    """The cases of an experiment in the order of its grids, each once, with their targets."""
+    chosen = _apply(experiment, settings) if settings else experiment
+    targets_of: dict[Case, tuple[str, ...]] = {}
+    for grid in chosen.grid:
+        points = itertools.product(
+            grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
+            grid.read_ahead_kib, grid.seed,
+        )  # fmt: skip
+        for board, kernel, fs, pattern, requests, read_ahead_kib, seed in points:
+            case = Case(
+                experiment=chosen.id,
+                board=board,
+                kernel=kernel,
+                fs=fs,
+                read_ahead_kib=read_ahead_kib,
+                pattern=pattern,
+                requests=requests,
+                request_bytes=chosen.workload.request_bytes,
+                file_bytes=chosen.workload.file_bytes,
+                seed=seed,
+            )
+            before = targets_of.get(case, ())
+            targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
+    return [Planned(case, targets) for case, targets in targets_of.items()]

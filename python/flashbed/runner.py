@@ -1,0 +1,179 @@
+"""Runs the cases of an experiment on a target and keeps what comes back.
+
+The one place where an experiment, a target and a run directory meet. It decides what has to be run
+(what is not there yet, made by the same profiles, operations and code), gives each batch its axes
+and provenance, and writes it before asking for the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from flashbed import __version__, places
+from flashbed.case import AXES, Case
+from flashbed.experiment import Experiment, Planned, plan
+from flashbed.profiles import load_board, load_kernel
+from flashbed.tables import RunDirectory
+from flashbed.targets import code_sha256
+from flashbed.targets.base import Batch, Failure, Program, Target
+from flashbed.workloads import WORKLOADS
+
+__all__ = ["Outcome", "programs_of", "run_target"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of running an experiment on a target: numbers of cases, and what failed."""
+
+    target: str
+    measured: int
+    kept: int
+    failures: tuple[Failure, ...]
+
+
+def programs_of(experiment: Experiment, cases: Sequence[Case]) -> list[Program]:
+    """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
+    workload = WORKLOADS[experiment.workload.kind]
+    programs = []
+    for case in cases:
+        prepare, body = workload(case, experiment.workload.settle_ns)
+        programs.append(
+            Program(
+                case_id=case.case_id,
+                fs=case.fs,
+                board=load_board(case.board),
+                kernel=load_kernel(case.kernel),
+                read_ahead_kib=case.read_ahead_kib,
+                prepare=prepare,
+                body=body,
+            )
+        )
+    return programs
+
+
+@cache
+def _commit() -> str | None:
+    """The checkout's commit, `-dirty` if its tracked files differ from it; null without git."""
+    describe = ["git", "-C", str(places.root()), "describe", "--always", "--abbrev=40", "--dirty"]
+    try:
+        done = subprocess.run(
+            [*describe, "--exclude=*"], capture_output=True, text=True, check=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def _keys(programs: Sequence[Program], target: str, trace_flash: bool) -> dict[str, str]:
+    """case_id -> what its result depends on, hashed."""
+    code = code_sha256(target)
+    prepared: dict[str, str] = {}
+    keys = {}
+    for program in programs:
+        if program.prepare not in prepared:
+            prepared[program.prepare] = hashlib.sha256(program.prepare.encode()).hexdigest()
+        parts = (
+            code,
+            program.board.sha256,
+            program.kernel.sha256,
+            prepared[program.prepare],
+            program.fs,
+            str(program.read_ahead_kib),
+            str(trace_flash),
+            program.body,
+        )
+        keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return keys
+
+
+def _described(batch: Batch, target: str, axes: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """A batch's tables with axes, target and provenance."""
+    named = pl.lit(target).alias("target")
+    cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
+    tables = {"cases": cases.with_columns(named)}
+    for name, frame in (("requests", batch.requests), ("flash", batch.flash)):
+        if frame.height:
+            tables[name] = frame.with_columns(named)
+    return tables
+
+
+def _axes(cases: Sequence[Case], experiment: Experiment) -> pl.DataFrame:
+    """case_id, axes and provenance of cases."""
+    columns: dict[str, list[str | int | None]] = {
+        "case_id": [case.case_id for case in cases],
+        "experiment": [case.experiment for case in cases],
+    }
+    for axis in AXES:
+        columns[axis] = [getattr(case, axis) for case in cases]
+    columns["board_sha256"] = [load_board(case.board).sha256 for case in cases]
+    columns["kernel_sha256"] = [load_kernel(case.kernel).sha256 for case in cases]
+    return pl.DataFrame(columns, strict=False).with_columns(
+        pl.lit(experiment.sha256).alias("experiment_sha256"),
+        pl.lit(__version__).alias("flashbed_version"),
+        pl.lit(_commit(), pl.String).alias("commit"),
+    )
+
+
+def run_target(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    target: Target,
+    directory: RunDirectory,
+    *,
+    trace_flash: bool,
+    progress: Callable[[str, int, int], None],
+) -> Outcome:
+    """Runs what is planned for a target and not there yet; the directory is whole at any time.
+
+    `progress(what, cases_done, cases)` is called as it goes. Raises `Unavailable` and `InputError`;
+    a case that fails is in the outcome.
+    """
+    cases = [item.case for item in planned if target.name in item.targets]
+    programs = programs_of(experiment, cases)
+    keys = _keys(programs, target.name, trace_flash)
+    finished = directory.finished()
+    missing = [
+        program
+        for program in programs
+        if finished.get((program.case_id, target.name)) != keys[program.case_id]
+    ]
+    kept = len(programs) - len(missing)
+    failures: list[Failure] = []
+    measured = 0
+    directory.keep_sources(experiment.path, _profiles(programs))
+    axes = _axes(cases, experiment)
+
+    def report(what: str, done: int) -> None:
+        progress(what, kept + done, len(programs))
+
+    try:
+        if missing:
+            for batch in target.run(missing, trace_flash=trace_flash, progress=report):
+                failures += batch.failures
+                if batch.cases.height:
+                    measured += batch.cases.height
+                    done = batch.cases.select(
+                        "case_id",
+                        pl.lit(target.name).alias("target"),
+                        pl.col("case_id").replace_strict(keys).alias("key"),
+                    )
+                    directory.add(_described(batch, target.name, axes), done)
+    finally:
+        directory.merge([item.case.case_id for item in plan(experiment)])
+    return Outcome(target.name, measured, kept, tuple(failures))
+
+
+def _profiles(programs: Sequence[Program]) -> dict[str, Path]:
+    """Name to keep it under -> file, of every profile used."""
+    files = {}
+    for program in programs:
+        files[f"board-{program.board.name}"] = program.board.path
+        files[f"kernel-{program.kernel.name}"] = program.kernel.path
+    return files

@@ -1,0 +1,291 @@
+"""Tables: their columns (docs/formats.md), and the directory a run keeps them in.
+
+A run directory holds whole cases only. Each batch becomes a part, a folder that is renamed into
+place when its files are written; at the end parts are merged into one Parquet file a table, in the
+order of the experiment. A case that is there already, made by the same profiles, operations and
+code, is not run again, so a run that was cut short goes on where it was.
+
+Nothing here depends on the wall clock: two complete runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.errors import InputError
+from flashbed.places import shown
+
+__all__ = ["SCHEMAS", "TABLES", "RunDirectory", "conform", "read_table"]
+
+_TEXT = pl.String()
+_WHOLE = pl.Int64()
+_REAL = pl.Float64()
+
+SCHEMAS: dict[str, dict[str, pl.DataType]] = {
+    "cases": {
+        "case_id": _TEXT,
+        "experiment": _TEXT,
+        "target": _TEXT,
+        "board": _TEXT,
+        "kernel": _TEXT,
+        "fs": _TEXT,
+        "read_ahead_kib": _WHOLE,
+        "pattern": _TEXT,
+        "requests": _WHOLE,
+        "request_bytes": _WHOLE,
+        "file_bytes": _WHOLE,
+        "seed": _WHOLE,
+        "time_ns": _WHOLE,
+        "bytes": _WHOLE,
+        "flash_reads": _WHOLE,
+        "flash_programs": _WHOLE,
+        "flash_erases": _WHOLE,
+        "cache_hits": _WHOLE,
+        "cache_misses": _WHOLE,
+        "energy_cpu_nj": _WHOLE,
+        "energy_mem_nj": _WHOLE,
+        "erase_count_max": _WHOLE,
+        "erase_count_mean": _REAL,
+        "flashbed_version": _TEXT,
+        "commit": _TEXT,
+        "board_sha256": _TEXT,
+        "kernel_sha256": _TEXT,
+        "experiment_sha256": _TEXT,
+        "kernel_release": _TEXT,
+    },
+    "requests": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "seq": _WHOLE,
+        "op": _TEXT,
+        "file": _TEXT,
+        "offset_bytes": _WHOLE,
+        "length_bytes": _WHOLE,
+        "start_ns": _WHOLE,
+        "latency_ns": _WHOLE,
+        "result": _WHOLE,
+    },
+    "flash": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "seq": _WHOLE,
+        "start_ns": _WHOLE,
+        "kind": _TEXT,
+        "block": _WHOLE,
+        "page": _WHOLE,
+        "offset_bytes": _WHOLE,
+        "length_bytes": _WHOLE,
+        "task": _TEXT,
+    },
+    "functions": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "function": _TEXT,
+        "start_ns": _WHOLE,
+        "duration_ns": _WHOLE,
+        "task": _TEXT,
+    },
+    "wear": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "block": _WHOLE,
+        "erases": _WHOLE,
+        "state": _TEXT,
+    },
+}
+"""Columns of each table, in order."""
+
+TABLES = tuple(SCHEMAS)
+_STORED = ("requests", "flash")
+_FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
+_FORMAT = "flashbed-run 1"
+_TARGET_ORDER = ("sim", "uml", "emulator")
+
+
+def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
+    """A frame with exactly the columns of a table; what is not known is null.
+
+    Raises `ValueError` if the frame has a column the table does not have.
+    """
+    schema = SCHEMAS[table]
+    unknown = [column for column in frame.columns if column not in schema]
+    if unknown:
+        raise ValueError(f"table {table} has no column {unknown[0]}")
+    return frame.select(
+        (pl.col(column).cast(kind) if column in frame.columns else pl.lit(None, kind)).alias(column)
+        for column, kind in schema.items()
+    )
+
+
+def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Writes a file whole or not at all; the same rows give the same bytes."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    frame.rechunk().write_parquet(temporary, compression="zstd", compression_level=1)
+    temporary.replace(path)
+
+
+def _write_text(text: str, path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_table(directory: Path, table: str) -> pl.DataFrame:
+    """A table of a run directory.
+
+    Raises `InputError` if the directory is none, the table is none or was not recorded.
+    """
+    if table not in SCHEMAS:
+        raise InputError(f"no table {table!r}; there are {', '.join(TABLES)}")
+    if not (directory / "run.json").is_file():
+        raise InputError(f"{shown(directory)}: not the result of a run (no run.json)")
+    path = directory / f"{table}.parquet"
+    if not path.is_file():
+        hint = "; `flashbed run --trace flash` records it" if table == "flash" else ""
+        raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError):
+        raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The results of one experiment."""
+
+    path: Path
+    experiment_id: str
+
+    @classmethod
+    def create(cls, path: Path, experiment_id: str) -> RunDirectory:
+        """Opens a run directory, making it if need be.
+
+        Raises `InputError` if it holds something else.
+        """
+        marker = path / "run.json"
+        try:
+            if marker.is_file():
+                kept = cls.open(path)
+                if kept.experiment_id != experiment_id:
+                    raise InputError(
+                        f"{shown(path)}: holds {kept.experiment_id}, not {experiment_id}; "
+                        "choose another --out"
+                    )
+                return kept
+            if path.is_dir() and any(path.iterdir()):
+                raise InputError(f"{shown(path)}: not empty, and not the result of a run")
+            (path / "parts").mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"format": _FORMAT, "experiment": experiment_id}, indent=1)
+            _write_text(text + "\n", marker)
+        except OSError as why:
+            raise InputError(f"{shown(path)}: {why.strerror}") from None
+        return cls(path, experiment_id)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Opens a run directory that is there. Raises `InputError`."""
+        try:
+            marker = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            if marker["format"] != _FORMAT:
+                raise InputError(f"{shown(path)}: {marker['format']}, not {_FORMAT}")
+            return cls(path, marker["experiment"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{shown(path)}: not the result of a run (no run.json)") from None
+
+    def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
+        """Keeps the experiment and its profiles beside the results they explain."""
+        (self.path / "profiles").mkdir(exist_ok=True)
+        _write_text(experiment.read_text(encoding="utf-8"), self.path / "experiment.toml")
+        for name, path in profiles.items():
+            _write_text(path.read_text(encoding="utf-8"), self.path / "profiles" / f"{name}.toml")
+
+    def finished(self) -> dict[tuple[str, str], str]:
+        """(case_id, target) -> key of what is there, merged or in parts."""
+        found: dict[tuple[str, str], str] = {}
+        for folder in (self.path, *self._parts()):
+            file = folder / "finished.parquet"
+            if file.is_file():
+                for case_id, target, key in pl.read_parquet(file).iter_rows():
+                    found[case_id, target] = key
+        return found
+
+    def add(self, tables: Mapping[str, pl.DataFrame], finished: pl.DataFrame) -> None:
+        """Adds whole cases: `cases`, `requests`, `flash`, and case_id, target, key of each."""
+        parts = self.path / "parts"
+        parts.mkdir(exist_ok=True)
+        number = 1 + max((int(part.name) for part in self._parts()), default=0)
+        temporary = parts / f".{number:06}.{os.getpid()}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        for name, frame in tables.items():
+            if name == "cases" or frame.height:
+                _write_parquet(conform(frame, name), temporary / f"{name}.parquet")
+        _write_parquet(finished.select(_FINISHED), temporary / "finished.parquet")
+        temporary.rename(parts / f"{number:06}")
+
+    def merge(self, order: Sequence[str]) -> None:
+        """Merges the parts into one file a table, cases in the order given, others after them.
+
+        Interrupted anywhere, it can be done again: parts go only when every table is written.
+        """
+        parts = self._parts()
+        if parts:
+            ranks = _ranks(order)
+            for name in (*_STORED, "finished", "cases"):
+                merged = self._merged(name, parts, ranks)
+                if merged is not None:
+                    _write_parquet(merged, self.path / f"{name}.parquet")
+        shutil.rmtree(self.path / "parts", ignore_errors=True)
+
+    def _parts(self) -> list[Path]:
+        folder = self.path / "parts"
+        if not folder.is_dir():
+            return []
+        return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+
+    def _merged(self, name: str, parts: list[Path], ranks: pl.DataFrame) -> pl.DataFrame | None:
+        """Rows of the merged file and the parts; of a case that comes twice the later part's."""
+        own: pl.DataFrame | None = None
+        for folder in (self.path, *parts):
+            file = folder / f"{name}.parquet"
+            newer = folder / "finished.parquet"
+            if own is not None and folder != self.path:
+                replaced = pl.read_parquet(newer)
+                own = own.join(replaced, on=["case_id", "target"], how="anti", maintain_order="left")
+            if file.is_file():
+                rows = pl.read_parquet(file)
+                own = rows if own is None else pl.concat([own, rows])
+        return None if own is None else _sorted(own, ranks)
+
+
+def _ranks(order: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"case_id": list(order), "_rank": range(len(order))},
+        schema={"case_id": _TEXT, "_rank": _WHOLE},
+    )
+
+
+def _sorted(frame: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
+    """By case in the experiment's order, then target; rows of a case keep their order."""
+    target_rank = pl.col("target").replace_strict(
+        {name: rank for rank, name in enumerate(_TARGET_ORDER)},
+        default=len(_TARGET_ORDER),
+        return_dtype=_WHOLE,
+    )
+    by = ["_rank", "_unranked", "_target", "target"]
+    return (
+        frame.join(ranks, on="case_id", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(pl.col("_rank").is_null()).then("case_id").alias("_unranked"),
+            target_rank.alias("_target"),
+        )
+        .sort(by, nulls_last=[True, False, False, False], maintain_order=True)
+        .drop("_rank", "_unranked", "_target")
+    )

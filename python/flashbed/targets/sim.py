@@ -1,0 +1,119 @@
+"""The simulated stack as a target: hands programs to the compiled simulator, makes its columns
+tables.
+
+What is simulated, and how, is sim/'s; nothing is computed here but the names behind codes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from flashbed.targets.base import Batch, Failure, Program, Unavailable
+
+__all__ = ["SimTarget"]
+
+CASES_PER_CALL = 2000
+"""A call into the simulator cannot be interrupted; this many cases take well under a second."""
+
+NULL = -(2**63)
+"""Stands for null in a column (bind/src/lib.rs)."""
+
+
+class SimTarget:
+    """The simulator, `flashbed._sim`."""
+
+    name = "sim"
+
+    def run(
+        self, programs: Sequence[Program], *, trace_flash: bool, progress: Callable[[str, int], None]
+    ) -> Iterator[Batch]:
+        """Runs programs, those of one board and kernel in one call. See `Target.run`."""
+        try:
+            from flashbed._sim import run_cases
+        except ImportError:
+            raise Unavailable(
+                "sim: the simulator is not compiled; `make build` compiles it (needs Rust)"
+            ) from None
+        threads = os.cpu_count() or 1
+        done = 0
+        for group in _groups(programs):
+            first = group[0]
+            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            raw = run_cases(
+                first.board.sim_json,
+                first.kernel.sim_json,
+                [(p.case_id, p.fs, p.read_ahead_kib, p.prepare, p.body) for p in group],
+                trace_flash,
+                threads,
+            )
+            done += len(group)
+            yield batch_of(raw, [program.case_id for program in group])
+            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+
+def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
+    groups: dict[tuple[str, str], list[Program]] = {}
+    for program in programs:
+        groups.setdefault((program.board.sha256, program.kernel.sha256), []).append(program)
+    for group in groups.values():
+        for start in range(0, len(group), CASES_PER_CALL):
+            yield group[start : start + CASES_PER_CALL]
+
+
+def _column(values: bytes | Sequence[int]) -> pl.Series:
+    """A column of the simulator: little-endian i64, or a list of integers."""
+    if not isinstance(values, bytes):
+        return pl.Series(values, dtype=pl.Int64)
+    rows = len(values) // 8
+    if rows == 0:
+        return pl.Series([], dtype=pl.Int64)
+    whole = pl.Series([values], dtype=pl.Binary)
+    array = whole.bin.reinterpret(dtype=pl.Array(pl.Int64, rows), endianness="little")
+    return array.reshape((-1,))
+
+
+def _frame(columns: Mapping[str, bytes | Sequence[int]]) -> pl.DataFrame:
+    frame = pl.DataFrame({name: _column(values) for name, values in columns.items()})
+    return frame.with_columns(pl.when(pl.all() != NULL).then(pl.all()).name.keep())
+
+
+def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
+    """Names by index; null stays null."""
+    return pl.Series(names, dtype=pl.String).gather(codes)
+
+
+def batch_of(raw: Mapping[str, Any], case_ids: Sequence[str]) -> Batch:
+    """The simulator's columns as tables. `case_index` counts in `case_ids`."""
+    cases = _frame(raw["cases"])
+    requests = _frame(raw["requests"])
+    flash = _frame(raw["flash"])
+    mean = pl.col("erase_count_mean_milli") / 1000
+    return Batch(
+        cases=cases.select(
+            _named(cases["case_index"], case_ids).alias("case_id"),
+            pl.exclude("case_index", "erase_count_mean_milli"),
+            mean.alias("erase_count_mean"),
+        ),
+        requests=requests.select(
+            _named(requests["case_index"], case_ids).alias("case_id"),
+            "seq",
+            _named(requests["op_code"], raw["op_names"]).alias("op"),
+            _named(requests["file_index"], raw["file_names"]).alias("file"),
+            pl.exclude("case_index", "op_code", "file_index", "seq"),
+        ),
+        flash=flash.select(
+            _named(flash["case_index"], case_ids).alias("case_id"),
+            "seq",
+            "start_ns",
+            _named(flash["kind"], raw["kind_names"]).alias("kind"),
+            _named(flash["task"], raw["task_names"]).alias("task"),
+            pl.exclude("case_index", "kind", "task", "seq", "start_ns"),
+        )
+        if flash.width
+        else flash,
+        failures=tuple(Failure(case_id, message) for case_id, message in raw["failures"]),
+    )

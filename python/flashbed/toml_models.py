@@ -1,0 +1,63 @@
+"""TOML files as frozen pydantic models: one way to read them, one form of error.
+
+A file that cannot be meant is refused with one line that names the file and the key. What the keys
+mean is said by the models (profiles.py, experiment.py).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from flashbed.errors import InputError
+from flashbed.places import shown
+
+__all__ = ["Strict", "read_model", "read_toml"]
+
+
+class Strict(BaseModel):
+    """A table in which every key is known and none is converted from another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_toml(path: Path, error: type[InputError]) -> dict[str, Any]:
+    """Reads a TOML file; raises `error` with one line if it is missing or is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(f"{shown(path)}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as why:
+        raise error(f"{shown(path)}: not TOML: {why}") from None
+    except OSError as why:
+        raise error(f"{shown(path)}: {why.strerror}") from None
+
+
+def read_model(model: type[M], values: dict[str, Any], path: Path, error: type[InputError]) -> M:
+    """Makes a model of a file's values; raises `error` naming file and key if they do not fit."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as why:
+        raise error(f"{shown(path)}: {_first(why)}") from None
+
+
+def _first(why: ValidationError) -> str:
+    """The first thing that is wrong: unknown keys before missing ones, as a typo makes both."""
+    errors = sorted(why.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    first = errors[0]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    # Positions in a list are counted from 1, as a reader of the file would.
+    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{key}: unknown key{more}"
+    if first["type"] == "missing":
+        return f"{key}: missing{more}"
+    detail = str(first["msg"]).removeprefix("Value error, ")
+    separator = ": " if key else ""
+    return f"{key}{separator}{detail}{more}"

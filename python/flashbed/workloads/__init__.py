@@ -1,0 +1,19 @@
+"""What a program does to the file system, as operations. One module a workload.
+
+A workload turns a case into two flashbed-ops files: the preparation, which cases share, and the
+measured rest. Workloads know nothing of targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flashbed.case import Case
+from flashbed.workloads import micro_read
+
+__all__ = ["WORKLOADS", "Workload"]
+
+Workload = Callable[[Case, int], tuple[str, str]]
+"""Case and pause before measuring in ns -> (prepare, body), both flashbed-ops files."""
+
+WORKLOADS: dict[str, Workload] = {"micro-read": micro_read.operations}

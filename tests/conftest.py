@@ -1,0 +1,53 @@
+"""Fixtures of all tests: a small project of its own, and a target that needs nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from flashbed import places
+from flashbed.targets import TARGETS
+from tests.fake import FakeTarget
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def project() -> Path:
+    """The checkout that is tested."""
+    return PROJECT
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of its own: complete profiles, one small experiment, nothing shared."""
+    root = tmp_path / "project"
+    shutil.copytree(PROJECT / "boards", root / "boards")
+    board = (root / "boards" / "omap3evm.toml").read_text()
+    emulated = board.replace('name = "omap3evm"', 'name = "emulated"')
+    (root / "boards" / "emulated.toml").write_text(emulated)
+    (root / "experiments" / "small").mkdir(parents=True)
+    shutil.copy(Path(__file__).parent / "small.toml", root / "experiments" / "small" / "one.toml")
+    monkeypatch.setenv("FLASHBED_ROOT", str(root))
+    monkeypatch.chdir(tmp_path)
+    assert places.root() == root
+    return root
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, FakeTarget]]:
+    """`sim` and `emulator` replaced by targets that make numbers up, the same ones every time."""
+    made = {name: FakeTarget(name) for name in ("sim", "emulator")}
+    module = "tests.fake"
+    for name in made:
+        monkeypatch.setitem(TARGETS, name, (module, f"make_{name}"))
+    FakeTarget.made.update(made)
+    yield made
+    FakeTarget.made.clear()
+
+
+def case_ids(lines: Sequence[str]) -> list[str]:
+    """The first column of a CSV table."""
+    return [line.split(",")[0] for line in lines[1:]]

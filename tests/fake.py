@@ -1,0 +1,110 @@
+"""A target that measures nothing: numbers follow from the operations by simple rules.
+
+A page is read from the chip the first time it is asked for, read-ahead brings 31 more; a flash read
+takes 200 us and a request 10 us. The tests of everything above a target run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import polars as pl
+from flashbed.operations import parse
+from flashbed.targets.base import Batch, Failure, Program, Unavailable
+
+READ_NS = 200_000
+REQUEST_NS = 10_000
+
+
+@dataclass
+class FakeTarget:
+    """Made-up numbers; `fails`, `unavailable` and `interrupt_after` play what can go wrong."""
+
+    name: str
+    fails: set[str] = field(default_factory=set)
+    unavailable: str = ""
+    interrupt_after: int | None = None
+    batch_cases: int = 3
+    ran: list[str] = field(default_factory=list)
+
+    made: ClassVar[dict[str, FakeTarget]] = {}
+
+    def run(
+        self, programs: Sequence[Program], *, trace_flash: bool, progress: Callable[[str, int], None]
+    ) -> Iterator[Batch]:
+        if self.unavailable:
+            raise Unavailable(self.unavailable)
+        for start in range(0, len(programs), self.batch_cases):
+            if self.interrupt_after is not None and start >= self.interrupt_after:
+                raise KeyboardInterrupt
+            some = programs[start : start + self.batch_cases]
+            self.ran += [program.case_id for program in some]
+            yield self._batch(some, trace_flash)
+            progress("measuring", start + len(some))
+
+    def _batch(self, programs: Sequence[Program], trace_flash: bool) -> Batch:
+        good = [program for program in programs if program.case_id not in self.fails]
+        requests = pl.concat([_requests(program) for program in good]) if good else pl.DataFrame()
+        cases = pl.DataFrame()
+        if good:
+            cases = requests.group_by("case_id", maintain_order=True).agg(
+                pl.col("latency_ns").sum().alias("time_ns"),
+                pl.col("length_bytes").sum().alias("bytes"),
+                pl.col("_flash_reads").sum().alias("flash_reads"),
+                pl.lit(0, pl.Int64).alias("flash_programs"),
+                pl.lit(0, pl.Int64).alias("flash_erases"),
+            )
+            requests = requests.drop("_flash_reads")
+        flash = _flash(cases) if trace_flash and good else pl.DataFrame()
+        failed = [program.case_id for program in programs if program.case_id in self.fails]
+        failures = tuple(Failure(case_id, "no space left on device") for case_id in failed)
+        return Batch(cases, requests, flash, failures)
+
+
+def _requests(program: Program) -> pl.DataFrame:
+    cached: set[int] = set()
+    rows = []
+    now_ns = 0
+    for operation in parse(program.body):
+        if operation.name != "read":
+            continue
+        _, offset_bytes, length_bytes = map(int, operation.fields)
+        page = offset_bytes // 4096
+        reads = 0
+        if page not in cached:
+            window = range(page, page + max(1, program.read_ahead_kib // 4))
+            reads = 2 * len(set(window) - cached)
+            cached |= set(window)
+        latency_ns = REQUEST_NS + reads * READ_NS
+        rows.append((program.case_id, len(rows), "read", "file.bin", offset_bytes, length_bytes,
+                     now_ns, latency_ns, length_bytes, reads))  # fmt: skip
+        now_ns += latency_ns
+    names = ["case_id", "seq", "op", "file", "offset_bytes", "length_bytes", "start_ns",
+             "latency_ns", "result", "_flash_reads"]  # fmt: skip
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def _flash(cases: pl.DataFrame) -> pl.DataFrame:
+    return cases.select(
+        "case_id",
+        pl.lit(0, pl.Int64).alias("seq"),
+        pl.lit(0, pl.Int64).alias("start_ns"),
+        pl.lit("read").alias("kind"),
+        pl.lit(0, pl.Int64).alias("block"),
+        pl.lit(0, pl.Int64).alias("page"),
+        pl.lit(0, pl.Int64).alias("offset_bytes"),
+        pl.lit(2048, pl.Int64).alias("length_bytes"),
+        pl.lit("agent").alias("task"),
+    )
+
+
+def make_sim() -> FakeTarget:
+    """The fake that stands for `sim`."""
+    return FakeTarget.made["sim"]
+
+
+def make_emulator() -> FakeTarget:
+    """The fake that stands for `emulator`."""
+    return FakeTarget.made["emulator"]

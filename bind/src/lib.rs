@@ -159,6 +159,7 @@ impl Columns {
             ("flash_erases", measured.flash_erases as i64),
             ("cache_hits", measured.cache_hits as i64),
             ("cache_misses", measured.cache_misses as i64),
+            ("cache_adds", measured.cache_adds as i64),
             ("erase_count_max", measured.erase_count_max as i64),
             ("erase_count_mean_milli", (measured.erase_count_sum * 1000 / blocks) as i64),
         ];

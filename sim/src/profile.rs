@@ -81,8 +81,10 @@ pub struct PartitionProfile {
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
-    /// Copying one page between page cache and user.
-    pub page_copy_ns: Ns,
+    /// Finding one page in the page cache (filemap_get_pages).
+    pub page_find_ns: Ns,
+    /// Copying one byte between page cache and program, in picoseconds.
+    pub copy_byte_ps: u64,
     /// Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.
     pub page_add_ns: Ns,
     /// One page write besides its copy: write_begin and write_end, without what the file system

@@ -89,6 +89,8 @@ pub struct Measured {
     pub cache_hits: u64,
     /// Pages that had to be read first.
     pub cache_misses: u64,
+    /// Pages brought into the page cache, asked for or not.
+    pub cache_adds: u64,
     /// Most erases of any block of the partition since the chip was new.
     pub erase_count_max: u64,
     /// Erases of all blocks of the partition.
@@ -233,7 +235,7 @@ impl<S: FlashFs> Machine<S> {
         }
         let start = self.now;
         let counts = self.vfs.flash().counts();
-        (self.vfs.cache_hits, self.vfs.cache_misses) = (0, 0);
+        (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
         self.vfs.flash_mut().start_recording();
         let mut measured = Measured::default();
         measured.requests.reserve(after.len());
@@ -254,6 +256,7 @@ impl<S: FlashFs> Machine<S> {
         measured.flash_erases = spent.erases - counts.erases;
         measured.cache_hits = self.vfs.cache_hits;
         measured.cache_misses = self.vfs.cache_misses;
+        measured.cache_adds = self.vfs.cache_adds;
         measured.flash = self.vfs.flash_mut().take_record();
         for op in &mut measured.flash {
             op.start = op.start - start;

@@ -68,6 +68,8 @@ pub struct Vfs<S> {
     pub cache_hits: u64,
     /// Pages a read had to wait for.
     pub cache_misses: u64,
+    /// Pages brought into the page cache, asked for or not.
+    pub cache_adds: u64,
 }
 
 fn errno(error: FsError) -> core::result::Result<i64, FsError> {
@@ -90,6 +92,7 @@ impl<S: FlashFs> Vfs<S> {
             slots: vec![None; slots],
             cache_hits: 0,
             cache_misses: 0,
+            cache_adds: 0,
         }
     }
 
@@ -255,9 +258,9 @@ impl<S: FlashFs> Vfs<S> {
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let first = (offset / page_bytes) as u32;
         let stop = end.div_ceil(page_bytes) as u32;
+        now += Ns::from_ps(end - offset, self.costs.copy_byte_ps);
         for page in first..stop {
-            now = self.get_page(now, &mut open, page, last - page)?;
-            now += self.costs.page_copy_ns;
+            now = self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page)?;
             if self.kernel.previous_position == PreviousPosition::NextByte {
                 let next = end.min((u64::from(page) + 1) * page_bytes);
                 open.readahead.previous_page = (next / page_bytes) as i64;
@@ -320,6 +323,7 @@ impl<S: FlashFs> Vfs<S> {
                 continue;
             }
             now = self.fs.read_page(now + self.costs.page_add_ns, ino, page)?;
+            self.cache_adds += 1;
             cache.insert(page);
             if window.marker == Some(page) {
                 cache.set_marker(page);
@@ -382,7 +386,7 @@ impl<S: FlashFs> Vfs<S> {
         if !cached {
             now += self.costs.page_add_ns;
         }
-        now += self.costs.page_copy_ns;
+        now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
         write.file_bytes = inode.size_bytes.max(to);
         if !self.fs.writes_back() {
             now = self.fs.write_page(now, write)?;

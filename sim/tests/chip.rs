@@ -1,0 +1,65 @@
+//! The chip keeps the rules of NAND and the arithmetic of its datasheet.
+
+mod support;
+
+use sim::chip::{Chip, Flash};
+use sim::units::{BlockNo, Ns, PageNo};
+
+const PAGE: u32 = 2048;
+
+#[test]
+fn a_page_read_takes_the_datasheets_130_us_on_the_omap3evm() {
+    let mut chip = Chip::new(support::board("omap3evm").chip);
+    assert_eq!(chip.read(Ns::ZERO, PageNo(0), 0, PAGE + 64), Ns(130_000));
+}
+
+#[test]
+fn part_of_a_page_pays_its_share_of_the_bus_on_a_real_chip_and_a_whole_page_on_nandsim() {
+    let mut real = Chip::new(support::board("omap3evm").chip);
+    assert_eq!(real.read(Ns::ZERO, PageNo(0), 0, (PAGE + 64) / 2), Ns(25_000 + 52_500));
+    let mut nandsim = Chip::new(support::board("emulated").chip);
+    assert_eq!(nandsim.read(Ns::ZERO, PageNo(0), 0, 256), Ns(127_000));
+    assert_eq!(nandsim.change_column(Ns::ZERO, 3), Ns(127_000));
+}
+
+#[test]
+fn array_and_bus_time_add_up_and_erases_are_counted_by_block() {
+    let mut chip = Chip::new(support::board("emulated").chip);
+    let now = chip.program(Ns::ZERO, PageNo(0), 0, PAGE);
+    assert_eq!(now, Ns(281_000));
+    assert_eq!(chip.erase(now, BlockNo(0)), Ns(2_281_000));
+    assert_eq!(chip.block_erases(BlockNo(0)), 1);
+    assert_eq!(chip.block_erases(BlockNo(1)), 0);
+    assert_eq!((chip.counts().programs, chip.counts().erases), (1, 1));
+}
+
+#[test]
+fn an_erase_makes_a_programmed_page_free_again() {
+    let mut chip = Chip::new(support::board("emulated").chip);
+    chip.program(Ns::ZERO, PageNo(5), 0, PAGE);
+    chip.erase(Ns::ZERO, BlockNo(0));
+    chip.program(Ns::ZERO, PageNo(5), 0, PAGE);
+}
+
+#[test]
+fn a_cleanmarker_in_the_oob_leaves_the_page_programmable() {
+    let mut chip = Chip::new(support::board("emulated").chip);
+    chip.program(Ns::ZERO, PageNo(0), PAGE, 8);
+    chip.program(Ns::ZERO, PageNo(0), 0, PAGE);
+}
+
+#[test]
+#[should_panic(expected = "programmed twice or out of order")]
+fn programming_a_page_twice_is_our_bug() {
+    let mut chip = Chip::new(support::board("emulated").chip);
+    chip.program(Ns::ZERO, PageNo(3), 0, PAGE);
+    chip.program(Ns::ZERO, PageNo(3), 0, PAGE);
+}
+
+#[test]
+#[should_panic(expected = "programmed twice or out of order")]
+fn programming_a_block_out_of_order_is_our_bug() {
+    let mut chip = Chip::new(support::board("emulated").chip);
+    chip.program(Ns::ZERO, PageNo(3), 0, PAGE);
+    chip.program(Ns::ZERO, PageNo(2), 0, PAGE);
+}

@@ -15,5 +15,6 @@ pub mod ops;
 pub mod profile;
 pub mod run;
 pub mod trace;
+pub mod ubi;
 pub mod units;
 pub mod vfs;

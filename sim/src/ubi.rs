@@ -16,7 +16,7 @@
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
 //! 3. Headers take a minimal unit each and data starts on a page (`leb_start`).
 
-use crate::chip::{Counts, Flash};
+use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
@@ -70,6 +70,16 @@ pub fn overhead_blocks(chip_blocks: u32) -> u32 {
     LAYOUT_LEBS + WORK_BLOCKS + bad_block_reserve(chip_blocks)
 }
 
+/// Bytes before the data of a logical block: both headers, up to a page.
+fn data_start<F: Flash>(mtd: &Mtd<F>) -> u32 {
+    align(align(HEADER_BYTES, mtd.subpage_bytes()) + HEADER_BYTES, mtd.page_bytes())
+}
+
+/// Size of a logical block on a partition.
+pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
+    mtd.block_bytes() - data_start(mtd)
+}
+
 impl<F: Flash> Ubi<F> {
     /// Attaches an erased partition and makes one volume of all its room, as ubiattach and
     /// `ubimkvol -m` do; over when the background thread has erased every block as well.
@@ -82,9 +92,9 @@ impl<F: Flash> Ubi<F> {
             )));
         }
         let header_bytes = align(HEADER_BYTES, mtd.subpage_bytes());
-        let leb_start = align(header_bytes + HEADER_BYTES, mtd.page_bytes());
+        let leb_start = data_start(&mtd);
         let mut ubi = Ubi {
-            leb_bytes: mtd.block_bytes() - leb_start,
+            leb_bytes: leb_bytes(&mtd),
             header_bytes,
             leb_start,
             map: vec![UNMAPPED; (blocks - overhead) as usize],
@@ -125,11 +135,6 @@ impl<F: Flash> Ubi<F> {
     /// Smallest write into a logical block.
     pub fn page_bytes(&self) -> u32 {
         self.mtd.page_bytes()
-    }
-
-    /// Operations of the chip below.
-    pub fn counts(&self) -> Counts {
-        self.mtd.counts()
     }
 
     /// What the CPU needs on this board.

@@ -5,6 +5,7 @@
 //! knows what it covers, not what it holds.
 
 pub mod jffs2;
+pub mod ubifs;
 pub mod yaffs2;
 
 use crate::chip::Flash;

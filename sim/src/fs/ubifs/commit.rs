@@ -11,7 +11,8 @@
 
 use super::geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES, FANOUT};
 use super::geometry::{MASTER_BYTES, MASTER_LEB, REFERENCE_BYTES};
-use super::lpt::{Change, LebWrite, TAKEN};
+use super::lprops::{Change, INDEX, TAKEN};
+use super::lpt::LebWrite;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
@@ -172,7 +173,7 @@ impl<F: Flash> Ubifs<F> {
         }
         for leb in spare {
             if !layout.places.iter().any(|&(used, _)| used == leb) {
-                let change = Change { clear: TAKEN | super::lpt::INDEX, ..Change::default() };
+                let change = Change { clear: TAKEN | INDEX, ..Change::default() };
                 now = self.lpt.change(&mut self.ubi, now, leb, change);
             }
         }

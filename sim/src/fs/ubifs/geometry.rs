@@ -5,7 +5,6 @@
 //! the big LPT model, which a volume of some gigabytes needs, and authentication.
 
 use crate::fs::{FsError, Result};
-use crate::ubi;
 
 /// Node sizes (ubifs-media.h).
 pub const INODE_BYTES: u32 = 160;
@@ -22,7 +21,7 @@ pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
 /// MIN_WRITE_SZ.
 pub const SMALLEST_WRITE_BYTES: u32 = DATA_HEADER_BYTES + 8;
 /// UBIFS_MIN_LEB_CNT: superblock, two masters, log, LPT, orphans and nine LEBs for the rest.
-const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
+pub const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
 
 /// LEBs with a fixed purpose (UBIFS_SB_LNUM, UBIFS_MST_LNUM, UBIFS_LOG_LNUM).
 pub const SUPERBLOCK_LEB: u32 = 0;
@@ -85,8 +84,6 @@ pub struct Geometry {
     /// `min_io_size` and `max_write_size`: a NAND page.
     pub page_bytes: u32,
     pub log_lebs: u32,
-    pub orphan_first: u32,
-    pub orphan_lebs: u32,
     pub main_first: u32,
     pub main_lebs: u32,
     /// Journal space at which writers wait for a commit (`max_bud_bytes`).
@@ -95,8 +92,6 @@ pub struct Geometry {
     pub bud_bytes_background: u64,
     pub dead_bytes: u32,
     pub dark_bytes: u32,
-    /// The pool kept for root (`rp_size`).
-    pub reserve_bytes: u64,
     pub lpt: LptGeometry,
 }
 
@@ -162,17 +157,9 @@ fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeome
 }
 
 impl Geometry {
-    /// The default geometry on a volume; `chip_blocks` only for the sentence when it is too small.
-    pub fn new(leb_bytes: u32, lebs: u32, page_bytes: u32, chip_blocks: u32) -> Result<Geometry> {
-        if lebs < LEBS_MIN {
-            let overhead = ubi::overhead_blocks(chip_blocks);
-            return Err(FsError::TooSmall(format!(
-                "UBIFS needs a partition of at least {} blocks here: {LEBS_MIN} for itself and \
-                 {overhead} that UBI keeps; it has {}",
-                LEBS_MIN + overhead,
-                lebs + overhead
-            )));
-        }
+    /// The default geometry on a volume of at least `LEBS_MIN` LEBs.
+    pub fn new(leb_bytes: u32, lebs: u32, page_bytes: u32) -> Result<Geometry> {
+        assert!(lebs >= LEBS_MIN, "the partition was checked");
         let mut journal = (lebs * JOURNAL_PERCENT / 100).max(JOURNAL_LEBS_MIN);
         if u64::from(journal) * u64::from(leb_bytes) > u64::from(JOURNAL_BYTES_MAX) {
             journal = JOURNAL_BYTES_MAX / leb_bytes;
@@ -191,21 +178,17 @@ impl Geometry {
         lpt.first_leb = LOG_LEB + log_lebs;
         let bud_bytes_max = u64::from(buds) * u64::from(leb_bytes);
         let least = (HEADS as u64 + 1) * u64::from(leb_bytes) + 1;
-        let main_bytes = u64::from(main_lebs) * u64::from(leb_bytes);
         Ok(Geometry {
             leb_bytes,
             lebs,
             page_bytes,
             log_lebs,
-            orphan_first: lpt.first_leb + lpt.lebs,
-            orphan_lebs,
             main_first: lebs - main_lebs,
             main_lebs,
             bud_bytes_max: bud_bytes_max.max(least + u64::from(leb_bytes)),
             bud_bytes_background: ((bud_bytes_max * 13) >> 4).max(least),
             dead_bytes: align(SMALLEST_WRITE_BYTES, page_bytes),
             dark_bytes: align(LARGEST_NODE_BYTES, page_bytes),
-            reserve_bytes: (main_bytes * 5 / 100).min(5 << 20),
             lpt,
         })
     }

@@ -12,7 +12,7 @@
 //! 2. Every LEB a head writes to is in `buds`, and taken in the LEB properties.
 
 use super::geometry::{align, Geometry, HEADS, LOG_LEB, REFERENCE_BYTES};
-use super::lpt::Change;
+use super::lprops::{Change, TAKEN};
 use super::tnc::Place;
 use super::Ubifs;
 use crate::chip::Flash;
@@ -64,14 +64,7 @@ pub struct Journal {
 impl Journal {
     /// The journal of a fresh file system: a commit-start node in the log, no buds.
     pub fn new(geometry: &Geometry) -> Journal {
-        let head = Head {
-            leb: None,
-            offset: 0,
-            size: 0,
-            used: 0,
-            inodes: Vec::new(),
-            timer: None,
-        };
+        let head = Head { leb: None, offset: 0, size: 0, used: 0, inodes: Vec::new(), timer: None };
         Journal {
             heads: [head.clone(), head.clone(), head],
             buds: Vec::new(),
@@ -259,7 +252,6 @@ impl<F: Flash> Ubifs<F> {
 
     /// ubifs_return_leb.
     pub fn return_leb(&mut self, now: Ns, leb: u32) -> Ns {
-        use super::lpt::TAKEN;
         self.lpt.change(&mut self.ubi, now, leb, Change { clear: TAKEN, ..Change::default() })
     }
 

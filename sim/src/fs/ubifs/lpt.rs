@@ -1,50 +1,20 @@
-//! LEB properties and the tree they are kept in.
+//! The LEB properties tree (LPT): what lprops.rs knows, as nodes on flash.
 //!
-//! Mirrors fs/ubifs/lprops.c (ubifs_change_lp, the categories), find.c (ubifs_find_free_space,
-//! ubifs_find_free_leb_for_idx), lpt.c (the tree, read node by node as it is needed) and
-//! lpt_commit.c (layout_cnodes, write_cnodes, trivial garbage collection) of Linux 6.1: which LEB
-//! is taken next, and the flash operations of the tree itself.
-//!
-//! Left out: the big model with its save table and its garbage collection. Approximate: of several
-//! LEBs with equally much free space the kernel's heap may give another one.
+//! Mirrors fs/ubifs/lpt.c (a tree that is read node by node as it is needed) and lpt_commit.c
+//! (layout_cnodes, write_cnodes, trivial garbage collection) of Linux 6.1. Left out: the big model
+//! with its save table and its garbage collection.
 //!
 //! Invariants:
 //! 1. A pnode that was never loaded describes empty LEBs only.
 //! 2. If a node is loaded or dirty, so are all nodes above it.
-//! 3. A LEB is in `empty` or `freeable` exactly while its category says so.
 
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
-use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT, SMALLEST_WRITE_BYTES};
+use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
+use super::lprops::{Category, Properties, Totals, INDEX};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;
-
-/// LPROPS_TAKEN: not to be given out.
-pub const TAKEN: u8 = 1;
-/// LPROPS_INDEX: holds index nodes.
-pub const INDEX: u8 = 2;
-
-/// What a LEB could be used for (LPROPS_EMPTY and so on).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Category {
-    Unknown,
-    Uncategorized,
-    Empty,
-    Freeable,
-    FreeableIndex,
-    Dirty,
-    DirtyIndex,
-    Free,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Properties {
-    free: u32,
-    dirty: u32,
-    flags: u8,
-    category: Category,
-}
 
 /// A node of the tree: pnodes first, then the levels of nnodes, the root last.
 #[derive(Clone, Copy, Debug)]
@@ -64,17 +34,6 @@ struct Area {
     collected: bool,
 }
 
-/// A change to a LEB's properties; `None` leaves the value (LPROPS_NC).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
-    pub free: Option<u32>,
-    pub dirty: Option<u32>,
-    /// Added to the dirty bytes.
-    pub more_dirty: u32,
-    pub set: u8,
-    pub clear: u8,
-}
-
 /// A write of the commit, or a LEB to unmap before it is written from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LebWrite {
@@ -83,26 +42,15 @@ pub struct LebWrite {
     pub bytes: u32,
 }
 
-/// Sums over the main area (`ubifs_lp_stats`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    pub empty_lebs: u32,
-    pub taken_empty_lebs: u32,
-    pub index_lebs: u32,
-    pub used_bytes: u64,
-    pub dead_bytes: u64,
-    pub dark_bytes: u64,
-}
-
 /// The LEB properties tree in memory.
 #[derive(Clone, Debug)]
 pub struct Lpt {
-    geometry: Geometry,
-    lebs: Vec<Properties>,
+    pub(super) geometry: Geometry,
+    pub(super) lebs: Vec<Properties>,
     /// LEBs of the lists of that name, the head last.
-    empty: Vec<u32>,
-    freeable: Vec<u32>,
-    totals: Totals,
+    pub(super) empty: Vec<u32>,
+    pub(super) freeable: Vec<u32>,
+    pub(super) totals: Totals,
     nodes: Vec<Node>,
     /// Where each level begins in `nodes`; level 0 are the pnodes.
     levels: Vec<u32>,
@@ -113,16 +61,12 @@ pub struct Lpt {
     head_leb: u32,
     head_offset: u32,
     /// Where the last scan ended (`lscan_lnum`).
-    scanned: u32,
+    pub(super) scanned: u32,
 }
 
 impl Lpt {
     /// ubifs_create_dflt_lpt: the tree of an empty file system, written; nothing of it is loaded.
-    pub fn create<F: Flash>(
-        geometry: Geometry,
-        ubi: &mut Ubi<F>,
-        now: Ns,
-    ) -> Result<(Lpt, Ns)> {
+    pub fn create<F: Flash>(geometry: Geometry, ubi: &mut Ubi<F>, now: Ns) -> Result<(Lpt, Ns)> {
         let lpt = geometry.lpt;
         let mut levels = vec![0];
         let mut row = lpt.pnodes;
@@ -182,8 +126,7 @@ impl Lpt {
         };
         let mut lebs = vec![none; geometry.main_lebs as usize];
         let root = align(index_node_bytes(1), 8);
-        for (leb, node, flags) in
-            [(FIRST_INDEX_LEB, root, INDEX), (FIRST_DATA_LEB, INODE_BYTES, 0)]
+        for (leb, node, flags) in [(FIRST_INDEX_LEB, root, INDEX), (FIRST_DATA_LEB, INODE_BYTES, 0)]
         {
             let used = align(node, geometry.page_bytes);
             let free = geometry.leb_bytes - used;
@@ -243,17 +186,17 @@ impl Lpt {
     /// The nodes from the root down to a pnode.
     fn path(&self, pnode: u32) -> impl Iterator<Item = usize> + use<'_> {
         let levels = &self.levels;
-        (0..levels.len())
-            .rev()
-            .map(move |level| (levels[level] + (pnode >> (LPT_FANOUT_SHIFT * level as u32))) as usize)
+        (0..levels.len()).rev().map(move |level| {
+            (levels[level] + (pnode >> (LPT_FANOUT_SHIFT * level as u32))) as usize
+        })
     }
 
-    fn slot(&self, leb: u32) -> usize {
+    pub(super) fn slot(&self, leb: u32) -> usize {
         (leb - self.geometry.main_first) as usize
     }
 
     /// ubifs_lpt_lookup: reads what is missing on the way to the pnode of a LEB.
-    fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
+    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if self.nodes[pnode as usize].loaded {
             return now;
@@ -274,7 +217,7 @@ impl Lpt {
     }
 
     /// ubifs_lpt_lookup_dirty.
-    fn load_dirty<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
+    pub(super) fn load_dirty<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
         let now = self.load(ubi, now, leb);
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if !self.nodes[pnode as usize].dirty {
@@ -299,228 +242,6 @@ impl Lpt {
 
     fn area(&mut self, leb: u32) -> &mut Area {
         &mut self.areas[(leb - self.geometry.lpt.first_leb) as usize]
-    }
-
-    /// ubifs_categorize_lprops.
-    fn categorize(&self, leb: u32) -> Category {
-        let lp = &self.lebs[self.slot(leb)];
-        let index = lp.flags & INDEX != 0;
-        if lp.flags & TAKEN != 0 {
-            Category::Uncategorized
-        } else if lp.free == self.geometry.leb_bytes {
-            Category::Empty
-        } else if lp.free + lp.dirty == self.geometry.leb_bytes {
-            if index { Category::FreeableIndex } else { Category::Freeable }
-        } else if index {
-            if lp.dirty + lp.free >= align(index_node_bytes(1), 8) {
-                Category::DirtyIndex
-            } else {
-                Category::Uncategorized
-            }
-        } else if lp.dirty >= self.geometry.dead_bytes && lp.dirty > lp.free {
-            Category::Dirty
-        } else if lp.free > 0 {
-            Category::Free
-        } else {
-            Category::Uncategorized
-        }
-    }
-
-    fn enter(&mut self, leb: u32, category: Category) {
-        match category {
-            Category::Empty => self.empty.push(leb),
-            Category::Freeable => self.freeable.push(leb),
-            _ => {}
-        }
-        let slot = self.slot(leb);
-        self.lebs[slot].category = category;
-    }
-
-    fn leave(&mut self, leb: u32) {
-        match self.lebs[self.slot(leb)].category {
-            Category::Empty => self.empty.retain(|&other| other != leb),
-            Category::Freeable => self.freeable.retain(|&other| other != leb),
-            _ => {}
-        }
-    }
-
-    /// ubifs_calc_dark.
-    fn dark(&self, space: u32) -> u32 {
-        let dark = self.geometry.dark_bytes;
-        if space < dark {
-            space
-        } else if space - dark < SMALLEST_WRITE_BYTES {
-            space - SMALLEST_WRITE_BYTES
-        } else {
-            dark
-        }
-    }
-
-    /// Takes a LEB's share out of the sums, or puts it in.
-    fn account(&mut self, leb: u32, add: bool) {
-        let lp = self.lebs[self.slot(leb)];
-        let empty = lp.free == self.geometry.leb_bytes;
-        let space = lp.free + lp.dirty;
-        let data = lp.flags & INDEX == 0;
-        let dead = if data && space < self.geometry.dead_bytes { space } else { 0 };
-        let dark = if data && space >= self.geometry.dead_bytes { self.dark(space) } else { 0 };
-        let used = if data { self.geometry.leb_bytes - space } else { 0 };
-        let sum = |total: &mut u64, part: u32| {
-            *total = if add { *total + u64::from(part) } else { *total - u64::from(part) };
-        };
-        let count = |total: &mut u32, part: bool| {
-            *total = if add { *total + u32::from(part) } else { *total - u32::from(part) };
-        };
-        let totals = &mut self.totals;
-        sum(&mut totals.used_bytes, used);
-        sum(&mut totals.dead_bytes, dead);
-        sum(&mut totals.dark_bytes, dark);
-        count(&mut totals.empty_lebs, empty);
-        count(&mut totals.taken_empty_lebs, empty && lp.flags & TAKEN != 0);
-        count(&mut totals.index_lebs, !data);
-    }
-
-    /// ubifs_change_lp and its callers ubifs_change_one_lp and ubifs_update_one_lp.
-    pub fn change<F: Flash>(
-        &mut self,
-        ubi: &mut Ubi<F>,
-        now: Ns,
-        leb: u32,
-        change: Change,
-    ) -> Ns {
-        let now = self.load_dirty(ubi, now, leb);
-        self.account(leb, false);
-        let slot = self.slot(leb);
-        let lp = &mut self.lebs[slot];
-        lp.free = align(change.free.unwrap_or(lp.free), 8);
-        lp.dirty = align(change.dirty.unwrap_or(lp.dirty) + change.more_dirty, 8);
-        lp.flags = (lp.flags | change.set) & !change.clear;
-        assert!(lp.free + lp.dirty <= self.geometry.leb_bytes, "LEB {leb} over-full");
-        self.account(leb, true);
-        let category = self.categorize(leb);
-        if category != self.lebs[slot].category {
-            self.leave(leb);
-            self.enter(leb, category);
-        }
-        now
-    }
-
-    /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken.
-    /// `squeeze` prefers a LEB in use to an empty one.
-    pub fn find_free_space<F: Flash>(
-        &mut self,
-        ubi: &mut Ubi<F>,
-        now: Ns,
-        bytes: u32,
-        squeeze: bool,
-        index_lebs_min: u32,
-    ) -> Result<(u32, u32, Ns)> {
-        let totals = &self.totals;
-        let reserved = index_lebs_min.saturating_sub(totals.index_lebs);
-        let empty = totals.empty_lebs - totals.taken_empty_lebs;
-        let pick_empty = reserved < empty + self.freeable_lebs() && empty > 0;
-        let partly = self.with_most_free().filter(|&leb| self.lebs[self.slot(leb)].free >= bytes);
-        let empty = self.empty.last().copied().filter(|_| pick_empty);
-        let known = if squeeze { partly.or(empty) } else { empty.or(partly) };
-        let known = known.or_else(|| self.dirty_with_free(bytes));
-        let (leb, now) = match known {
-            Some(leb) => (leb, now),
-            None => self.scan(ubi, now, |lp, whole| {
-                lp.flags & (TAKEN | INDEX) == 0
-                    && lp.free >= bytes
-                    && (pick_empty || lp.free != whole)
-                    && (lp.free + lp.dirty != whole || lp.dirty == 0)
-            })?,
-        };
-        let now = self.change(ubi, now, leb, Change { set: TAKEN, ..Change::default() });
-        let offset = self.geometry.leb_bytes - self.lebs[self.slot(leb)].free;
-        if offset == 0 {
-            ubi.unmap(now, leb);
-        }
-        Ok((leb, offset, now))
-    }
-
-    /// ubifs_find_free_leb_for_idx.
-    pub fn find_for_index<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<(u32, Ns)> {
-        let known = self.empty.last().or(self.freeable.last()).copied();
-        let (leb, now) = match known {
-            Some(leb) => (leb, now),
-            None => self.scan(ubi, now, |lp, whole| {
-                lp.flags & (TAKEN | INDEX) == 0 && lp.free + lp.dirty == whole
-            })?,
-        };
-        let free = Some(self.geometry.leb_bytes);
-        let change = Change { free, dirty: Some(0), set: TAKEN | INDEX, ..Change::default() };
-        let now = self.change(ubi, now, leb, change);
-        ubi.unmap(now, leb);
-        Ok((leb, now))
-    }
-
-    /// The top of the heap LPROPS_FREE.
-    fn with_most_free(&self) -> Option<u32> {
-        let mut best: Option<usize> = None;
-        for (slot, lp) in self.lebs.iter().enumerate() {
-            if lp.category == Category::Free && best.is_none_or(|b| lp.free > self.lebs[b].free) {
-                best = Some(slot);
-            }
-        }
-        best.map(|slot| slot as u32 + self.geometry.main_first)
-    }
-
-    fn dirty_with_free(&self, bytes: u32) -> Option<u32> {
-        let found =
-            self.lebs.iter().position(|lp| lp.category == Category::Dirty && lp.free >= bytes);
-        found.map(|slot| slot as u32 + self.geometry.main_first)
-    }
-
-    /// ubifs_lpt_scan_nolock: LEB by LEB from where the last scan ended, around once.
-    fn scan<F: Flash>(
-        &mut self,
-        ubi: &mut Ubi<F>,
-        now: Ns,
-        wanted: impl Fn(&Properties, u32) -> bool,
-    ) -> Result<(u32, Ns)> {
-        let main = self.geometry.main_lebs;
-        let first = self.scanned - self.geometry.main_first;
-        let mut now = now;
-        for step in 1..=main {
-            let leb = self.geometry.main_first + (first + step) % main;
-            if wanted(&self.lebs[self.slot(leb)], self.geometry.leb_bytes) {
-                now = self.load(ubi, now, leb);
-                self.scanned = leb;
-                return Ok((leb, now));
-            }
-        }
-        Err(FsError::NoSpace)
-    }
-
-    /// The LEBs ubifs_gc_start_commit unmaps: nothing in them is in use.
-    pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
-        let mut now = now;
-        while let Some(&leb) = self.freeable.last() {
-            ubi.unmap(now, leb);
-            let free = Some(self.geometry.leb_bytes);
-            let change = Change { free, dirty: Some(0), ..Change::default() };
-            now = self.change(ubi, now, leb, change);
-        }
-        now
-    }
-
-    /// Index LEBs without a node in use: ubifs_gc_start_commit takes them and
-    /// ubifs_gc_end_commit gives them back.
-    pub fn take_freeable_index<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> (Vec<u32>, Ns) {
-        let first = self.geometry.main_first;
-        let is_freeable = |lp: &Properties| lp.category == Category::FreeableIndex;
-        let slots = self.lebs.iter().enumerate().filter(|(_, lp)| is_freeable(lp));
-        let lebs: Vec<u32> = slots.map(|(slot, _)| slot as u32 + first).collect();
-        let free = Some(self.geometry.leb_bytes);
-        let change =
-            Change { free, dirty: Some(0), set: TAKEN, clear: INDEX, ..Change::default() };
-        let mut now = now;
-        for &leb in &lebs {
-            now = self.change(ubi, now, leb, change);
-        }
-        (lebs, now)
     }
 
     /// ubifs_lpt_start_commit: lays the dirty nodes out and counts them clean. Returns what is to

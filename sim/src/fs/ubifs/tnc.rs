@@ -13,7 +13,8 @@
 //! 3. Keys in a znode ascend, and the key of a branch is the first key below it.
 
 use super::geometry::{align, index_node_bytes, FANOUT};
-use super::lpt::{Change, Lpt};
+use super::lprops::Change;
+use super::lpt::Lpt;
 use crate::chip::Flash;
 use crate::ubi::Ubi;
 use crate::units::Ns;

@@ -1,0 +1,422 @@
+//! UBIFS: a journal and a wandering tree over the logical blocks of a UBI volume.
+//!
+//! Mirrors fs/ubifs of Linux 6.1; the modules carry the names of the kernel's files. Written pages
+//! wait in the page cache. Write-back makes each a data node in the journal (journal.rs) and an
+//! entry of the index in memory (tnc.rs); a commit puts the changed part of the index on flash
+//! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
+//! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
+//!
+//! Left out so far: compression (data must be incompressible), unlink, rename, truncate, garbage
+//! collection, mounting what was written before, bulk-read, encryption, authentication. What is
+//! left out is refused, not guessed.
+//!
+//! Invariants:
+//! 1. Every node that is in use has one leaf in the index, and the leaf its place.
+//! 2. An inode that is not in memory is clean.
+
+mod budget;
+mod commit;
+mod geometry;
+mod journal;
+mod lprops;
+mod lpt;
+mod tnc;
+
+use crate::chip::Flash;
+use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::mtd::Mtd;
+use crate::ubi::{self, Ubi};
+use crate::units::Ns;
+use budget::Budget;
+use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES, DATA_HEADER_BYTES};
+use geometry::{DENT_BYTES, FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
+use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
+use journal::{Journal, BASE_HEAD, DATA_HEAD};
+use lprops::{Change, TAKEN};
+use lpt::Lpt;
+use tnc::{Key, Leaf, Place, Tnc};
+
+/// Inode numbers below are UBIFS's own (UBIFS_FIRST_INO).
+const FIRST_INODE: u32 = 64;
+/// Granularity of times in inodes (DEFAULT_TIME_GRAN).
+const TIME_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Debug)]
+struct Inode {
+    inum: u32,
+    size_bytes: u64,
+    /// The size its node on flash or in a write-buffer has (`synced_i_size`).
+    synced_bytes: u64,
+    modified_s: u64,
+    dirty: bool,
+    in_memory: bool,
+    /// Pages that are dirty in the page cache, a bit each.
+    pending: Vec<u64>,
+}
+
+/// A mounted UBIFS.
+#[derive(Clone, Debug)]
+pub struct Ubifs<F> {
+    ubi: Ubi<F>,
+    geometry: Geometry,
+    lpt: Lpt,
+    tnc: Tnc,
+    journal: Journal,
+    budget: Budget,
+    /// The root first, then by number.
+    inodes: Vec<Inode>,
+    index_head: (u32, u32),
+    master_offset: u32,
+}
+
+impl Inode {
+    fn new(inum: u32, now: Ns) -> Inode {
+        Inode {
+            inum,
+            size_bytes: 0,
+            synced_bytes: 0,
+            modified_s: now.0 / TIME_NS,
+            dirty: false,
+            in_memory: true,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Marks a page dirty or clean; whether it was dirty.
+    fn set_pending(&mut self, page: u32, dirty: bool) -> bool {
+        let (word, bit) = ((page / 64) as usize, 1u64 << (page % 64));
+        if word >= self.pending.len() {
+            self.pending.resize(word + 1, 0);
+        }
+        let before = self.pending[word] & bit != 0;
+        self.pending[word] =
+            if dirty { self.pending[word] | bit } else { self.pending[word] & !bit };
+        before
+    }
+}
+
+impl<F: Flash> Ubifs<F> {
+    /// What ubiattach, `ubimkvol -m` and the first mount do on an erased partition
+    /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
+    pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Ubifs<F>, Ns)> {
+        let overhead = ubi::overhead_blocks(mtd.flash().profile().blocks);
+        let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
+        if blocks < overhead + geometry::LEBS_MIN {
+            return Err(FsError::TooSmall(format!(
+                "UBIFS needs a partition of at least {} blocks here: {} for itself and {overhead} \
+                 that UBI keeps; this one has {blocks}",
+                overhead + geometry::LEBS_MIN,
+                geometry::LEBS_MIN,
+            )));
+        }
+        let geometry = Geometry::new(ubi::leb_bytes(&mtd), blocks - overhead, page)?;
+        let (mut ubi, now) = Ubi::attach_empty(mtd, now)?;
+        let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
+        let main = geometry.main_first;
+        let root_place =
+            Place { leb: main + FIRST_INDEX_LEB, offset: 0, bytes: index_node_bytes(1) };
+        let inode = Place { leb: main + FIRST_DATA_LEB, offset: 0, bytes: INODE_BYTES };
+        let tnc = Tnc::new(root_place, Key::inode(ROOT.0), inode);
+        let mut fs = Ubifs {
+            ubi,
+            journal: Journal::new(&geometry),
+            budget: Budget::new(tnc.index_bytes()),
+            lpt,
+            tnc,
+            inodes: vec![Inode::new(ROOT.0, now)],
+            index_head: (root_place.leb, align(root_place.bytes, page)),
+            master_offset: 0,
+            geometry,
+        };
+        let now = fs.write_defaults(now)?;
+        let now = fs.mount(now)?;
+        let now = fs.ubi.run_due(now);
+        Ok((fs, now))
+    }
+
+    /// The rest of create_default_filesystem after the LPT.
+    fn write_defaults(&mut self, now: Ns) -> Result<Ns> {
+        let main = self.geometry.main_first;
+        let page = self.geometry.page_bytes;
+        let mut now = now;
+        for (leb, bytes) in [
+            (SUPERBLOCK_LEB, SUPERBLOCK_BYTES),
+            (main + FIRST_DATA_LEB, INODE_BYTES),
+            (main + FIRST_INDEX_LEB, index_node_bytes(1)),
+            (MASTER_LEB, geometry::MASTER_BYTES),
+            (MASTER_LEB + 1, geometry::MASTER_BYTES),
+            (LOG_LEB, COMMIT_START_BYTES),
+        ] {
+            now = self.ubi.write(now, leb, 0, align(bytes, page))?;
+        }
+        Ok(now)
+    }
+
+    /// mount_ubifs of what was just written, and the root inode.
+    fn mount(&mut self, now: Ns) -> Result<Ns> {
+        let whole = self.geometry.leb_bytes;
+        let main = self.geometry.main_first;
+        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES);
+        for leb in [MASTER_LEB, MASTER_LEB + 1] {
+            now = self.ubi.read(now, leb, 0, whole);
+        }
+        now = self.lpt.mount(&mut self.ubi, now);
+        now = self.write_master(now)?;
+        let taken = Change { set: TAKEN, ..Change::default() };
+        now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken);
+        now = self.ubi.read(now, LOG_LEB, 0, whole);
+        now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken);
+        self.ubi.unmap(now, main + FIRST_GC_LEB);
+        self.read_inode(now, ROOT.0)
+    }
+
+    /// The driver below.
+    pub fn mtd(&self) -> &Mtd<F> {
+        self.ubi.mtd()
+    }
+
+    /// Index nodes that a commit would write.
+    pub fn dirty_znodes(&self) -> u32 {
+        self.tnc.dirty_znodes()
+    }
+
+    fn index_lebs_min(&self) -> u32 {
+        self.budget.index_lebs_min(&self.geometry)
+    }
+
+    /// An inode's slot in `inodes`.
+    #[inline]
+    fn slot(ino: Ino) -> usize {
+        if ino == ROOT {
+            0
+        } else {
+            (ino.0 - FIRST_INODE) as usize
+        }
+    }
+
+    /// ubifs_tnc_read_node: from flash, but for what is still in a write-buffer.
+    #[inline]
+    fn read_node(&mut self, now: Ns, place: Place) -> Ns {
+        let mut bytes = place.bytes;
+        for head in &self.journal.heads {
+            if head.leb == Some(place.leb) && place.offset + bytes > head.offset {
+                bytes = head.offset.saturating_sub(place.offset);
+            }
+        }
+        let costs = self.ubi.costs();
+        let cpu = Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps) + costs.ubifs_node_ns;
+        if bytes == 0 {
+            return now + cpu;
+        }
+        self.ubi.read(now, place.leb, place.offset, bytes) + cpu
+    }
+
+    fn find(&mut self, now: Ns, key: Key) -> (Option<Leaf>, Ns) {
+        self.tnc.lookup(&mut self.ubi, now, key)
+    }
+
+    fn read_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
+        let (leaf, now) = self.find(now, Key::inode(inum));
+        let leaf = leaf.expect("an inode has a node");
+        Ok(self.read_node(now, self.tnc.place(leaf)))
+    }
+
+    fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Ns {
+        self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place)
+    }
+
+    /// finish_reservation: the commit lock is free, so a commit that was asked for begins.
+    fn finish_reservation(&mut self, now: Ns) -> Result<Ns> {
+        if self.journal.commit_wanted {
+            return self.commit(now);
+        }
+        Ok(now)
+    }
+
+    /// ubifs_create and ubifs_mkdir: the name, its inode and the directory's in one group
+    /// (ubifs_jnl_update).
+    fn add_entry(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        if !self.budget.fits(&self.geometry, &self.lpt) {
+            return Err(FsError::NoSpace);
+        }
+        let key = Key::dent(directory.0, name);
+        let (taken, now) = self.find(now, key);
+        if taken.is_some() {
+            return Err(FsError::NotModelled("a directory entry whose name or hash is taken"));
+        }
+        let inum = FIRST_INODE + self.inodes.len() as u32;
+        let dent_bytes = DENT_BYTES + name.len() as u32 + 1;
+        let bytes = align(dent_bytes, 8) + 2 * INODE_BYTES;
+        let inums = [inum, directory.0];
+        let (group, now) = self.write_nodes(now, BASE_HEAD, bytes, &inums)?;
+        self.budget.release_entry();
+        let dent = Place { bytes: dent_bytes, ..group };
+        let offset = group.offset + align(dent_bytes, 8);
+        let inode = Place { offset, bytes: INODE_BYTES, ..group };
+        let parent = Place { offset: offset + INODE_BYTES, ..inode };
+        let now = self.add_leaf(now, key, dent);
+        let now = self.add_leaf(now, Key::inode(inum), inode);
+        let now = self.add_leaf(now, Key::inode(directory.0), parent);
+        self.inodes.push(Inode::new(inum, now));
+        self.inodes[Self::slot(directory)].dirty = false;
+        Ok((Ino(inum), self.finish_reservation(now)?))
+    }
+
+    /// ubifs_write_inode: only if it is dirty.
+    fn write_inode(&mut self, now: Ns, slot: usize) -> Result<Ns> {
+        let inode = &mut self.inodes[slot];
+        if !std::mem::take(&mut inode.dirty) {
+            return Ok(now);
+        }
+        let inum = inode.inum;
+        inode.synced_bytes = inode.size_bytes;
+        let (place, now) = self.write_nodes(now, BASE_HEAD, INODE_BYTES, &[inum])?;
+        let now = self.add_leaf(now, Key::inode(inum), place);
+        self.finish_reservation(now)
+    }
+
+    /// ubifs_writepage before do_writepage: a page past the size on flash makes the inode go
+    /// first. Returns how much of the page there is to write.
+    fn prepare_write_page(&mut self, now: Ns, write: PageWrite) -> Result<(u32, Ns)> {
+        let slot = Self::slot(write.ino);
+        let inode = &self.inodes[slot];
+        let (size, synced) = (inode.size_bytes, inode.synced_bytes);
+        let page_bytes = u64::from(PAGE_BYTES);
+        let (last, tail) = (size / page_bytes, (size % page_bytes) as u32);
+        let page = u64::from(write.page);
+        if page > last || (page == last && tail == 0) {
+            return Ok((0, now));
+        }
+        let inside = page < last;
+        let bytes = if inside { PAGE_BYTES } else { tail };
+        let inode_first = if inside { page >= synced / page_bytes } else { size > synced };
+        let now = if inode_first { self.write_inode(now, slot)? } else { now };
+        Ok((bytes, now))
+    }
+}
+
+impl<F: Flash> FlashFs for Ubifs<F> {
+    type Flash = F;
+
+    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        self.add_entry(now, directory, name)
+    }
+
+    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
+        self.add_entry(now, directory, name)
+    }
+
+    fn open(&mut self, now: Ns, directory: Ino, name: &str, ino: Ino) -> Result<Ns> {
+        if self.inodes[Self::slot(ino)].in_memory {
+            return Ok(now);
+        }
+        let (leaf, now) = self.find(now, Key::dent(directory.0, name));
+        let leaf = leaf.expect("a file has a directory entry");
+        let cached = self.tnc.cache(leaf);
+        let place = self.tnc.place(leaf);
+        let now = if cached { now } else { self.read_node(now, place) };
+        let now = self.read_inode(now, ino.0)?;
+        self.inodes[Self::slot(ino)].in_memory = true;
+        Ok(now)
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+        let size = self.inodes[Self::slot(ino)].size_bytes;
+        if u64::from(page) * u64::from(PAGE_BYTES) >= size {
+            return Ok(now);
+        }
+        let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page));
+        match leaf {
+            Some(leaf) => Ok(self.read_node(now, self.tnc.place(leaf))),
+            None => Ok(now),
+        }
+    }
+
+    fn writes_back(&self) -> bool {
+        true
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        // Every write asks for the file's capabilities, for UBIFS does not set SB_NOSEC.
+        let (_, mut now) = self.find(now, Key::xent(write.ino.0, "security.capability"));
+        let whole = write.from == 0 && write.to == PAGE_BYTES;
+        if !write.cached && !whole {
+            now = self.read_page(now, write.ino, write.page)?;
+        }
+        let slot = Self::slot(write.ino);
+        let inode = &mut self.inodes[slot];
+        if !inode.set_pending(write.page, true) {
+            self.budget.promise_page();
+            if !self.budget.fits(&self.geometry, &self.lpt) {
+                self.budget.release_page();
+                inode.set_pending(write.page, false);
+                return Err(FsError::NoSpace);
+            }
+        }
+        let end = u64::from(write.page) * u64::from(PAGE_BYTES) + u64::from(write.to);
+        let second = now.0 / TIME_NS;
+        if end > inode.size_bytes || second != inode.modified_s {
+            inode.size_bytes = inode.size_bytes.max(end);
+            inode.modified_s = second;
+            inode.dirty = true;
+        }
+        Ok(now)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        let slot = Self::slot(write.ino);
+        let (bytes, now) = self.prepare_write_page(now, write)?;
+        if self.inodes[slot].set_pending(write.page, false) {
+            self.budget.release_page();
+        }
+        if bytes == 0 {
+            return Ok(now);
+        }
+        let inum = write.ino.0;
+        let bytes = DATA_HEADER_BYTES + bytes;
+        let (place, now) = self.write_nodes(now, DATA_HEAD, bytes, &[inum])?;
+        let now = self.add_leaf(now, Key::data(inum, write.page), place);
+        self.finish_reservation(now)
+    }
+
+    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        let now = self.write_inode(now, Self::slot(ino))?;
+        self.sync_heads_of(now, ino.0)
+    }
+
+    fn sync(&mut self, now: Ns) -> Result<Ns> {
+        let mut now = now;
+        for slot in 0..self.inodes.len() {
+            now = self.write_inode(now, slot)?;
+        }
+        let now = self.sync_heads(now)?;
+        self.commit(now)
+    }
+
+    fn drop_caches(&mut self, now: Ns) -> Result<Ns> {
+        for inode in &mut self.inodes[1..] {
+            inode.in_memory = inode.dirty || inode.pending.iter().any(|&word| word != 0);
+        }
+        self.tnc.shrink();
+        Ok(now)
+    }
+
+    fn next_due(&self) -> Option<Ns> {
+        let (timer, erase) = (self.journal.next_due(), self.ubi.next_due());
+        timer.into_iter().chain(erase).min()
+    }
+
+    fn run_due(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.sync_due_heads(now)?;
+        Ok(self.ubi.run_due(now))
+    }
+
+    fn flash(&self) -> &F {
+        self.ubi.mtd().flash()
+    }
+
+    fn flash_mut(&mut self) -> &mut F {
+        self.ubi.mtd_mut().flash_mut()
+    }
+}

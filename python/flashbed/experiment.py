@@ -33,6 +33,7 @@ __all__ = [
     "load_experiment",
     "parse_settings",
     "plan",
+    "read_experiment",
     "study_experiments",
     "study_names",
 ]
@@ -111,6 +112,16 @@ class Measures(Strict):
     stall_ns: Positive
 
 
+class PublishedPoint(Strict):
+    """`[[figure.published]]`: a value the paper states in words, for all its file systems."""
+
+    fs: FileSystems
+    pattern: Pattern
+    requests: Positive
+    value: float = Field(strict=False)
+    text: Text
+
+
 class Figure(Strict):
     """`[[figure]]`: one figure of the report."""
 
@@ -118,6 +129,7 @@ class Figure(Strict):
     title: Text
     caption: Text
     metric: Literal["time_saved_pct", "flash_reads_saved_pct"]
+    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
 
 
 class Claim(Strict):
@@ -150,6 +162,12 @@ class Claim(Strict):
     def _whole(self) -> Self:
         if (self.operator == "within") != (self.tolerance is not None):
             raise ValueError("tolerance: goes with the operator `within`, and with no other")
+        if self.reduce == "only" and len(self.pattern) * len(self.requests) != 1:
+            raise ValueError("reduce = 'only' takes one pattern and one number of requests")
+        if self.reduce.startswith("la") and len(self.requests) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
+        if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
+            raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
         return self
 
 
@@ -242,13 +260,7 @@ def load_experiment(name: str) -> Experiment:
             problem = "several experiments are called" if found else "no experiment"
             raise ExperimentError(f"{problem} {name!r}; there are {', '.join(found or names)}")
         path = places.experiments_folder() / f"{found[0]}.toml"
-    return read_experiment(path)
-
-
-def read_experiment(path: Path) -> Experiment:
-    """Reads an experiment's file and checks what it names. Raises `ExperimentError`."""
-    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
-    experiment._path = path.resolve()
+    experiment = read_experiment(path)
     for number, grid in enumerate(experiment.grid, start=1):
         for kernel_name, target in itertools.product(grid.kernel, grid.targets):
             if target not in load_kernel(kernel_name).kernel.targets:
@@ -256,6 +268,13 @@ def read_experiment(path: Path) -> Experiment:
                     f"{places.shown(path)}: grid.{number}.kernel: {kernel_name} does not run on "
                     f"{target} (boards/kernels/{kernel_name}.toml, kernel.targets)"
                 )
+    return experiment
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Reads an experiment's file, not what it names. Raises `ExperimentError`."""
+    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
+    experiment._path = path.resolve()
     return experiment
 
 

@@ -106,7 +106,8 @@ class Software(Strict):
 
     source: Text
     syscall_ns: Ns
-    page_copy_ns: Ns
+    page_find_ns: Ns
+    copy_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
     mtd_call_ns: Ns

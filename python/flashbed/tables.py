@@ -227,7 +227,7 @@ class RunDirectory:
         for name, frame in tables.items():
             if name == "cases" or frame.height:
                 _write_parquet(conform(frame, name), temporary / f"{name}.parquet")
-        _write_parquet(finished.select(_FINISHED), temporary / "finished.parquet")
+        _write_parquet(finished.select(*_FINISHED), temporary / "finished.parquet")
         temporary.rename(parts / f"{number:06}")
 
     def merge(self, order: Sequence[str]) -> None:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
-from flashbed.analysis.measures import measures, savings
+from flashbed.analysis.measures import curves, measures, savings
 
-__all__ = ["Verdict", "agreement", "agreement_summary", "judge", "measures", "savings"]
+__all__ = ["Verdict", "agreement", "agreement_summary", "curves", "judge", "measures", "savings"]

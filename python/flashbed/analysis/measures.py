@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["POINT", "measures", "savings"]
+__all__ = ["POINT", "curves", "measures", "savings"]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
 _PAIR = [*POINT, "request_bytes", "file_bytes", "seed"]
@@ -77,3 +77,24 @@ def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.D
     """Savings, cache_hit_pct and prefetch_kib (null where they mean nothing) of every point."""
     waits = _waits(cases, requests, stall_ns)
     return savings(cases).join(waits, on=POINT, how="left", maintain_order="left")
+
+
+def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """A metric as a figure draws it: fs, pattern, requests, stack, target, value, low, high, seeds.
+
+    `stack` says what ran: kernel, simulated or real, and the board. `low` and `high` are a standard
+    deviation over seeds from the mean, the mean itself for one seed.
+    """
+    how = pl.when(pl.col("target") == "sim").then(pl.lit("simulated")).otherwise(pl.lit("real"))
+    spread = pl.col(f"{metric}_sd").fill_null(0.0)
+    return measured.select(
+        "fs",
+        "pattern",
+        "requests",
+        pl.format("Linux {} {}, {}", "kernel", how, "board").alias("stack"),
+        "target",
+        pl.col(metric).alias("value"),
+        (pl.col(metric) - spread).alias("low"),
+        (pl.col(metric) + spread).alias("high"),
+        "seeds",
+    )

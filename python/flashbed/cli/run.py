@@ -184,10 +184,21 @@ def _measure(
             continue
         kept = f", {outcome.kept} were there" if outcome.kept else ""
         say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
-        for failure in outcome.failures:
-            say(f"flashbed: {name}: case {failure.case_id}: {failure.message}")
+        for line in _failure_lines(outcome):
+            say(f"flashbed: {name}: {line}")
         outcomes.append(outcome)
     return outcomes, unavailable
+
+
+def _failure_lines(outcome: Outcome) -> list[str]:
+    """One line for each reason, with the first case it struck."""
+    cases: dict[str, list[str]] = {}
+    for failure in outcome.failures:
+        cases.setdefault(" ".join(failure.message.split()), []).append(failure.case_id)
+    return [
+        f"case {ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {message}"
+        for message, ids in cases.items()
+    ]
 
 
 def _conclude(outcomes: Sequence[Outcome]) -> None:

@@ -1,5 +1,37 @@
+"""The report of one or more runs: one HTML file that works without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
-def write_report(directories, out):
+from typing import Any
+
+from flashbed.analysis.agreement import ERRORS
+from flashbed.report.content import collect
+
+__all__ = ["summary_json", "write_report"]
+
+
+def write_report(directories: Sequence[Path], out: Path) -> Path:
+    """Writes the report of run directories, whole or not at all. Raises `InputError`."""
+    from flashbed.report.render import render  # altair and jinja2 take most of a second
+
+    text = render([collect(directory) for directory in directories])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(out)
     return out
-def summary_json(directories):
-    return {}
+
+
+def summary_json(directories: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
+    """What `flashbed reproduce --format json` prints: claims and agreement."""
+    contents = [collect(directory) for directory in directories]
+    return {
+        "claims": [verdict.as_json() for content in contents for verdict in content.verdicts],
+        "agreement": [
+            row
+            for content in contents
+            for row in content.agreement.select("case_id", *ERRORS).to_dicts()
+        ],
+    }

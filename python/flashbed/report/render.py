@@ -1,0 +1,170 @@
+"""Report content to one HTML page: figures as Vega-Lite with their engine inside, tables as HTML.
+
+Chooses words and order, computes nothing. The page asks for nothing from a network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from flashbed import __version__
+from flashbed.analysis.agreement import ERRORS
+from flashbed.analysis.claims import AGREES, DIFFERS, Verdict
+from flashbed.experiment import Claim
+from flashbed.figures import agreement_figure, saving_figure
+from flashbed.report.content import BOUNDS_PCT, Content, agreement_errors, figure_tables
+
+__all__ = ["render"]
+
+_HERE = Path(__file__).parent
+
+
+def render(contents: Sequence[Content]) -> str:
+    """The page of one or more experiments."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = _number
+    environment.filters["signed"] = _signed
+    sections = [_section(content, number) for number, content in enumerate(contents)]
+    specifications = {
+        figure["id"]: figure["specification"]
+        for section in sections
+        for figure in section["figures"]
+    }
+    return environment.get_template("page.html.j2").render(
+        title=contents[0].experiment.experiment.title,
+        version=__version__,
+        sections=sections,
+        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        engine=Markup(_engine()),
+        # "</" would end the script element that carries the data.
+        specifications=Markup(json.dumps(specifications).replace("</", "<\\/")),
+    )
+
+
+def _engine() -> str:
+    """Vega, Vega-Lite and vegaEmbed as one script, in the version altair writes for."""
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    bundle: str = vl_convert.javascript_bundle(vl_version=version)
+    return bundle.replace("</script", "<\\/script")
+
+
+def _section(content: Content, number: int) -> dict[str, Any]:
+    experiment = content.experiment
+    figures: list[dict[str, Any]] = []
+    for figure in experiment.figure:
+        curves, published = figure_tables(content, figure)
+        if curves.height:
+            figures.append(
+                {
+                    "id": f"figure-{number}-{figure.id}",
+                    "name": f"Figure {figure.id}",
+                    "title": figure.title,
+                    "caption": figure.caption,
+                    "specification": saving_figure(curves, published, figure.title),
+                }
+            )
+    if content.agreement.height:
+        figures.append(
+            {
+                "id": f"figure-{number}-agreement",
+                "name": "Figure A",
+                "title": "Simulator against kernel",
+                "caption": "Error of the simulator in each case both ran, in percent of the real "
+                "kernel's value; left of a number of requests read-ahead is off, right of it on. "
+                "The shaded zone is what this project asks of itself.",
+                "specification": agreement_figure(*agreement_errors(content.agreement)),
+            }
+        )
+    return {
+        "experiment": experiment,
+        "facts": experiment.experiment,
+        "figures": figures,
+        "counts": _counts(content.verdicts),
+        "claims": _claims(content.verdicts),
+        "compared": experiment.compared,
+        "agreement": content.agreement.to_dicts(),
+        "agreement_summary": content.agreement_summary.to_dicts(),
+        "within": _within(content),
+        "errors": list(ERRORS),
+        "bounds": BOUNDS_PCT,
+        "profiles": content.profiles,
+        "runs": content.runs,
+    }
+
+
+def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    counts = []
+    for target in ("sim", "emulator"):
+        given = [getattr(verdict, f"verdict_{target}") for verdict in verdicts]
+        agree, differ = given.count(AGREES), given.count(DIFFERS)
+        if agree + differ:
+            counts.append({"target": target, "agree": agree, "judged": agree + differ})
+    return counts
+
+
+def _claims(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Verdicts by claim, in the order of the experiment."""
+    groups: dict[str, dict[str, Any]] = {}
+    for verdict in verdicts:
+        claim = verdict.claim
+        group = groups.setdefault(
+            claim.id, {"claim": claim, "paper": _paper(claim), "asked": _asked(claim), "rows": []}
+        )
+        group["rows"].append(verdict)
+    return list(groups.values())
+
+
+def _paper(claim: Claim) -> str:
+    """The paper's number with its unit, or that it gives none."""
+    if claim.published is None:
+        return "no number"
+    relation = "about" if claim.operator == "within" else claim.operator
+    return f"{relation} {_number(claim.published)} {claim.unit}"
+
+
+def _asked(claim: Claim) -> str:
+    """The inequality that is judged."""
+    if claim.tolerance is not None:
+        return f"{_number(claim.bound)} ± {_number(claim.tolerance)} {claim.unit}"
+    return f"{claim.operator} {_number(claim.bound)} {claim.unit}"
+
+
+def _within(content: Content) -> list[dict[str, Any]]:
+    """How many cases keep each bound."""
+    return [
+        {
+            "error": error,
+            "bound": bound,
+            "kept": content.agreement.filter(content.agreement[error].abs() <= bound).height,
+            "cases": content.agreement.height,
+        }
+        for error, bound in BOUNDS_PCT.items()
+    ]
+
+
+def _number(value: float | None) -> str:
+    """A number for reading: as many digits as mean something, a real minus sign."""
+    if value is None:
+        return "—"
+    text = f"{value:.1f}" if value != int(value) else f"{int(value)}"
+    return text.replace("-", "\u2212")
+
+
+def _signed(value: float) -> str:
+    """An error in percent with its sign; 0 if it rounds to it."""
+    text = f"{value:+.2f}"
+    return "0" if float(text) == 0 else text.replace("-", "\u2212")

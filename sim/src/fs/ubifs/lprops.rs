@@ -255,6 +255,10 @@ impl Lpt {
                 return Ok((leb, now));
             }
         }
+        let dirty: u64 = self.lebs.iter().map(|lp| u64::from(lp.dirty)).sum();
+        if dirty > u64::from(main) * u64::from(self.geometry.dead_bytes) {
+            return Err(FsError::NotModelled("garbage collection in UBIFS"));
+        }
         Err(FsError::NoSpace)
     }
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fresh file system on an erased MTD partition, without mtd-utils.
+ *
+ * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
+ * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
+ * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts the blocks
+ *   on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
+ * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, as `ubiformat` does (an empty chip would be erased again by
+ *   UBI's thread); one dynamic volume of all the space; UBIFS makes its default file system at the first mount.
+ * Leaves out yaffs2, clean markers in band (NOR), more than one UBI volume.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <mtd/mtd-user.h>
+#include <mtd/ubi-user.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+enum { UBI_HEADER_BYTES = 64, UBI_NUMBER = 0, MAX_WRITE_UNIT = 16384 };
+
+static int fail(struct fs *fs, int err, const char *what)
+{
+	if (err)
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%s on mtd%d (%" PRIu64 " blocks of %" PRIu32 " bytes): %s", what, fs->mtd,
+			       fs->geometry.block_bytes ? fs->geometry.size_bytes / fs->geometry.block_bytes : 0, fs->geometry.block_bytes,
+			       strerror(-err));
+	return err;
+}
+
+static int open_mtd(const struct fs *fs)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/dev/mtd%d", fs->mtd);
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int fs_init(struct fs *fs, int mtd, const char *mount_point)
+{
+	struct mtd_info_user info;
+
+	memset(fs, 0, sizeof(*fs));
+	fs->mtd = mtd;
+	fs->mount_point = mount_point;
+	const int fd = open_mtd(fs);
+
+	if (fd < 0)
+		return fail(fs, fd, "opening the device");
+	const int err = ioctl(fd, MEMGETINFO, &info) ? -errno : 0;
+
+	(void)close(fd);
+	if (err)
+		return fail(fs, err, "MEMGETINFO");
+	fs->geometry = (struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
+	return 0;
+}
+
+static int erase_block(int fd, uint64_t start, uint32_t bytes)
+{
+	struct erase_info_user64 erase = {start, bytes};
+
+	return ioctl(fd, MEMERASE64, &erase) ? -errno : 0;
+}
+
+/* The first eight bytes of a JFFS2 node, in the board's own byte order, into the free bytes of the spare area. */
+static int write_clean_marker(int fd, uint64_t start)
+{
+	static const struct {
+		uint16_t magic;
+		uint16_t type;
+		uint32_t bytes;
+	} marker = {0x1985, 0x2003, 8};
+	struct mtd_write_req request = {.start = start, .ooblen = 8, .usr_oob = (uintptr_t)&marker, .mode = MTD_OPS_AUTO_OOB};
+
+	return ioctl(fd, MEMWRITE, &request) ? -errno : 0;
+}
+
+static void put_big_endian(uint8_t *at, uint64_t value, int bytes)
+{
+	for (int i = bytes - 1; i >= 0; i--, value >>= 8)
+		at[i] = (uint8_t)value;
+}
+
+/* UBI's crc32: reflected, starts at all ones, not inverted at the end. */
+static uint32_t crc32_ubi(const uint8_t *bytes, size_t count)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320U : 0);
+	}
+	return crc;
+}
+
+/* drivers/mtd/ubi/ubi-media.h, struct ubi_ec_hdr; the volume-identifier header follows at the next unit the chip can write. */
+static int write_ec_header(const struct fs *fs, int fd, uint64_t start, uint32_t unit)
+{
+	static uint8_t buffer[MAX_WRITE_UNIT];
+	const uint32_t page = fs->geometry.page_bytes;
+	const uint32_t data = (unit + UBI_HEADER_BYTES + page - 1) / page * page;
+
+	if (unit < UBI_HEADER_BYTES || unit > sizeof(buffer))
+		return -EINVAL;
+	memset(buffer, 0, UBI_HEADER_BYTES);
+	memset(buffer + UBI_HEADER_BYTES, 0xff, unit - UBI_HEADER_BYTES);
+	put_big_endian(buffer, 0x55424923, 4);
+	buffer[4] = 1;
+	put_big_endian(buffer + 16, unit, 4);
+	put_big_endian(buffer + 20, data, 4);
+	put_big_endian(buffer + 60, crc32_ubi(buffer, 60), 4);
+	const ssize_t put = pwrite(fd, buffer, unit, (off_t)start);
+
+	return put < 0 ? -errno : put == (ssize_t)unit ? 0 : -EIO;
+}
+
+static int read_number(const char *path, uint64_t *number)
+{
+	char text[32];
+	const int got = read_file(path, text, sizeof(text));
+
+	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
+	return got < 0 ? got : 0;
+}
+
+static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kind kind, uint32_t unit)
+{
+	int64_t at = (int64_t)start;
+	const int bad = ioctl(fd, MEMGETBADBLOCK, &at);
+
+	if (bad)
+		return bad < 0 ? -errno : 0;
+	const int err = erase_block(fd, start, fs->geometry.block_bytes);
+
+	if (err)
+		return err;
+	return kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ec_header(fs, fd, start, unit);
+}
+
+static int format(struct fs *fs, enum fs_kind kind)
+{
+	char path[64];
+	uint64_t unit = 0;
+
+	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/subpagesize", fs->mtd);
+	int err = read_number(path, &unit);
+
+	if (err)
+		return fail(fs, err, "reading the sub-page size");
+	const int fd = open_mtd(fs);
+
+	if (fd < 0)
+		return fail(fs, fd, "opening the device");
+	for (uint64_t at = 0; at < fs->geometry.size_bytes && !err; at += fs->geometry.block_bytes)
+		err = format_block(fs, fd, at, kind, (uint32_t)unit);
+	if (close(fd) && !err)
+		err = -errno;
+	return fail(fs, err, "formatting");
+}
+
+/* A device node appears a moment after the kernel object. */
+static int open_soon(const char *path)
+{
+	const struct timespec tick = {0, 10000000};
+	int fd = -1;
+
+	for (int i = 0; i < 100 && fd < 0; i++) {
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			(void)nanosleep(&tick, NULL);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_volume(void)
+{
+	struct ubi_mkvol_req volume = {.vol_id = 0, .alignment = 1, .vol_type = UBI_DYNAMIC_VOLUME, .name_len = 8, .name = "flashbed"};
+	uint64_t blocks = 0;
+	uint64_t bytes = 0;
+	int err = read_number("/sys/class/ubi/ubi0/avail_eraseblocks", &blocks);
+
+	if (!err)
+		err = read_number("/sys/class/ubi/ubi0/eraseblock_size", &bytes);
+	if (err)
+		return err;
+	volume.bytes = (int64_t)(blocks * bytes);
+	const int fd = open_soon("/dev/ubi0");
+
+	if (fd < 0)
+		return fd;
+	err = ioctl(fd, UBI_IOCMKVOL, &volume) ? -errno : 0;
+	(void)close(fd);
+	return err;
+}
+
+static int ubi_control(unsigned long request, void *argument)
+{
+	const int fd = open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	const int err = ioctl(fd, request, argument) ? -errno : 0;
+
+	(void)close(fd);
+	return err;
+}
+
+static int mount_ubifs(struct fs *fs)
+{
+	struct ubi_attach_req attach = {.ubi_num = UBI_NUMBER, .mtd_num = fs->mtd};
+	int32_t number = UBI_NUMBER;
+	int err = fail(fs, ubi_control(UBI_IOCATT, &attach), "attaching UBI");
+
+	if (err)
+		return err;
+	err = fail(fs, make_volume(), "making the UBI volume");
+	if (!err)
+		err = fail(fs, mount("ubi0_0", fs->mount_point, "ubifs", 0, NULL) ? -errno : 0, "mounting ubifs");
+	if (err)
+		(void)ubi_control(UBI_IOCDET, &number);
+	return err;
+}
+
+int fs_unmount(struct fs *fs)
+{
+	int32_t number = UBI_NUMBER;
+	int err = 0;
+
+	if (fs->mounted != FS_NONE && umount(fs->mount_point))
+		return fail(fs, -errno, "unmounting");
+	if (fs->mounted == FS_UBIFS)
+		err = fail(fs, ubi_control(UBI_IOCDET, &number), "detaching UBI");
+	fs->mounted = FS_NONE;
+	return err;
+}
+
+int fs_fresh(struct fs *fs, const char *name)
+{
+	const enum fs_kind kind = !strcmp(name, "jffs2") ? FS_JFFS2 : !strcmp(name, "ubifs") ? FS_UBIFS : FS_NONE;
+	char device[16];
+	int err = fs_unmount(fs);
+
+	if (kind == FS_NONE)
+		return fail(fs, -ENODEV, "this agent has no such file system");
+	if (!err)
+		err = format(fs, kind);
+	if (err)
+		return err;
+	(void)mkdir(fs->mount_point, 0755);
+	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
+	if (kind == FS_JFFS2)
+		err = fail(fs, mount(device, fs->mount_point, "jffs2", 0, NULL) ? -errno : 0, "mounting jffs2");
+	else
+		err = mount_ubifs(fs);
+	if (!err)
+		fs->mounted = kind;
+	return err;
+}
+
+/* MTD's one backing device serves JFFS2; UBIFS has its own for each volume. */
+int fs_set_read_ahead(struct fs *fs, uint64_t kib)
+{
+	char text[24];
+	const char *path = fs->mounted == FS_JFFS2 ? "/sys/class/bdi/mtd-0/read_ahead_kb" : "/sys/class/bdi/ubifs_0_0/read_ahead_kb";
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, kib);
+	return fail(fs, write_file(path, text), "setting read_ahead_kb");
+}

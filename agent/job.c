@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups and cases of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has both).
+ *
+ * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so that the timer ticks fall into the same places
+ * whatever ran before. The flash counters are read LEAD_NS earlier and the rest is slept, so that reading them does not shift the mark.
+ * A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "agent.h"
+
+static const uint64_t PHASE_NS = 100000000;
+static const uint64_t LEAD_NS = 2000000;
+
+enum { LINE_BYTES = 65536 };
+
+struct job {
+	struct channel *in;
+	struct channel *out;
+	struct fs fs;
+	struct runner runner;
+	struct flash_counts before;
+	uint64_t counted_ns;
+	bool group_ready;
+	char line[LINE_BYTES];
+};
+
+static int sleep_until(uint64_t ns)
+{
+	const struct timespec until = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	int err;
+
+	do
+		err = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	while (err == EINTR);
+	return -err;
+}
+
+static uint64_t next_phase(void)
+{
+	return (now_ns() + 2 * LEAD_NS + PHASE_NS - 1) / PHASE_NS * PHASE_NS;
+}
+
+static int before_mark(void *context)
+{
+	struct job *job = context;
+	int err = flashmon_discard();
+	const uint64_t mark = next_phase();
+
+	if (!err)
+		err = sleep_until(mark - LEAD_NS);
+	job->counted_ns = now_ns();
+	if (!err)
+		err = flashmon_counts(&job->before);
+	return err ? err : sleep_until(mark);
+}
+
+static int say_error(struct job *job, const char *scope, const char *id, uint32_t line, const char *code, const char *message)
+{
+	const int err = channel_printf(job->out, "error %s%s%s %" PRIu32 " %s %s\n", scope, *id ? ":" : "", id, line, code, message);
+
+	return err ? err : channel_flush(job->out);
+}
+
+/* An operation that failed before the mark, or whatever else `err` is. */
+static int say_run_error(struct job *job, const char *scope, const char *id, int err)
+{
+	char message[128];
+
+	if (job->runner.failed_op && err == -ENOSYS && strcmp(job->runner.failed_op, "sql") == 0)
+		(void)snprintf(message, sizeof(message), "sql: not supported by this agent");
+	else
+		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
+	return say_error(job, scope, id, job->runner.failed_line, error_name(err), message);
+}
+
+/* `ops LINES` and the lines, as one text that the operations point into. */
+static int read_ops(struct job *job, char **text, size_t *length)
+{
+	size_t size = 4096;
+	uint64_t lines = 0;
+	int got = channel_get_line(job->in, job->line, sizeof(job->line));
+
+	*length = 0;
+	*text = got < 0 ? NULL : malloc(size);
+	if (!*text)
+		return got < 0 ? got : -ENOMEM;
+	if (strncmp(job->line, "ops ", 4) != 0)
+		return -EPROTO;
+	for (lines = strtoull(job->line + 4, NULL, 10); lines; lines--) {
+		got = channel_get_line(job->in, job->line, sizeof(job->line));
+		if (got < 0)
+			return got;
+		while (*length + (size_t)got + 2 > size) {
+			char *more = realloc(*text, size * 2);
+
+			if (!more)
+				return -ENOMEM;
+			*text = more;
+			size *= 2;
+		}
+		memcpy(*text + *length, job->line, (size_t)got);
+		*length += (size_t)got;
+		(*text)[(*length)++] = '\n';
+	}
+	return 0;
+}
+
+static bool has_sql(const struct ops *ops, uint32_t *line)
+{
+	for (size_t i = 0; i < ops->count; i++) {
+		*line = ops->list[i].line;
+		if (ops->list[i].kind == OP_SQL)
+			return true;
+	}
+	return false;
+}
+
+/* Parses and says what is wrong; 1 when it was said. */
+static int parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope, const char *id)
+{
+	struct ops_error error;
+	uint32_t line = 0;
+	int err = ops_parse(text, length, ops, &error);
+
+	if (err == -EINVAL)
+		err = say_error(job, scope, id, error.line, error.code, error.detail);
+	else if (err)
+		err = say_error(job, scope, id, 0, error_name(err), strerror(-err));
+	else if (has_sql(ops, &line))
+		err = say_error(job, scope, id, line, "ENOSYS", "sql: not supported by this agent");
+	else
+		return 0;
+	return err ? err : 1;
+}
+
+static int prepare(struct job *job, const char *id, const char *fs_name, const struct ops *ops)
+{
+	int err = run_open_directory(&job->runner, NULL);
+
+	if (!err)
+		err = fs_fresh(&job->fs, fs_name);
+	if (err)
+		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
+	err = run_open_directory(&job->runner, job->fs.mount_point);
+	if (!err)
+		err = sleep_until(next_phase());
+	if (!err)
+		err = run_ops(&job->runner, ops, false);
+	run_close_all(&job->runner);
+	if (err)
+		return say_run_error(job, "group", id, err);
+	job->group_ready = true;
+	err = channel_printf(job->out, "group %s\n", id);
+	return err ? err : channel_flush(job->out);
+}
+
+static int group(struct job *job, const char *id, const char *fs_name)
+{
+	struct ops ops = {0};
+	size_t length = 0;
+	char *text = NULL;
+	int err = read_ops(job, &text, &length);
+
+	job->group_ready = false;
+	if (!err)
+		err = parse(job, text, length, &ops, "group", id);
+	if (!err)
+		err = prepare(job, id, fs_name, &ops);
+	ops_free(&ops);
+	free(text);
+	return err > 0 ? 0 : err;
+}
+
+static int say_rows(struct job *job)
+{
+	const struct runner *runner = &job->runner;
+	int err = 0;
+
+	for (size_t i = 0; i < runner->rows_count && !err; i++) {
+		const struct row *row = &runner->rows[i];
+
+		err = channel_printf(job->out, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", i, row->line,
+				     row->start_ns - runner->mark_ns, row->latency_ns, row->result);
+	}
+	return err;
+}
+
+static int say_flash(struct job *job, bool trace, const struct flash_counts *after)
+{
+	const uint64_t reads = after->of[FLASH_READ] - job->before.of[FLASH_READ];
+	const uint64_t programs = after->of[FLASH_PROGRAM] - job->before.of[FLASH_PROGRAM];
+	const uint64_t erases = after->of[FLASH_ERASE] - job->before.of[FLASH_ERASE];
+	uint64_t lost = after->missed - job->before.missed;
+	int64_t rows = 0;
+
+	if (trace) {
+		rows = flashmon_rows(job->out, &job->fs.geometry, job->counted_ns, job->runner.mark_ns);
+		if (rows < 0)
+			return (int)rows;
+		/* Rows after the counters were read belong to nobody; fewer rows than counts were overwritten. */
+		if ((uint64_t)rows < reads + programs + erases)
+			lost += reads + programs + erases - (uint64_t)rows;
+	}
+	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
+}
+
+static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, bool trace, const struct ops *ops)
+{
+	struct flash_counts after;
+	int err = fs_set_read_ahead(&job->fs, read_ahead_kib);
+
+	if (err)
+		return say_error(job, "case", id, 0, error_name(err), job->fs.detail);
+	err = channel_printf(job->out, "case %s\n", id);
+	if (!err)
+		err = channel_flush(job->out);
+	if (!err)
+		err = sleep_until(next_phase());
+	if (err)
+		return err;
+	err = run_ops(&job->runner, ops, true);
+	const int counted = flashmon_counts(&after);
+
+	if (err || counted) {
+		run_close_all(&job->runner);
+		return say_run_error(job, "case", id, err ? err : counted);
+	}
+	err = say_rows(job);
+	if (!err)
+		err = say_flash(job, trace, &after);
+	if (!err)
+		err = channel_printf(job->out, "end %s\n", id);
+	if (!err)
+		err = channel_flush(job->out);
+	run_close_all(&job->runner);
+	return err;
+}
+
+static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, bool trace)
+{
+	struct ops ops = {0};
+	size_t length = 0;
+	char *text = NULL;
+	int err = read_ops(job, &text, &length);
+
+	if (!err && job->group_ready)
+		err = parse(job, text, length, &ops, "case", id);
+	if (!err && job->group_ready)
+		err = measure(job, id, read_ahead_kib, trace, &ops);
+	ops_free(&ops);
+	free(text);
+	return err > 0 ? 0 : err;
+}
+
+/* The next line that is not part of some operations; 1 for `done`. */
+static int step(struct job *job)
+{
+	char id[MAX_ID + 1];
+	char word[8];
+	uint64_t kib = 0;
+	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
+
+	if (got < 0)
+		return got;
+	if (strcmp(job->line, "done") == 0)
+		return 1;
+	if (sscanf(job->line, "group %255s %7s", id, word) == 2)
+		return group(job, id, word);
+	if (sscanf(job->line, "case %255s %" SCNu64 " %7s", id, &kib, word) == 3)
+		return one_case(job, id, kib, strcmp(word, "flash") == 0);
+	return -EPROTO;
+}
+
+static int say_info(struct job *job)
+{
+	const struct flash_geometry *g = &job->fs.geometry;
+	struct utsname names;
+	char points[160];
+
+	if (uname(&names))
+		return -errno;
+	int err = flashmon_arm(points, sizeof(points));
+
+	if (err)
+		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "arming the kprobe events of the NAND functions: %s", strerror(-err));
+	if (!err)
+		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
+	if (!err)
+		err = channel_printf(job->out, "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32 "\ninfo block_bytes %" PRIu32
+				     "\ninfo partition_bytes %" PRIu64 "\ninfo probes %s\n",
+				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes, points);
+	return err ? err : channel_flush(job->out);
+}
+
+static int start(struct job *job, int mtd, const char *mount_point)
+{
+	int err = channel_printf(job->out, "flashbed-stream 1\n");
+
+	if (!err)
+		err = channel_get_line(job->in, job->line, sizeof(job->line));
+	if (err < 0)
+		return err;
+	if (strcmp(job->line, "flashbed-job 1") != 0)
+		return -EPROTO;
+	err = fs_init(&job->fs, mtd, mount_point);
+	if (!err)
+		err = run_init(&job->runner);
+	job->runner.before_mark = before_mark;
+	job->runner.context = job;
+	return err ? err : say_info(job);
+}
+
+int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_point)
+{
+	static struct job job;
+
+	job.in = in;
+	job.out = out;
+	int err = start(&job, mtd, mount_point);
+
+	while (!err)
+		err = step(&job);
+	run_free(&job.runner);
+	if (job.fs.mounted != FS_NONE && err > 0 && fs_unmount(&job.fs))
+		(void)say_error(&job, "job", "", 0, "unmount", job.fs.detail);
+	if (err < 0) {
+		const char *why = job.fs.detail[0] ? job.fs.detail : strerror(-err);
+
+		(void)say_error(&job, "job", "", 0, error_name(err), err == -EPROTO ? "a line that is no flashbed-job 1" : why);
+		return err;
+	}
+	err = channel_printf(out, "done\n");
+	return err ? err : channel_flush(out);
+}

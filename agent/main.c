@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flashbed-agent: the program on the board.
+ *
+ *   flashbed-agent check FILE           print the operations of a valid file, or FILE:LINE: CODE: detail and exit 2
+ *   flashbed-agent run FILE --dir DIR   run a file's operations in a directory and print its stream rows; no flash counts
+ *   flashbed-agent job [--mtd N] [--mount DIR]
+ *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR (/mnt)
+ *
+ * As process 1 it is the init of the emulated board (init.c). Exit status: 0, 1 for a run that failed, 2 for bad input.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+const char *error_name(int error)
+{
+	static const struct {
+		int value;
+		const char *name;
+	} names[] = {
+		{EPERM, "EPERM"},   {ENOENT, "ENOENT"},   {EIO, "EIO"},         {ENXIO, "ENXIO"},         {EBADF, "EBADF"},
+		{ENOMEM, "ENOMEM"}, {EACCES, "EACCES"},   {EBUSY, "EBUSY"},     {EEXIST, "EEXIST"},       {ENODEV, "ENODEV"},
+		{ENOTDIR, "ENOTDIR"}, {EISDIR, "EISDIR"}, {EINVAL, "EINVAL"},   {EFBIG, "EFBIG"},         {ENOSPC, "ENOSPC"},
+		{EROFS, "EROFS"},   {ENOSYS, "ENOSYS"},   {ENOTEMPTY, "ENOTEMPTY"}, {EBADMSG, "EBADMSG"}, {EUCLEAN, "EUCLEAN"},
+		{ENODATA, "ENODATA"}, {EMSGSIZE, "EMSGSIZE"},
+	};
+	static char other[24];
+	const int positive = error < 0 ? -error : error;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].value == positive)
+			return names[i].name;
+	(void)snprintf(other, sizeof(other), "errno-%d", positive);
+	return other;
+}
+
+int write_file(const char *path, const char *text)
+{
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	const size_t length = strlen(text);
+
+	if (fd < 0)
+		return -errno;
+	const ssize_t put = write(fd, text, length);
+	const int err = put < 0 ? -errno : 0;
+
+	if (close(fd))
+		return err ? err : -errno;
+	return err ? err : (size_t)put == length ? 0 : -EIO;
+}
+
+int read_file(const char *path, char *text, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		got = read(fd, text + length, size - 1 - length);
+		length += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && length < size - 1);
+	const int err = got < 0 ? -errno : 0;
+
+	(void)close(fd);
+	text[length] = '\0';
+	return err ? err : (int)length;
+}
+
+/* A whole file with one byte to spare; NULL and a message for an error. */
+static char *load(const char *path, size_t *length)
+{
+	FILE *in = fopen(path, "rb");
+	size_t size = 65536;
+	char *text = in ? malloc(size) : NULL;
+
+	*length = 0;
+	while (text && !feof(in) && !ferror(in)) {
+		*length += fread(text + *length, 1, size - 1 - *length, in);
+		if (*length == size - 1) {
+			char *more = realloc(text, size * 2);
+
+			if (!more)
+				break;
+			text = more;
+			size *= 2;
+		}
+	}
+	if (!text || !feof(in)) {
+		(void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	if (in)
+		(void)fclose(in);
+	return text;
+}
+
+static int load_ops(const char *path, struct ops *ops, char **text)
+{
+	struct ops_error error;
+	size_t length = 0;
+
+	*text = load(path, &length);
+	if (!*text)
+		return 2;
+	const int err = ops_parse(*text, length, ops, &error);
+
+	if (err == -EINVAL)
+		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s\n", path, error.line, error.code, error.detail);
+	else if (err)
+		(void)fprintf(stderr, "%s: %s\n", path, strerror(-err));
+	return err ? 2 : 0;
+}
+
+static int check(const char *path)
+{
+	struct ops ops;
+	char *text = NULL;
+	const int status = load_ops(path, &ops, &text);
+
+	if (!status)
+		for (size_t i = 0; i < ops.count; i++)
+			ops_print(&ops.list[i], stdout);
+	if (text)
+		ops_free(&ops);
+	free(text);
+	return fflush(stdout) ? 1 : status;
+}
+
+static void print_rows(const struct runner *runner)
+{
+	for (size_t i = 0; i < runner->rows_count; i++) {
+		const struct row *row = &runner->rows[i];
+
+		(void)printf("r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", i, row->line, row->start_ns - runner->mark_ns,
+			     row->latency_ns, row->result);
+	}
+}
+
+static int run(const char *path, const char *directory)
+{
+	struct ops ops;
+	struct runner runner;
+	char *text = NULL;
+	const int status = load_ops(path, &ops, &text);
+
+	if (status)
+		return status;
+	int err = run_init(&runner);
+
+	if (!err)
+		err = run_open_directory(&runner, directory);
+	if (!err)
+		err = run_ops(&runner, &ops, true);
+	if (err && runner.failed_op)
+		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line, error_name(err), runner.failed_op,
+			      strerror(-err));
+	else if (err)
+		(void)fprintf(stderr, "%s: %s: %s\n", directory, error_name(err), strerror(-err));
+	print_rows(&runner);
+	run_free(&runner);
+	ops_free(&ops);
+	free(text);
+	return fflush(stdout) || err ? 1 : 0;
+}
+
+static int job(int argc, char **argv)
+{
+	static struct channel in;
+	static struct channel out;
+	const char *mount_point = "/mnt";
+	int mtd = 0;
+
+	for (int i = 2; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--mtd") == 0)
+			mtd = (int)strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--mount") == 0)
+			mount_point = argv[i + 1];
+		else
+			return 2;
+	}
+	int err = channel_from_fd(&in, STDIN_FILENO);
+
+	if (!err)
+		err = channel_from_fd(&out, STDOUT_FILENO);
+	if (!err)
+		err = job_run(&in, &out, mtd, mount_point);
+	return err ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (getpid() == 1)
+		return init_main();
+	if (argc == 3 && strcmp(argv[1], "check") == 0)
+		return check(argv[2]);
+	if (argc == 5 && strcmp(argv[1], "run") == 0 && strcmp(argv[3], "--dir") == 0)
+		return run(argv[2], argv[4]);
+	if (argc >= 2 && argc % 2 == 0 && strcmp(argv[1], "job") == 0)
+		return job(argc, argv);
+	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
+	return 2;
+}

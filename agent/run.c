@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executes operations and times each with CLOCK_MONOTONIC: one system call an operation, between two readings of the clock.
+ *
+ * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a program's
+ * would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end. The bytes of a
+ * write are generated before its first clock reading. `compute` steps are one dependent multiply-add each. Bytes read are not compared with
+ * those written. Leaves out `sql`, which fails with ENOSYS.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+uint64_t now_ns(void)
+{
+	struct timespec now = {0, 0};
+
+	if (clock_gettime(CLOCK_MONOTONIC, &now))
+		return 0;
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+int run_init(struct runner *runner)
+{
+	memset(runner, 0, sizeof(*runner));
+	runner->directory = -1;
+	for (int slot = 0; slot < SLOTS; slot++)
+		runner->fd[slot] = -1;
+	runner->drop_caches = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+	return 0;
+}
+
+int run_open_directory(struct runner *runner, const char *path)
+{
+	if (runner->directory >= 0 && close(runner->directory))
+		return -errno;
+	runner->directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return path && runner->directory < 0 ? -errno : 0;
+}
+
+void run_close_all(struct runner *runner)
+{
+	for (int slot = 0; slot < SLOTS; slot++) {
+		if (runner->fd[slot] >= 0)
+			(void)close(runner->fd[slot]);
+		runner->fd[slot] = -1;
+	}
+}
+
+void run_free(struct runner *runner)
+{
+	run_close_all(runner);
+	(void)run_open_directory(runner, NULL);
+	if (runner->drop_caches >= 0)
+		(void)close(runner->drop_caches);
+	free(runner->buffer);
+	free(runner->rows);
+}
+
+static int sleep_ns(uint64_t ns)
+{
+	struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	int err;
+
+	do
+		err = clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left);
+	while (err == EINTR);
+	return -err;
+}
+
+static int64_t compute(uint64_t steps)
+{
+	volatile uint32_t value = 1;
+
+	for (uint64_t i = 0; i < steps; i++)
+		value = value * 1664525U + 1013904223U;
+	return 0;
+}
+
+static int64_t open_slot(struct runner *runner, const struct op *op)
+{
+	int *fd = &runner->fd[op->slot];
+
+	*fd = openat(runner->directory, op->field[1], op->flags | O_CLOEXEC, 0644);
+	return *fd < 0 ? -errno : 0;
+}
+
+static int64_t close_slot(struct runner *runner, const struct op *op)
+{
+	const int fd = runner->fd[op->slot];
+
+	runner->fd[op->slot] = -1;
+	return close(fd) ? -errno : 0;
+}
+
+static int64_t value_or_errno(int64_t value)
+{
+	return value < 0 ? -errno : value;
+}
+
+static int64_t execute_file(struct runner *runner, const struct op *op)
+{
+	const int fd = runner->fd[op->slot];
+	const off_t offset = (off_t)op->number[1];
+	const size_t length = (size_t)op->number[2];
+
+	switch (op->kind) {
+	case OP_READ:
+		return value_or_errno(pread(fd, runner->buffer, length, offset));
+	case OP_WRITE:
+		return value_or_errno(pwrite(fd, runner->buffer, length, offset));
+	case OP_FSYNC:
+		return value_or_errno(fsync(fd));
+	case OP_FDATASYNC:
+		return value_or_errno(fdatasync(fd));
+	case OP_TRUNCATE:
+		return value_or_errno(ftruncate(fd, offset));
+	case OP_FADVISE:
+		return -posix_fadvise(fd, offset, (off_t)op->number[2], op->flags);
+	default:
+		return -ENOSYS;
+	}
+}
+
+static int64_t execute(struct runner *runner, const struct op *op)
+{
+	switch (op->kind) {
+	case OP_MKDIR:
+		return value_or_errno(mkdirat(runner->directory, op->field[0], 0755));
+	case OP_OPEN:
+		return open_slot(runner, op);
+	case OP_CLOSE:
+		return close_slot(runner, op);
+	case OP_UNLINK:
+		return value_or_errno(unlinkat(runner->directory, op->field[0], 0));
+	case OP_RMDIR:
+		return value_or_errno(unlinkat(runner->directory, op->field[0], AT_REMOVEDIR));
+	case OP_RENAME:
+		return value_or_errno(renameat(runner->directory, op->field[0], runner->directory, op->field[1]));
+	case OP_SYNC:
+		sync();
+		return 0;
+	case OP_DROP_CACHES:
+		return value_or_errno(write(runner->drop_caches, "3", 1)) < 0 ? -errno : 0;
+	case OP_PAUSE:
+		return sleep_ns(op->number[0]);
+	case OP_COMPUTE:
+		return compute(op->number[0]);
+	case OP_SQL:
+		return -ENOSYS;
+	case OP_PREPARED:
+	case OP_MARK:
+		return 0;
+	default:
+		return execute_file(runner, op);
+	}
+}
+
+/* An operation on a slot whose open failed, which only happens after the mark, gets the kernel's own EBADF. */
+static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start_ns, uint64_t *latency_ns)
+{
+	if (op->kind == OP_WRITE)
+		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3], op->number[4]);
+	const uint64_t start = now_ns();
+	const int64_t result = execute(runner, op);
+
+	*latency_ns = now_ns() - start;
+	*start_ns = start;
+	return result;
+}
+
+/* Memory for the whole case, written to so that it is there. */
+static int reserve(struct runner *runner, const struct ops *ops)
+{
+	const size_t rows = ops->count - ops->measured_from;
+
+	if (ops->longest > runner->buffer_bytes) {
+		free(runner->buffer);
+		runner->buffer_bytes = 0;
+		runner->buffer = malloc((size_t)ops->longest);
+		if (!runner->buffer)
+			return -ENOMEM;
+		runner->buffer_bytes = (size_t)ops->longest;
+		memset(runner->buffer, 0xa5, runner->buffer_bytes);
+	}
+	if (rows > runner->rows_capacity) {
+		free(runner->rows);
+		runner->rows_capacity = 0;
+		runner->rows = malloc(rows * sizeof(*runner->rows));
+		if (!runner->rows)
+			return -ENOMEM;
+		runner->rows_capacity = rows;
+		memset(runner->rows, 0xa5, rows * sizeof(*runner->rows));
+	}
+	return 0;
+}
+
+/* What must not fail before the mark; a short write means a full file system. */
+static int unmeasured(struct runner *runner, const struct op *op)
+{
+	uint64_t start_ns;
+	uint64_t latency_ns;
+	int64_t result = timed(runner, op, &start_ns, &latency_ns);
+
+	if (op->kind == OP_WRITE && result >= 0 && (uint64_t)result < op->number[2])
+		result = -ENOSPC;
+	if (result >= 0)
+		return 0;
+	runner->failed_line = op->line;
+	runner->failed_op = ops_name(op->kind);
+	return (int)result;
+}
+
+int run_ops(struct runner *runner, const struct ops *ops, bool measure)
+{
+	const size_t marked = measure ? ops->measured_from : ops->count;
+	int err = reserve(runner, ops);
+
+	runner->failed_line = 0;
+	runner->failed_op = NULL;
+	runner->rows_count = 0;
+	for (size_t i = 0; i < marked && !err; i++)
+		err = unmeasured(runner, &ops->list[i]);
+	if (!err && measure && runner->before_mark)
+		err = runner->before_mark(runner->context);
+	if (err || !measure)
+		return err;
+	runner->mark_ns = now_ns();
+	for (size_t i = marked; i < ops->count; i++) {
+		struct row *row = &runner->rows[runner->rows_count++];
+
+		row->line = ops->list[i].line;
+		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
+	}
+	return 0;
+}

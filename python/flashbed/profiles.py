@@ -278,25 +278,24 @@ def _load_kernel(path: Path, _changed_ns: int) -> Kernel:
     return kernel
 
 
-def _changed_ns(path: Path, what: str, known: list[str]) -> int:
+def _changed_ns(path: Path, what: str) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
-        raise ProfileError(
-            f"{places.shown(path)}: no such {what}; there are {', '.join(known) or 'none'}"
-        ) from None
+        known = ", ".join(_names(path.parent)) or "none"
+        raise ProfileError(f"{places.shown(path)}: no such {what}; there are {known}") from None
 
 
 def load_board(name: str) -> Board:
     """The board of this name. Raises `ProfileError`."""
     path = places.board_file(name)
-    return _load_board(path, _changed_ns(path, "board", board_names()))
+    return _load_board(path, _changed_ns(path, "board"))
 
 
 def load_kernel(name: str) -> Kernel:
     """The kernel of this name. Raises `ProfileError`."""
     path = places.kernel_file(name)
-    return _load_kernel(path, _changed_ns(path, "kernel", kernel_names()))
+    return _load_kernel(path, _changed_ns(path, "kernel"))
 
 
 def _names(folder: Path) -> list[str]:

@@ -25,7 +25,8 @@ fn cpu_seconds() -> f64 {
 fn scattered_pages(count: u64, pages: u64) -> Vec<u64> {
     let mut state: u64 = 1;
     let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % pages
     };
     std::iter::repeat_with(next).take(count as usize).collect()
@@ -63,13 +64,14 @@ fn main() {
     let sequential: Vec<u64> = (0..1280).collect();
     let random = scattered_pages(1024, 1280);
     let mut results = Map::new();
-    for (fs, kind) in
-        [("jffs2", FsKind::Jffs2), ("yaffs2", FsKind::Yaffs2), ("ubifs", FsKind::Ubifs)]
-    {
+    for (fs, kind) in [("jffs2", FsKind::Jffs2), ("yaffs2", FsKind::Yaffs2)] {
         for (pattern, pages) in [("sequential", &sequential), ("random", &random)] {
             for board in ["omap3evm", "emulated"] {
                 let rate = rate(kind, board, pages);
-                println!("{fs:7} {pattern:10} {board:9} {:8.2} million flash operations per CPU second", rate / 1e6);
+                println!(
+                    "{fs:7} {pattern:10} {board:9} {:8.2} million flash operations per CPU second",
+                    rate / 1e6
+                );
                 let name = format!("{fs}-{pattern}-{board}");
                 results.insert(name, json!({ "flash_ops_per_cpu_second": rate.round() as u64 }));
             }

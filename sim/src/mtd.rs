@@ -235,7 +235,9 @@ impl<F: Flash> Mtd<F> {
         let moved = u64::from(self.chip.page_bytes + self.chip.oob_bytes);
         let now = now + self.costs.nand_program_ns + Ns::from_ps(moved, self.costs.nand_byte_ps);
         let now = self.software_ecc(now, self.chip.page_bytes);
-        self.flash.program(now, page, column, bytes)
+        let whole = bytes == self.chip.page_bytes;
+        let length = if whole { bytes + self.chip.oob_bytes } else { bytes };
+        self.flash.program(now, page, column, length)
     }
 
     /// mtd_erase of one block of the partition.

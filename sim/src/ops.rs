@@ -114,32 +114,48 @@ pub struct OperationError {
     pub detail: String,
 }
 
-type Parsed<T> = Result<T, (&'static str, String)>;
+/// A code and its detail; boxed, because what is returned for every field should fit registers.
+type Refusal = Box<(&'static str, String)>;
+type Parsed<T> = Result<T, Refusal>;
+
+#[cold]
+fn refuse(code: &'static str, detail: impl Into<String>) -> Refusal {
+    Box::new((code, detail.into()))
+}
 
 /// Reads a file: (line, operation) pairs, or the first bad line.
 pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> {
-    let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
-    let header = lines.next().unwrap_or("");
+    let (header, mut rest) = next_line(text);
     if header != HEADER {
         let detail = format!("the first line is not '{HEADER}'");
         return Err(OperationError { line: 1, code: "bad-header", detail });
     }
-    let mut operations = Vec::new();
+    let mut operations = Vec::with_capacity(text.len() / 16);
     let mut state = State::default();
-    for (index, line) in lines.enumerate() {
-        let line_number = index + 2;
-        let parsed = parse_line(line).and_then(|operation| {
-            operation.map_or(Ok(None), |op| state.check(&op).map(|()| Some(op)))
-        });
-        match parsed {
-            Ok(Some(operation)) => operations.push((line_number, operation)),
-            Ok(None) => {}
-            Err((code, detail)) => {
-                return Err(OperationError { line: line_number, code, detail });
-            }
+    let mut line_number = 1;
+    while !rest.is_empty() {
+        let (line, after) = next_line(rest);
+        line_number += 1;
+        rest = after;
+        let at = |refusal: Refusal| {
+            let (code, detail) = *refusal;
+            OperationError { line: line_number, code, detail }
+        };
+        if let Some(operation) = parse_line(line).map_err(at)? {
+            state.check(&operation).map_err(at)?;
+            operations.push((line_number, operation));
         }
     }
     Ok(operations)
+}
+
+/// The text before the first line feed, and what follows it.
+#[inline]
+fn next_line(text: &str) -> (&str, &str) {
+    match memchr::memchr(b'\n', text.as_bytes()) {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, ""),
+    }
 }
 
 /// What a file has opened and marked so far.
@@ -155,30 +171,30 @@ impl State {
         match *operation {
             Operation::Open { slot, .. } => {
                 if self.open & (1 << slot) != 0 {
-                    return Err(("slot-open", format!("slot {slot} is open already")));
+                    return Err(refuse("slot-open", format!("slot {slot} is open already")));
                 }
                 self.open |= 1 << slot;
             }
             Operation::Prepared => {
                 if self.prepared || self.mark {
-                    return Err(("repeated", "prepared may come once, before mark".into()));
+                    return Err(refuse("repeated", "prepared may come once, before mark"));
                 }
                 if self.open != 0 {
                     let slot = self.open.trailing_zeros();
-                    return Err(("slot-open", format!("slot {slot} is open at prepared")));
+                    return Err(refuse("slot-open", format!("slot {slot} is open at prepared")));
                 }
                 self.prepared = true;
             }
             Operation::Mark => {
                 if self.mark {
-                    return Err(("repeated", "mark may come once".into()));
+                    return Err(refuse("repeated", "mark may come once"));
                 }
                 self.mark = true;
             }
             ref other => {
                 if let Some(slot) = other.slot() {
                     if self.open & (1 << slot) == 0 {
-                        return Err(("slot-closed", format!("slot {slot} is not open")));
+                        return Err(refuse("slot-closed", format!("slot {slot} is not open")));
                     }
                     if matches!(other, Operation::Close { .. }) {
                         self.open &= !(1 << slot);
@@ -190,38 +206,101 @@ impl State {
     }
 }
 
+/// Words and fields of a line: more than any operation takes.
+const FIELDS_MAX: usize = 7;
+
 fn parse_line(line: &str) -> Parsed<Option<Operation<'_>>> {
     if line.len() > LINE_BYTES_MAX {
-        return Err(("line-too-long", format!("{} bytes, at most {LINE_BYTES_MAX}", line.len())));
+        return Err(refuse(
+            "line-too-long",
+            format!("{} bytes, at most {LINE_BYTES_MAX}", line.len()),
+        ));
     }
-    if let Some(byte) = line.bytes().find(|byte| !(0x20..=0x7e).contains(byte)) {
-        return Err(("bad-character", format!("byte 0x{byte:02x}")));
+    let bad = |byte: u8| !(0x20..=0x7e).contains(&byte);
+    if line.as_bytes().chunks(16).any(|part| part.iter().fold(false, |any, &b| any | bad(b))) {
+        let byte = line.bytes().find(|&byte| bad(byte)).unwrap_or_default();
+        return Err(refuse("bad-character", format!("byte 0x{byte:02x}")));
     }
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    let (word, rest) = line.split_once(' ').map_or((line, None), |(word, rest)| (word, Some(rest)));
-    let Some(code) = NAMES.iter().position(|&name| name == word) else {
-        return Err(("unknown-operation", format!("'{word}'")));
+    let (fields, count) = split_fields(line);
+    let word = fields[0];
+    let Some((kind, wanted)) = parse_word(word) else {
+        return Err(refuse("unknown-operation", format!("'{word}'")));
     };
-    if word == "sql" {
-        return parse_sql(rest).map(Some);
+    if kind == Word::Sql {
+        return parse_sql(line.split_once(' ').map(|(_, rest)| rest)).map(Some);
     }
-    let mut fields = [""; 5];
+    if count != wanted + 1 || fields[1..count].iter().any(|field| field.is_empty()) {
+        return Err(refuse("wrong-arguments", format!("{word} takes {wanted}")));
+    }
+    parse_fields(kind, &fields).map(Some)
+}
+
+/// The line cut at every space; the last field holds whatever is too much. The line is ASCII.
+#[inline]
+fn split_fields(line: &str) -> ([&str; FIELDS_MAX], usize) {
+    let mut fields = [""; FIELDS_MAX];
+    let mut rest = line;
     let mut count = 0;
-    for field in rest.into_iter().flat_map(|rest| rest.split(' ')) {
-        if count == fields.len() {
-            count += 1;
-            break;
-        }
-        fields[count] = field;
+    while count < FIELDS_MAX - 1 {
+        let Some(at) = rest.as_bytes().iter().position(|&byte| byte == b' ') else { break };
+        (fields[count], rest) = (&rest[..at], &rest[at + 1..]);
         count += 1;
     }
-    let wanted = [1, 3, 1, 3, 5, 1, 1, 2, 4, 1, 1, 2, 0, 0, 1, 1, 2, 0, 0][code];
-    if count != wanted || fields[..count].contains(&"") {
-        return Err(("wrong-arguments", format!("{word} takes {wanted}")));
-    }
-    parse_fields(word, &fields).map(Some)
+    fields[count] = rest;
+    (fields, count + 1)
+}
+
+/// The operations by name, in the order of [`NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Mkdir,
+    Open,
+    Close,
+    Read,
+    Write,
+    Fsync,
+    Fdatasync,
+    Truncate,
+    Fadvise,
+    Unlink,
+    Rmdir,
+    Rename,
+    Sync,
+    DropCaches,
+    Pause,
+    Compute,
+    Sql,
+    Prepared,
+    Mark,
+}
+
+/// An operation's name, and how many fields it takes.
+fn parse_word(word: &str) -> Option<(Word, usize)> {
+    Some(match word {
+        "read" => (Word::Read, 3),
+        "write" => (Word::Write, 5),
+        "mkdir" => (Word::Mkdir, 1),
+        "open" => (Word::Open, 3),
+        "close" => (Word::Close, 1),
+        "fsync" => (Word::Fsync, 1),
+        "fdatasync" => (Word::Fdatasync, 1),
+        "truncate" => (Word::Truncate, 2),
+        "fadvise" => (Word::Fadvise, 4),
+        "unlink" => (Word::Unlink, 1),
+        "rmdir" => (Word::Rmdir, 1),
+        "rename" => (Word::Rename, 2),
+        "sync" => (Word::Sync, 0),
+        "drop_caches" => (Word::DropCaches, 0),
+        "pause" => (Word::Pause, 1),
+        "compute" => (Word::Compute, 1),
+        "sql" => (Word::Sql, 2),
+        "prepared" => (Word::Prepared, 0),
+        "mark" => (Word::Mark, 0),
+        _ => return None,
+    })
 }
 
 fn parse_sql(rest: Option<&str>) -> Parsed<Operation<'_>> {
@@ -229,67 +308,76 @@ fn parse_sql(rest: Option<&str>) -> Parsed<Operation<'_>> {
         Some((path, statement)) if !path.is_empty() && !statement.is_empty() => {
             Ok(Operation::Sql { path: parse_path(path)?, statement })
         }
-        _ => Err(("wrong-arguments", "sql takes a path and a statement".into())),
+        _ => Err(refuse("wrong-arguments", "sql takes a path and a statement")),
     }
 }
 
-fn parse_fields<'a>(word: &str, f: &[&'a str; 5]) -> Parsed<Operation<'a>> {
+fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'a>> {
     Ok(match word {
-        "mkdir" => Operation::Mkdir { path: parse_path(f[0])? },
-        "open" => Operation::Open {
-            slot: parse_slot(f[0])?,
-            path: parse_path(f[1])?,
-            flags: parse_flags(f[2])?,
-        },
-        "close" => Operation::Close { slot: parse_slot(f[0])? },
-        "read" => {
-            let slot = parse_slot(f[0])?;
-            let (offset, length) = parse_range(f[1], f[2])?;
+        Word::Read => {
+            let slot = parse_slot(f[1])?;
+            let (offset, length) = parse_range(f[2], f[3])?;
             Operation::Read { slot, offset, length }
         }
-        "write" => {
-            let slot = parse_slot(f[0])?;
-            let (offset, length) = parse_range(f[1], f[2])?;
-            let seed = parse_number(f[3])?;
-            let compressibility = parse_below(f[4], 100, "compressibility")? as u8;
+        Word::Write => {
+            let slot = parse_slot(f[1])?;
+            let (offset, length) = parse_range(f[2], f[3])?;
+            let seed = parse_number(f[4])?;
+            let compressibility = parse_below(f[5], 100, "compressibility")? as u8;
             Operation::Write { slot, offset, length, seed, compressibility }
         }
-        "fsync" => Operation::Fsync { slot: parse_slot(f[0])? },
-        "fdatasync" => Operation::Fdatasync { slot: parse_slot(f[0])? },
-        "truncate" => Operation::Truncate { slot: parse_slot(f[0])?, length: parse_number(f[1])? },
-        "fadvise" => {
-            let slot = parse_slot(f[0])?;
-            let offset = parse_number(f[1])?;
-            let length = parse_number(f[2])?;
-            check_end(offset, length)?;
-            Operation::Fadvise { slot, offset, length, advice: parse_advice(f[3])? }
+        Word::Mkdir => Operation::Mkdir { path: parse_path(f[1])? },
+        Word::Open => Operation::Open {
+            slot: parse_slot(f[1])?,
+            path: parse_path(f[2])?,
+            flags: parse_flags(f[3])?,
+        },
+        Word::Close => Operation::Close { slot: parse_slot(f[1])? },
+        Word::Fsync => Operation::Fsync { slot: parse_slot(f[1])? },
+        Word::Fdatasync => Operation::Fdatasync { slot: parse_slot(f[1])? },
+        Word::Truncate => {
+            Operation::Truncate { slot: parse_slot(f[1])?, length: parse_number(f[2])? }
         }
-        "unlink" => Operation::Unlink { path: parse_path(f[0])? },
-        "rmdir" => Operation::Rmdir { path: parse_path(f[0])? },
-        "rename" => Operation::Rename { old: parse_path(f[0])?, new: parse_path(f[1])? },
-        "sync" => Operation::Sync,
-        "drop_caches" => Operation::DropCaches,
-        "pause" => Operation::Pause { ns: parse_number(f[0])? },
-        "compute" => Operation::Compute { steps: parse_number(f[0])? },
-        "prepared" => Operation::Prepared,
-        "mark" => Operation::Mark,
-        _ => unreachable!("the word was looked up"),
+        Word::Fadvise => {
+            let slot = parse_slot(f[1])?;
+            let offset = parse_number(f[2])?;
+            let length = parse_number(f[3])?;
+            check_end(offset, length)?;
+            Operation::Fadvise { slot, offset, length, advice: parse_advice(f[4])? }
+        }
+        Word::Unlink => Operation::Unlink { path: parse_path(f[1])? },
+        Word::Rmdir => Operation::Rmdir { path: parse_path(f[1])? },
+        Word::Rename => Operation::Rename { old: parse_path(f[1])?, new: parse_path(f[2])? },
+        Word::Sync => Operation::Sync,
+        Word::DropCaches => Operation::DropCaches,
+        Word::Pause => Operation::Pause { ns: parse_number(f[1])? },
+        Word::Compute => Operation::Compute { steps: parse_number(f[1])? },
+        Word::Prepared => Operation::Prepared,
+        Word::Mark => Operation::Mark,
+        Word::Sql => unreachable!("its fields are cut differently"),
     })
 }
 
+#[inline]
 fn parse_number(field: &str) -> Parsed<u64> {
-    let bad = || ("bad-number", format!("'{field}' is not a number from 0 to 2^63 - 1"));
-    let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits || field.len() > 1 && field.starts_with('0') {
-        return Err(bad());
+    let mut number: u64 = 0;
+    let mut good = !field.is_empty() && field.len() <= 19;
+    good &= field.len() == 1 || !field.starts_with('0');
+    for byte in field.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        good &= digit <= 9;
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
-    field.parse().ok().filter(|&number| number <= i64::MAX as u64).ok_or_else(bad)
+    if !good || number > i64::MAX as u64 {
+        return Err(refuse("bad-number", format!("'{field}' is not a number from 0 to 2^63 - 1")));
+    }
+    Ok(number)
 }
 
 fn parse_below(field: &str, max: u64, what: &str) -> Parsed<u64> {
     let number = parse_number(field)?;
     if number > max {
-        return Err(("bad-number", format!("{what} {number} is above {max}")));
+        return Err(refuse("bad-number", format!("{what} {number} is above {max}")));
     }
     Ok(number)
 }
@@ -302,7 +390,7 @@ fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     let offset = parse_number(offset)?;
     let length = parse_below(length, LENGTH_MAX, "length")?;
     if length == 0 {
-        return Err(("bad-number", "length 0".into()));
+        return Err(refuse("bad-number", "length 0"));
     }
     check_end(offset, length)?;
     Ok((offset, length))
@@ -310,7 +398,7 @@ fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
 
 fn check_end(offset: u64, length: u64) -> Parsed<()> {
     if offset + length > i64::MAX as u64 {
-        return Err(("bad-number", format!("{offset} + {length} is above 2^63 - 1")));
+        return Err(refuse("bad-number", format!("{offset} + {length} is above 2^63 - 1")));
     }
     Ok(())
 }
@@ -324,13 +412,13 @@ fn parse_path(field: &str) -> Parsed<&str> {
             && name.bytes().all(allowed)
     };
     if field.len() > PATH_BYTES_MAX || !field.split('/').all(good) {
-        return Err(("bad-path", format!("'{field}'")));
+        return Err(refuse("bad-path", format!("'{field}'")));
     }
     Ok(field)
 }
 
 fn parse_flags(field: &str) -> Parsed<Flags> {
-    let bad = || ("bad-flags", format!("'{field}'"));
+    let bad = || refuse("bad-flags", format!("'{field}'"));
     let mut words = field.split(',');
     let mut flags = Flags::default();
     match words.next() {
@@ -359,32 +447,36 @@ fn parse_flags(field: &str) -> Parsed<Flags> {
 
 fn parse_advice(field: &str) -> Parsed<Advice> {
     let found = ADVICE.iter().find(|(name, _)| *name == field);
-    found.map(|&(_, advice)| advice).ok_or_else(|| ("bad-advice", format!("'{field}'")))
+    found.map(|&(_, advice)| advice).ok_or_else(|| refuse("bad-advice", format!("'{field}'")))
 }
 
 impl Operation<'_> {
     /// Index of the operation's name in [`NAMES`].
     pub fn code(&self) -> usize {
+        self.word() as usize
+    }
+
+    fn word(&self) -> Word {
         match self {
-            Operation::Mkdir { .. } => 0,
-            Operation::Open { .. } => 1,
-            Operation::Close { .. } => 2,
-            Operation::Read { .. } => 3,
-            Operation::Write { .. } => 4,
-            Operation::Fsync { .. } => 5,
-            Operation::Fdatasync { .. } => 6,
-            Operation::Truncate { .. } => 7,
-            Operation::Fadvise { .. } => 8,
-            Operation::Unlink { .. } => 9,
-            Operation::Rmdir { .. } => 10,
-            Operation::Rename { .. } => 11,
-            Operation::Sync => 12,
-            Operation::DropCaches => 13,
-            Operation::Pause { .. } => 14,
-            Operation::Compute { .. } => 15,
-            Operation::Sql { .. } => 16,
-            Operation::Prepared => 17,
-            Operation::Mark => 18,
+            Operation::Mkdir { .. } => Word::Mkdir,
+            Operation::Open { .. } => Word::Open,
+            Operation::Close { .. } => Word::Close,
+            Operation::Read { .. } => Word::Read,
+            Operation::Write { .. } => Word::Write,
+            Operation::Fsync { .. } => Word::Fsync,
+            Operation::Fdatasync { .. } => Word::Fdatasync,
+            Operation::Truncate { .. } => Word::Truncate,
+            Operation::Fadvise { .. } => Word::Fadvise,
+            Operation::Unlink { .. } => Word::Unlink,
+            Operation::Rmdir { .. } => Word::Rmdir,
+            Operation::Rename { .. } => Word::Rename,
+            Operation::Sync => Word::Sync,
+            Operation::DropCaches => Word::DropCaches,
+            Operation::Pause { .. } => Word::Pause,
+            Operation::Compute { .. } => Word::Compute,
+            Operation::Sql { .. } => Word::Sql,
+            Operation::Prepared => Word::Prepared,
+            Operation::Mark => Word::Mark,
         }
     }
 

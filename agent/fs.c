@@ -5,8 +5,8 @@
  * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
  * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts the blocks
  *   on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
- * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, as `ubiformat` does (an empty chip would be erased again by
- *   UBI's thread); one dynamic volume of all the space; UBIFS makes its default file system at the first mount.
+ * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, the first two an empty layout volume, as `ubiformat` does
+ *   (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default file system at the first mount.
  * Leaves out yaffs2, clean markers in band (NOR), more than one UBI volume.
  */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 
 #include "agent.h"
 
-enum { UBI_HEADER_BYTES = 64, UBI_NUMBER = 0, MAX_WRITE_UNIT = 16384 };
+enum { UBI_HEADER_BYTES = 64, UBI_NUMBER = 0, MAX_PAGE_BYTES = 16384, MAX_VOLUMES = 128, VOLUME_RECORD_BYTES = 172 };
 
 static int fail(struct fs *fs, int err, const char *what)
 {
@@ -105,25 +105,66 @@ static uint32_t crc32_ubi(const uint8_t *bytes, size_t count)
 	return crc;
 }
 
-/* drivers/mtd/ubi/ubi-media.h, struct ubi_ec_hdr; the volume-identifier header follows at the next unit the chip can write. */
-static int write_ec_header(const struct fs *fs, int fd, uint64_t start, uint32_t unit)
+static uint32_t round_up(uint32_t value, uint32_t unit)
 {
-	static uint8_t buffer[MAX_WRITE_UNIT];
-	const uint32_t page = fs->geometry.page_bytes;
-	const uint32_t data = (unit + UBI_HEADER_BYTES + page - 1) / page * page;
+	return (value + unit - 1) / unit * unit;
+}
 
-	if (unit < UBI_HEADER_BYTES || unit > sizeof(buffer))
+static void put_header(uint8_t *at, uint32_t magic)
+{
+	memset(at, 0, UBI_HEADER_BYTES);
+	put_big_endian(at, magic, 4);
+	at[4] = 1;
+}
+
+static void seal_header(uint8_t *at)
+{
+	put_big_endian(at + UBI_HEADER_BYTES - 4, crc32_ubi(at, UBI_HEADER_BYTES - 4), 4);
+}
+
+/* struct ubi_vid_hdr of copy `copy` of the layout volume, then its table of empty struct ubi_vtbl_record; the number of bytes to write. */
+static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, uint32_t data, uint32_t copy)
+{
+	static const uint8_t empty[VOLUME_RECORD_BYTES];
+	const uint32_t fit = (fs->geometry.block_bytes - data) / VOLUME_RECORD_BYTES;
+	const uint32_t records = fit < MAX_VOLUMES ? fit : MAX_VOLUMES;
+	uint8_t *vid = block + unit;
+
+	put_header(vid, 0x55424921);
+	vid[5] = 1;  /* dynamic */
+	vid[7] = 5;  /* a UBI that does not know it rejects the image */
+	put_big_endian(vid + 8, 0x7fffefff, 4);
+	put_big_endian(vid + 12, copy, 4);
+	seal_header(vid);
+	for (uint32_t i = 0; i < records; i++) {
+		uint8_t *record = block + data + i * VOLUME_RECORD_BYTES;
+
+		memset(record, 0, VOLUME_RECORD_BYTES);
+		put_big_endian(record + VOLUME_RECORD_BYTES - 4, crc32_ubi(empty, VOLUME_RECORD_BYTES - 4), 4);
+	}
+	return round_up(data + records * VOLUME_RECORD_BYTES, fs->geometry.page_bytes);
+}
+
+/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr with count 0; the volume-identifier header comes at the next unit the chip can write. Block
+ * number `good` of the good ones: the first two hold the layout volume. */
+static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, uint32_t good, uint32_t unit)
+{
+	static uint8_t block[3 * MAX_PAGE_BYTES + MAX_VOLUMES * VOLUME_RECORD_BYTES];
+	const uint32_t data = round_up(unit + UBI_HEADER_BYTES, fs->geometry.page_bytes);
+	uint32_t bytes = unit;
+
+	if (unit < UBI_HEADER_BYTES || fs->geometry.page_bytes > MAX_PAGE_BYTES || data >= fs->geometry.block_bytes)
 		return -EINVAL;
-	memset(buffer, 0, UBI_HEADER_BYTES);
-	memset(buffer + UBI_HEADER_BYTES, 0xff, unit - UBI_HEADER_BYTES);
-	put_big_endian(buffer, 0x55424923, 4);
-	buffer[4] = 1;
-	put_big_endian(buffer + 16, unit, 4);
-	put_big_endian(buffer + 20, data, 4);
-	put_big_endian(buffer + 60, crc32_ubi(buffer, 60), 4);
-	const ssize_t put = pwrite(fd, buffer, unit, (off_t)start);
+	memset(block, 0xff, sizeof(block));
+	put_header(block, 0x55424923);
+	put_big_endian(block + 16, unit, 4);
+	put_big_endian(block + 20, data, 4);
+	seal_header(block);
+	if (good < 2)
+		bytes = put_layout(fs, block, unit, data, good);
+	const ssize_t put = pwrite(fd, block, bytes, (off_t)start);
 
-	return put < 0 ? -errno : put == (ssize_t)unit ? 0 : -EIO;
+	return put < 0 ? -errno : put == (ssize_t)bytes ? 0 : -EIO;
 }
 
 static int read_number(const char *path, uint64_t *number)
@@ -135,7 +176,8 @@ static int read_number(const char *path, uint64_t *number)
 	return got < 0 ? got : 0;
 }
 
-static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kind kind, uint32_t unit)
+/* Erases and marks one block, unless it is bad; `good` counts those that are not. */
+static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kind kind, uint32_t unit, uint32_t *good)
 {
 	int64_t at = (int64_t)start;
 	const int bad = ioctl(fd, MEMGETBADBLOCK, &at);
@@ -146,13 +188,14 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kin
 
 	if (err)
 		return err;
-	return kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ec_header(fs, fd, start, unit);
+	return kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, (*good)++, unit);
 }
 
 static int format(struct fs *fs, enum fs_kind kind)
 {
 	char path[64];
 	uint64_t unit = 0;
+	uint32_t good = 0;
 
 	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/subpagesize", fs->mtd);
 	int err = read_number(path, &unit);
@@ -164,7 +207,7 @@ static int format(struct fs *fs, enum fs_kind kind)
 	if (fd < 0)
 		return fail(fs, fd, "opening the device");
 	for (uint64_t at = 0; at < fs->geometry.size_bytes && !err; at += fs->geometry.block_bytes)
-		err = format_block(fs, fd, at, kind, (uint32_t)unit);
+		err = format_block(fs, fd, at, kind, (uint32_t)unit, &good);
 	if (close(fd) && !err)
 		err = -errno;
 	return fail(fs, err, "formatting");

@@ -50,10 +50,10 @@ static int load_modules(void)
 {
 	static char text[16384];
 	char *line = text;
-	int err = complain(read_file("/modules", text, sizeof(text)), "/modules");
+	int err = read_file("/modules", text, sizeof(text));
 
 	if (err < 0)
-		return err;
+		return complain(err, "/modules");
 	for (err = 0; *line && !err;) {
 		char *end = line + strcspn(line, "\n");
 		char *next = *end ? end + 1 : end;

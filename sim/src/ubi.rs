@@ -1,26 +1,28 @@
 //! UBI: logical erase blocks of one volume over the physical ones of an MTD partition.
 //!
-//! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap: attaching an empty partition (attach.c
-//! scan_peb, vtbl.c create_empty_lvol), making one dynamic volume of all that is left (vmt.c
-//! ubi_create_volume), mapping by need (eba.c try_write_vid_and_data, ubi_eba_unmap_leb,
-//! ubi_eba_atomic_leb_change) and erasing in the background (wl.c erase_worker). The volume table,
-//! the reserves for bad blocks and for UBI's own work, and the place of both headers are as there.
+//! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap: attaching a partition that was formatted
+//! as ubiformat does (attach.c scan_peb, vtbl.c process_lvol), making one dynamic volume of
+//! all that is left (vmt.c ubi_create_volume), mapping by need (eba.c try_write_vid_and_data,
+//! ubi_eba_unmap_leb, ubi_eba_atomic_leb_change) and erasing in the background (wl.c
+//! erase_worker). The volume table, the reserves for bad blocks and for UBI's own work, the place
+//! of both headers and the choice of a free block (free.rs) are as there.
 //!
 //! Left out: moving blocks for wear (it begins at a difference of 4096 erases), scrubbing, bad
 //! blocks, attaching a partition that already holds UBI, more than one volume.
-//! Approximate: of several free blocks with the same wear the kernel takes the one at the root of
-//! a red-black tree; here it is the middle one. Which numbers blocks have changes no count.
 //!
 //! Invariants:
 //! 1. A block is in exactly one of: mapped, free, waiting for its erase.
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
 //! 3. Headers take a minimal unit each and data starts on a page (`leb_start`).
 
+mod free;
+
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
 use crate::units::Ns;
+use free::FreeBlocks;
 use std::collections::VecDeque;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
@@ -48,8 +50,7 @@ pub struct Ubi<F> {
     layout: [u32; LAYOUT_LEBS as usize],
     /// Erases of each block, as its header says.
     erases: Vec<u32>,
-    /// Free blocks by (erases, number).
-    free: Vec<(u32, u32)>,
+    free: FreeBlocks,
     /// Blocks waiting for the background thread, and since when.
     works: VecDeque<(u32, Ns)>,
 }
@@ -81,9 +82,9 @@ pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
 }
 
 impl<F: Flash> Ubi<F> {
-    /// Attaches an erased partition and makes one volume of all its room, as ubiattach and
-    /// `ubimkvol -m` do; over when the background thread has erased every block as well.
-    pub fn attach_empty(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
+    /// Erases the partition and gives every block a header (ubiformat), attaches it and makes one
+    /// volume of all its room (ubiattach, `ubimkvol -m`); over when the thread is idle as well.
+    pub fn attach_formatted(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(mtd.flash().profile().blocks);
         if blocks <= overhead {
@@ -100,22 +101,22 @@ impl<F: Flash> Ubi<F> {
             map: vec![UNMAPPED; (blocks - overhead) as usize],
             layout: [0, 1],
             erases: vec![0; blocks as usize],
-            free: Vec::with_capacity(blocks as usize),
-            works: VecDeque::with_capacity(blocks as usize),
+            free: FreeBlocks::new(blocks),
+            works: VecDeque::new(),
             mtd,
         };
         let mut now = now;
         for block in 0..blocks {
+            now = ubi.format_block(now, block);
+        }
+        for block in 0..blocks {
             now = ubi.mtd.read(now, ubi.address(block, 0), HEADER_BYTES);
+            now = ubi.mtd.read(now, ubi.address(block, ubi.header_bytes), HEADER_BYTES);
         }
         for block in 0..LAYOUT_LEBS {
-            now = ubi.erase(now, block);
-            now = ubi.write_volume_table(now, block);
+            now = ubi.mtd.read(now, ubi.address(block, ubi.leb_start), ubi.table_bytes());
         }
-        for block in LAYOUT_LEBS..blocks {
-            ubi.works.push_back((block, now));
-        }
-        let now = ubi.run_due(now);
+        (LAYOUT_LEBS..blocks).for_each(|block| ubi.free.insert(block, 0));
         let now = ubi.change_volume_table(now)?;
         let now = ubi.run_due(now);
         Ok((ubi, now))
@@ -236,28 +237,43 @@ impl<F: Flash> Ubi<F> {
     /// ubi_wl_get_peb: does the background thread's work itself when nothing is free.
     fn take_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
         let mut now = now;
-        while self.free.is_empty() {
+        loop {
+            if let Some(block) = self.free.take() {
+                return Ok((block, now));
+            }
             let (block, _) = self.works.pop_front().ok_or(FsError::NoSpace)?;
             now = self.erase_to_free(now, block);
         }
-        let (_, block) = self.free.remove(self.free.len() / 2);
-        Ok((block, now))
     }
 
-    /// __erase_worker.
+    /// __erase_worker: the erase and the header that counts it.
     fn erase_to_free(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.erase(now, block);
-        let entry = (self.erases[block as usize], block);
-        let at = self.free.partition_point(|&other| other < entry);
-        self.free.insert(at, entry);
+        let now = self.mtd.erase(now, block);
+        let now = self.write_erase_header(now, block);
+        let erases = &mut self.erases[block as usize];
+        *erases += 1;
+        self.free.insert(block, *erases);
         now
     }
 
-    /// ubi_sync_erase: the erase and the header that counts it.
-    fn erase(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.mtd.erase(now, block);
-        self.erases[block as usize] += 1;
+    fn write_erase_header(&mut self, now: Ns, block: u32) -> Ns {
         self.mtd.write(now, self.address(block, 0), self.header_bytes)
+    }
+
+    /// ubiformat on one block: erased, a header without erases, and an empty volume table on the
+    /// first two.
+    fn format_block(&mut self, now: Ns, block: u32) -> Ns {
+        let now = self.mtd.erase(now, block);
+        if block >= LAYOUT_LEBS {
+            return self.write_erase_header(now, block);
+        }
+        let length = self.leb_start + self.table_bytes();
+        self.mtd.write(now, self.address(block, 0), length)
+    }
+
+    /// `vtbl_size`.
+    fn table_bytes(&self) -> u32 {
+        align(VOLUME_TABLE_BYTES, self.mtd.page_bytes())
     }
 
     fn write_volume_header(&mut self, now: Ns, block: u32) -> Ns {
@@ -266,8 +282,7 @@ impl<F: Flash> Ubi<F> {
 
     fn write_volume_table(&mut self, now: Ns, block: u32) -> Ns {
         let now = self.write_volume_header(now, block);
-        let length = align(VOLUME_TABLE_BYTES, self.mtd.page_bytes());
-        self.mtd.write(now, self.address(block, self.leb_start), length)
+        self.mtd.write(now, self.address(block, self.leb_start), self.table_bytes())
     }
 
     /// ubi_update_layout_vol: both copies, one after the other, each into a new block.

@@ -117,7 +117,8 @@ impl<F: Flash> Ubifs<F> {
             now = self.return_leb(now, leb);
         }
         self.lpt.post_commit(&mut self.ubi, now);
-        Ok(now)
+        // UBI's thread was woken by each unmapping and keeps the chip busy before anyone else.
+        Ok(self.ubi.run_due(now))
     }
 
     /// ubifs_log_start_commit and remove_buds: a log LEB that begins with the commit, then the

@@ -96,7 +96,7 @@ impl Inode {
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// What ubiattach, `ubimkvol -m` and the first mount do on an erased partition
+    /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
     /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
     pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Ubifs<F>, Ns)> {
         let overhead = ubi::overhead_blocks(mtd.flash().profile().blocks);
@@ -110,7 +110,7 @@ impl<F: Flash> Ubifs<F> {
             )));
         }
         let geometry = Geometry::new(ubi::leb_bytes(&mtd), blocks - overhead, page)?;
-        let (mut ubi, now) = Ubi::attach_empty(mtd, now)?;
+        let (mut ubi, now) = Ubi::attach_formatted(mtd, now)?;
         let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
         let main = geometry.main_first;
         let root_place =

@@ -21,19 +21,20 @@ _REQUESTS = "number of 4 KiB requests"
 
 
 def _theme(chart: Any) -> Any:
-    return (
-        chart.configure_view(stroke="#d0d4da")
-        .configure_axis(
-            grid=True, gridColor="#eceff3", domainColor="#9aa1ab", tickColor="#9aa1ab",
-            labelColor="#3b4148", titleColor="#3b4148", titleFontWeight="normal",
-            labelFontSize=11, titleFontSize=12,
-        )
-        .configure_header(labelFontSize=13, labelColor="#22262b", titleFontSize=0, labelPadding=6)
-        .configure_legend(
-            orient="top", columns=3, title=None, labelFontSize=12, labelLimit=360,
-            symbolStrokeWidth=2, labelColor="#22262b",
-        )
-        .configure(font="Source Sans 3, Helvetica Neue, Helvetica, Arial, sans-serif")
+    text = "#3b4148"
+    return chart.configure(
+        font="Source Sans 3, Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif",
+        view={"stroke": "#d0d4da"},
+        axis={
+            "gridColor": "#eceff3", "domainColor": "#9aa1ab", "tickColor": "#9aa1ab",
+            "labelColor": text, "titleColor": text, "titleFontWeight": "normal",
+            "labelFontSize": 11, "titleFontSize": 12,
+        },
+        header={"labelFontSize": 13, "labelColor": "#22262b", "labelPadding": 6},
+        legend={
+            "orient": "top", "columns": 2, "title": None, "labelFontSize": 12, "labelLimit": 360,
+            "symbolStrokeWidth": 2, "symbolOpacity": 1, "labelColor": "#22262b", "columnPadding": 48,
+        },
     )  # fmt: skip
 
 
@@ -82,12 +83,13 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
         .mark_point(shape="cross", filled=True, size=90, color="#111111")
         .encode(tooltip=[alt.Tooltip("text:N", title=_PUBLISHED)])
     )
-    layers = [
-        band,
-        *(layer.encode(color=colour, opacity=faded, tooltip=tooltip) for layer in (line, dots)),
-        rings.encode(color=colour, opacity=faded, tooltip=tooltip).add_params(chosen),
-        cross,
-    ]
+    # A layer without rows would make the engine warn of a scale without an extent.
+    drawn = [line, dots] if "sim" in curves["target"] else []
+    drawn += [rings] if curves.filter(pl.col("target") != "sim").height else []
+    layers = [band] if "sim" in curves["target"] else []
+    layers += [layer.encode(color=colour, opacity=faded, tooltip=tooltip) for layer in drawn]
+    layers[-1] = layers[-1].add_params(chosen)
+    layers += [cross] if published.height else []
     chart = (
         alt.layer(*layers, data=data)
         .properties(**_PANEL)
@@ -118,16 +120,13 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
     points = (
         base.mark_point(size=42, strokeWidth=1.4, opacity=0.75)
         .encode(
-            x=alt.X(
-                "requests:Q",
-                title=_REQUESTS,
-                scale=alt.Scale(type="log", base=2),
-                axis=alt.Axis(values=errors["requests"].unique().sort().to_list(), format="d"),
-            ),
+            x=alt.X("requests:O", title=_REQUESTS, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("error_pct:Q", title="error of the simulator (%)"),
             xOffset=alt.XOffset("read_ahead:N", sort=["off", "on"]),
             color=alt.Color(
-                "fs:N", scale=alt.Scale(domain=systems, range=[*_COLOURS[2 : 2 + len(systems)]])
+                "fs:N",
+                scale=alt.Scale(domain=systems, range=[*_COLOURS[2 : 2 + len(systems)]]),
+                legend=alt.Legend(symbolType="circle"),
             ),
             shape=alt.Shape("pattern:N", sort=_PATTERNS),
             tooltip=[

@@ -41,6 +41,8 @@ class Outcome:
 def programs_of(experiment: Experiment, cases: Sequence[Case]) -> list[Program]:
     """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
     workload = WORKLOADS[experiment.workload.kind]
+    boards = {name: load_board(name) for name in {case.board for case in cases}}
+    kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
         prepare, body = workload(case, experiment.workload.settle_ns)
@@ -48,8 +50,8 @@ def programs_of(experiment: Experiment, cases: Sequence[Case]) -> list[Program]:
             Program(
                 case_id=case.case_id,
                 fs=case.fs,
-                board=load_board(case.board),
-                kernel=load_kernel(case.kernel),
+                board=boards[case.board],
+                kernel=kernels[case.kernel],
                 read_ahead_kib=case.read_ahead_kib,
                 prepare=prepare,
                 body=body,
@@ -104,7 +106,9 @@ def _described(batch: Batch, target: str, axes: pl.DataFrame) -> dict[str, pl.Da
     return tables
 
 
-def _axes(cases: Sequence[Case], experiment: Experiment) -> pl.DataFrame:
+def _axes(
+    cases: Sequence[Case], programs: Sequence[Program], experiment: Experiment
+) -> pl.DataFrame:
     """case_id, axes and provenance of cases."""
     columns: dict[str, list[str | int | None]] = {
         "case_id": [case.case_id for case in cases],
@@ -112,8 +116,8 @@ def _axes(cases: Sequence[Case], experiment: Experiment) -> pl.DataFrame:
     }
     for axis in AXES:
         columns[axis] = [getattr(case, axis) for case in cases]
-    columns["board_sha256"] = [load_board(case.board).sha256 for case in cases]
-    columns["kernel_sha256"] = [load_kernel(case.kernel).sha256 for case in cases]
+    columns["board_sha256"] = [program.board.sha256 for program in programs]
+    columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(
         pl.lit(experiment.sha256).alias("experiment_sha256"),
         pl.lit(__version__).alias("flashbed_version"),
@@ -148,7 +152,7 @@ def run_target(
     failures: list[Failure] = []
     measured = 0
     directory.keep_sources(experiment.path, _profiles(programs))
-    axes = _axes(cases, experiment)
+    axes = _axes(cases, programs, experiment)
 
     def report(what: str, done: int) -> None:
         progress(what, kept + done, len(programs))

@@ -25,6 +25,7 @@ from flashbed.report.content import BOUNDS_PCT, Content, agreement_errors, figur
 __all__ = ["render"]
 
 _HERE = Path(__file__).parent
+_SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
 def render(contents: Sequence[Content]) -> str:
@@ -132,7 +133,7 @@ def _paper(claim: Claim) -> str:
     """The paper's number with its unit, or that it gives none."""
     if claim.published is None:
         return "no number"
-    relation = "about" if claim.operator == "within" else claim.operator
+    relation = "about" if claim.operator == "within" else _SIGNS[claim.operator]
     return f"{relation} {_number(claim.published)} {claim.unit}"
 
 
@@ -140,7 +141,7 @@ def _asked(claim: Claim) -> str:
     """The inequality that is judged."""
     if claim.tolerance is not None:
         return f"{_number(claim.bound)} ± {_number(claim.tolerance)} {claim.unit}"
-    return f"{claim.operator} {_number(claim.bound)} {claim.unit}"
+    return f"{_SIGNS[claim.operator]} {_number(claim.bound)} {claim.unit}"
 
 
 def _within(content: Content) -> list[dict[str, Any]]:

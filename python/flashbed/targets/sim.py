@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 
 __all__ = ["SimTarget"]
@@ -78,6 +79,8 @@ def _column(values: bytes | Sequence[int]) -> pl.Series:
 
 def _frame(columns: Mapping[str, bytes | Sequence[int]]) -> pl.DataFrame:
     frame = pl.DataFrame({name: _column(values) for name, values in columns.items()})
+    if not frame.width:
+        return frame
     return frame.with_columns(pl.when(pl.all() != NULL).then(pl.all()).name.keep())
 
 
@@ -88,32 +91,41 @@ def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
 
 def batch_of(raw: Mapping[str, Any], case_ids: Sequence[str]) -> Batch:
     """The simulator's columns as tables. `case_index` counts in `case_ids`."""
+    failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
+    tables = (_cases(raw, case_ids), _requests(raw, case_ids), _flash(raw, case_ids))
+    return Batch(*tables, failures=failures)
+
+
+def _cases(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
     cases = _frame(raw["cases"])
+    if not cases.width:
+        return cases  # every case failed
+    return cases.select(
+        _named(cases["case_index"], case_ids).alias("case_id"),
+        *(column for column in cases.columns if column in SCHEMAS["cases"]),
+        (pl.col("erase_count_mean_milli") / 1000).alias("erase_count_mean"),
+    )
+
+
+def _requests(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
     requests = _frame(raw["requests"])
+    if not requests.width:
+        return requests
+    return requests.select(
+        _named(requests["case_index"], case_ids).alias("case_id"),
+        _named(requests["op_code"], raw["op_names"]).alias("op"),
+        _named(requests["file_index"], raw["file_names"]).alias("file"),
+        pl.exclude("case_index", "op_code", "file_index"),
+    )
+
+
+def _flash(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
     flash = _frame(raw["flash"])
-    mean = pl.col("erase_count_mean_milli") / 1000
-    return Batch(
-        cases=cases.select(
-            _named(cases["case_index"], case_ids).alias("case_id"),
-            pl.exclude("case_index", "erase_count_mean_milli"),
-            mean.alias("erase_count_mean"),
-        ),
-        requests=requests.select(
-            _named(requests["case_index"], case_ids).alias("case_id"),
-            "seq",
-            _named(requests["op_code"], raw["op_names"]).alias("op"),
-            _named(requests["file_index"], raw["file_names"]).alias("file"),
-            pl.exclude("case_index", "op_code", "file_index", "seq"),
-        ),
-        flash=flash.select(
-            _named(flash["case_index"], case_ids).alias("case_id"),
-            "seq",
-            "start_ns",
-            _named(flash["kind"], raw["kind_names"]).alias("kind"),
-            _named(flash["task"], raw["task_names"]).alias("task"),
-            pl.exclude("case_index", "kind", "task", "seq", "start_ns"),
-        )
-        if flash.width
-        else flash,
-        failures=tuple(Failure(case_id, message) for case_id, message in raw["failures"]),
+    if not flash.width:
+        return flash  # nothing was traced
+    return flash.select(
+        _named(flash["case_index"], case_ids).alias("case_id"),
+        _named(flash["kind"], raw["kind_names"]).alias("kind"),
+        _named(flash["task"], raw["task_names"]).alias("task"),
+        pl.exclude("case_index", "kind", "task"),
     )

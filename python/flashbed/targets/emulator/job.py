@@ -1,0 +1,136 @@
+"""What the agent is handed: `flashbed-job 1` (docs/formats.md), made of programs.
+
+Cases of one file system and preparation share a group, a fresh file system prepared once. A case
+that writes is the last of its group, because the next one would not find the state it starts from.
+Identifiers in the job are numbers of ours, so a case_id may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flashbed.operations import Operation, canonical, parse
+from flashbed.targets.base import Program
+
+__all__ = ["Group", "Item", "described", "groups_of", "items_of", "text_of"]
+
+_WRITES = frozenset({"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "sql"})
+
+
+@dataclass(frozen=True)
+class Item:
+    """A program and its operations; `name` is its identifier in the job."""
+
+    name: str
+    program: Program
+    prepare: str
+    body: str
+    operations: Sequence[Operation]
+
+    @property
+    def writes(self) -> bool:
+        """Whether the file system is another one after it."""
+        return any(_changes(operation) for operation in self.operations)
+
+
+@dataclass
+class Group:
+    """Cases that start from one prepared state."""
+
+    name: str
+    items: list[Item] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the host knows of an operation; None where it has no such thing."""
+
+    op: str
+    file: str | None
+    offset_bytes: int | None
+    length_bytes: int | None
+
+
+def _changes(operation: Operation) -> bool:
+    if operation.name == "open":
+        flags = str(operation.fields[2]).split(",")
+        return "create" in flags or "trunc" in flags
+    return operation.name in _WRITES
+
+
+def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[Item]:
+    """The programs with their operations read. Raises `OperationError` for a broken line."""
+    prepared: dict[str, str] = {}
+    items = []
+    for program in programs:
+        if program.prepare not in prepared:
+            prepared[program.prepare] = canonical(parse(program.prepare))
+        operations = parse(program.body)
+        # The agent reports lines of what it was sent, so the operations are read back from that.
+        body = canonical(operations)
+        number = numbers[program.case_id]
+        items.append(
+            Item(f"c{number}", program, prepared[program.prepare], body, parse(body))
+        )
+    return items
+
+
+def groups_of(items: Iterable[Item]) -> list[Group]:
+    """The items in groups: one for each file system and preparation, more if cases write."""
+    sorted_out: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        sorted_out.setdefault((item.program.fs, item.prepare), []).append(item)
+    groups: list[Group] = []
+    for same in sorted_out.values():
+        fresh = True
+        for item in same:
+            if fresh:
+                groups.append(Group(f"g{len(groups)}"))
+            groups[-1].items.append(item)
+            fresh = item.writes
+    return groups
+
+
+def _section(text: str) -> str:
+    return f"ops {text.count(chr(10))}\n{text}"
+
+
+def text_of(groups: Sequence[Group], *, trace_flash: bool) -> str:
+    """The job."""
+    parts = ["flashbed-job 1\n"]
+    trace = "flash" if trace_flash else "counts"
+    for group in groups:
+        first = group.items[0]
+        parts += (f"group {group.name} {first.program.fs}\n", _section(first.prepare))
+        for item in group.items:
+            parts.append(f"case {item.name} {item.program.read_ahead_kib} {trace}\n")
+            parts.append(_section(item.body))
+    parts.append("done\n")
+    return "".join(parts)
+
+
+def described(operations: Sequence[Operation]) -> dict[int, Described]:
+    """Line -> what the operation at it is; a slot is named by the file it was opened on."""
+    slots: dict[str, str] = {}
+    lines: dict[int, Described] = {}
+    for operation in operations:
+        fields = [str(part) for part in operation.fields]
+        file: str | None = None
+        offset: int | None = None
+        length: int | None = None
+        match operation.name:
+            case "open":
+                slots[fields[0]] = file = fields[1]
+            case "close" | "fsync" | "fdatasync":
+                file = slots.get(fields[0])
+            case "truncate":
+                file, length = slots.get(fields[0]), int(fields[1])
+            case "read" | "write" | "fadvise":
+                file, offset, length = slots.get(fields[0]), int(fields[1]), int(fields[2])
+            case "mkdir" | "unlink" | "rmdir" | "rename":
+                file = fields[0]
+            case _:
+                pass
+        lines[operation.line] = Described(operation.name, file, offset, length)
+    return lines

@@ -1,0 +1,149 @@
+"""What the agent sends back: `flashbed-stream 1` (docs/formats.md), read as it grows.
+
+`Reader.feed` takes bytes as they come and gives whole things: a finished case is one object. What
+is not such a stream raises `StreamError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = [
+    "CaseBegun",
+    "CaseDone",
+    "Done",
+    "Event",
+    "GroupReady",
+    "Info",
+    "Reader",
+    "StreamError",
+    "Trouble",
+]
+
+HEADER = "flashbed-stream 1"
+
+
+class StreamError(Exception):
+    """Bytes that are no `flashbed-stream 1`."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """A fact about the board."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class GroupReady:
+    """A group's preparation is done."""
+
+    group_id: str
+
+
+@dataclass(frozen=True)
+class CaseBegun:
+    """A case is being run."""
+
+    case_id: str
+
+
+@dataclass
+class CaseDone:
+    """A whole case. Times in ns since the mark.
+
+    requests: (seq, line, start_ns, latency_ns, result); flash: (seq, start_ns, kind, block, page,
+    offset_bytes, length_bytes, task).
+    """
+
+    case_id: str
+    requests: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
+    counts: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An `error` row; scope is `job`, `group` or `case`, name its identifier."""
+
+    scope: str
+    name: str
+    line: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """The job is done."""
+
+
+Event = Info | GroupReady | CaseBegun | CaseDone | Trouble | Done
+
+
+class Reader:
+    """Turns the stream's bytes into events."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._headed = False
+        self._case: CaseDone | None = None
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """Takes more bytes; yields what is whole. Raises `StreamError`."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for raw in lines:
+            line = raw.decode("ascii", "replace")
+            if not self._headed:
+                if line != HEADER:
+                    raise StreamError(f"the first line is {line[:60]!r}, not {HEADER!r}")
+                self._headed = True
+                continue
+            try:
+                event = self._row(line)
+            except (ValueError, IndexError):
+                raise StreamError(f"no row of {HEADER}: {line[:80]!r}") from None
+            if event is not None:
+                yield event
+
+    def _row(self, line: str) -> Event | None:
+        word, *fields = line.split(" ")
+        match word:
+            case "r" | "f" | "c" | "end":
+                return self._case_row(word, fields)
+            case "info":
+                return Info(fields[0], " ".join(fields[1:]))
+            case "group":
+                return GroupReady(fields[0])
+            case "case":
+                self._case = CaseDone(fields[0])
+                return CaseBegun(fields[0])
+            case "error":
+                scope, _, name = fields[0].partition(":")
+                return Trouble(scope, name, int(fields[1]), fields[2], " ".join(fields[3:]))
+            case "done":
+                return Done()
+            case _:
+                raise ValueError(word)
+
+    def _case_row(self, word: str, fields: list[str]) -> CaseDone | None:
+        case = self._case
+        if case is None:
+            raise ValueError(word)
+        if word == "r":
+            seq, line, start, latency, result = map(int, fields)
+            case.requests.append((seq, line, start, latency, result))
+        elif word == "f":
+            seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
+            case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))
+        elif word == "c":
+            reads, programs, erases, lost = map(int, fields)
+            case.counts = (reads, programs, erases, lost)
+        else:
+            if fields != [case.case_id]:
+                raise ValueError(word)
+            self._case = None
+            return case
+        return None

@@ -1,0 +1,117 @@
+"""Experiments expand to named cases, and can be narrowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flashbed.case import Case
+from flashbed.experiment import (
+    ExperimentError,
+    experiment_names,
+    load_experiment,
+    parse_settings,
+    plan,
+)
+from flashbed.operations import parse
+from flashbed.runner import programs_of
+
+
+def cases(*settings: str) -> list[Case]:
+    experiment = load_experiment("one")
+    return [item.case for item in plan(experiment, parse_settings(settings))]
+
+
+def test_figure_3_is_the_grid_of_the_paper() -> None:
+    planned = plan(load_experiment("readahead/figure3"))
+    ours = [item for item in planned if "emulator" in item.targets]
+    assert len(planned) == 3 * 3 * 2 * 8 * 11  # kernels, file systems, on and off, requests, seeds
+    assert {item.case.kernel for item in ours} == {"6.1"}
+    assert {item.case.fs for item in ours} == {"jffs2", "ubifs"}
+    assert all("sim" in item.targets for item in planned)
+    assert len({item.case.case_id for item in planned}) == len(planned)
+
+
+def test_every_shipped_experiment_is_complete() -> None:
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        assert experiment.id == name
+        chosen = [item.case for item in plan(experiment)]
+        for program in programs_of(experiment, chosen)[::50]:
+            assert parse(program.prepare)[-1].name == "prepared"
+            assert any(operation.name == "mark" for operation in parse(program.body))
+
+
+def test_a_case_is_named_by_its_axes(small: Path) -> None:
+    assert cases()[0].case_id == "jffs2-omap3evm-2.6.37-sequential-8x4096-of-524288-ra0-s1"
+
+
+def test_settings_narrow(small: Path) -> None:
+    assert len(cases()) == 96
+    assert len(cases("kernel=6.1")) == 32
+    assert {case.requests for case in cases("requests=8", "fs=ubifs")} == {8}
+    assert {case.board for case in cases("fs=ubifs")} == {"emulated"}
+
+
+def test_a_number_that_no_grid_has_is_added(small: Path) -> None:
+    assert {case.requests for case in cases("requests=8,24")} == {8, 24}
+    assert {case.read_ahead_kib for case in cases("read_ahead_kib=64")} == {64}
+    assert {case.file_bytes for case in cases("file_bytes=1048576")} == {1048576}
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("colour=red", "not AXIS=VALUE"),
+        ("fs", "not AXIS=VALUE"),
+        ("fs=", "not AXIS=VALUE"),
+        ("fs=ext4", "fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
+        ("requests=many", "requests takes whole numbers"),
+        ("requests=0", "grid.1.requests.1: "),
+        ("file_bytes=1,2", "takes one value"),
+    ],
+)
+def test_a_bad_setting_is_refused(small: Path, setting: str, says: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        cases(setting)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("title = ", "titel = ", "experiment.titel: unknown key"),
+        ("settle_ns = 1_000_000\n", "", "workload.settle_ns: missing"),
+        ('kind = "micro-read"', 'kind = "macro"', "'macro' is no workload"),
+        ('fs = ["jffs2", "yaffs2"]', 'fs = ["ext4"]', "grid.1.fs.1: "),
+        ('targets = ["sim"]', 'targets = ["emulator"]', "2.6.37 does not run on emulator"),
+        ('kernel = ["6.1"]', 'kernel = ["9.9"]', "9.9.toml: no such kernel"),
+        ('operator = ">"', 'operator = "within"', "claim.1: tolerance: goes with"),
+        ('id = "3-b"', 'id = "3-a"', "figure: two have the id '3-a'"),
+    ],
+)
+def test_a_bad_experiment_is_refused_by_key(small: Path, old: str, new: str, says: str) -> None:
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(Exception, match=r"\.toml") as refused:
+        load_experiment("one")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_random_offsets_are_pages_of_the_file_and_follow_the_seed(small: Path) -> None:
+    experiment = load_experiment("one")
+    chosen = cases("pattern=random", "fs=jffs2", "kernel=6.1", "requests=64", "read_ahead_kib=0")
+    first, second = (program.body for program in programs_of(experiment, chosen))
+    offsets = [int(op.fields[1]) for op in parse(first) if op.name == "read"]
+    assert first != second
+    assert len(offsets) == 64
+    assert all(offset % 4096 == 0 and offset < 524288 for offset in offsets)
+
+
+def test_requests_past_the_end_are_refused(small: Path) -> None:
+    experiment = load_experiment("one")
+    with pytest.raises(Exception, match="past the end of the file"):
+        programs_of(experiment, cases("requests=4096", "pattern=sequential"))

@@ -1,0 +1,93 @@
+"""A profile is complete or refused, in one line that names the file and the key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from flashbed.profiles import (
+    ProfileError,
+    board_names,
+    kernel_names,
+    load_board,
+    load_kernel,
+)
+
+
+def change(small: Path, old: str, new: str) -> None:
+    file = small / "boards" / "omap3evm.toml"
+    text = file.read_text()
+    assert text.count(old) >= 1, old
+    file.write_text(text.replace(old, new, 1))
+
+
+def test_every_shipped_kernel_is_complete() -> None:
+    assert {"2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1"} <= set(kernel_names())
+    for name in kernel_names():
+        assert "sim" in load_kernel(name).kernel.targets
+
+
+def test_every_shipped_board_is_complete() -> None:
+    assert {"emulated", "omap3evm"} <= set(board_names())
+    for name in board_names():
+        assert load_board(name).chip.page_bytes == 2048
+
+
+def test_the_driver_of_omap3evm_takes_what_was_measured() -> None:
+    board = load_board("omap3evm")
+    chip, software = board.chip, board.software
+    read_ns = chip.read_array_ns + chip.bus_read_ns + software.nand_read_ns
+    program_ns = chip.program_array_ns + chip.bus_program_ns + software.nand_program_ns
+    assert chip.read_array_ns + chip.bus_read_ns == 130_000  # datasheet, read-ahead paper 3.2
+    assert (read_ns, program_ns) == (185_065, 407_600)  # slides
+
+
+def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
+    tables = json.loads(load_board("omap3evm").sim_json)
+    assert list(tables) == ["chip", "ecc", "partition", "software"]
+    assert all("source" not in table for table in tables.values())
+    assert "source" not in json.loads(load_kernel("6.1").sim_json)["readahead"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("page_bytes = 2048", "page_byte = 2048", "chip.page_byte: unknown key"),
+        ("erase_array_ns = 500_000\n", "", "chip.erase_array_ns: missing"),
+        ("page_bytes = 2048", "page_bytes = 2000", "page_bytes = 2000 is not a power of two"),
+        ("page_bytes = 2048", "page_bytes = 0", "chip.page_bytes: Input should be greater than 0"),
+        ("page_bytes = 2048", 'page_bytes = "2048"', "chip.page_bytes: "),
+        ("first_block = 0", "first_block = 1300", "the partition ends at block 2100"),
+        ("step_bytes = 512", "step_bytes = 500", "ecc.step_bytes: a page of 2048"),
+        ('transfer = "bytes"', 'transfer = "bits"', "chip.transfer: "),
+        ("oob_bytes = 64", "oob_bytes = -1", "chip.oob_bytes: "),
+        ("\n[chip]\n", "\n[chip\n", "not TOML"),
+        ('name = "omap3evm"', 'name = "omap4"', "name = 'omap4' is not the file's name"),
+        ("read_array_ns = 25_000", "read_array_ns = 0", "cannot be 0"),
+    ],
+)
+def test_a_bad_board_is_refused_by_key(small: Path, old: str, new: str, says: str) -> None:
+    change(small, old, new)
+    with pytest.raises(ProfileError) as refused:
+        load_board("omap3evm")
+    message = str(refused.value)
+    assert "boards/omap3evm.toml: " in message
+    assert says in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("table", ["board", "chip", "ecc", "partition", "software"])
+def test_numbers_without_a_source_are_refused(small: Path, table: str) -> None:
+    file = small / "boards" / "omap3evm.toml"
+    head, tail = file.read_text().split(f"[{table}]\n", 1)
+    lines = tail.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("source"))
+    file.write_text(f"{head}[{table}]\n" + "\n".join(lines[:at] + lines[at + 1 :]))
+    with pytest.raises(ProfileError, match=rf"{table}\.source: missing"):
+        load_board("omap3evm")
+
+
+def test_a_board_that_is_not_there_names_those_that_are(small: Path) -> None:
+    with pytest.raises(ProfileError, match=r"boards/none\.toml: no such board; there are emulated"):
+        load_board("none")

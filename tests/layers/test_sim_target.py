@@ -1,0 +1,47 @@
+"""The simulator's columns become tables with names and nulls."""
+
+from __future__ import annotations
+
+from array import array
+
+from flashbed.targets.sim import NULL, batch_of
+
+
+def column(*values: int) -> bytes:
+    return array("q", values).tobytes()
+
+
+def test_codes_become_names_and_the_least_integer_null() -> None:
+    one = column(1)
+    raw = {
+        "cases": {"case_index": one, "time_ns": column(5), "erase_count_mean_milli": column(1500)},
+        "requests": {
+            "case_index": column(1, 1),
+            "seq": column(0, 1),
+            "op_code": column(1, 0),
+            "file_index": column(0, NULL),
+            "offset_bytes": column(4096, NULL),
+            "latency_ns": column(7, 8),
+        },
+        "flash": {"case_index": one, "seq": one, "start_ns": one, "kind": one, "block": column(2),
+                  "task": column(0)},
+        "op_names": ["sync", "read"],
+        "file_names": ["file.bin"],
+        "kind_names": ["read", "program", "erase"],
+        "task_names": ["foreground"],
+        "failures": [("a", "no space left on device")],
+    }  # fmt: skip
+    batch = batch_of(raw, ["a", "b"])
+    assert batch.cases.to_dicts() == [{"case_id": "b", "time_ns": 5, "erase_count_mean": 1.5}]
+    assert batch.requests["op"].to_list() == ["read", "sync"]
+    assert batch.requests["file"].to_list() == ["file.bin", None]
+    assert batch.requests["offset_bytes"].to_list() == [4096, None]
+    assert batch.flash.select("case_id", "kind", "task").row(0) == ("b", "program", "foreground")
+    assert batch.failures[0].message == "no space left on device"
+
+
+def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
+    raw = {"cases": {}, "requests": {}, "flash": {}, "op_names": [], "file_names": [],
+           "kind_names": [], "task_names": [], "failures": [("a", "why")]}  # fmt: skip
+    batch = batch_of(raw, ["a"])
+    assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

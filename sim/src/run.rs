@@ -6,6 +6,7 @@
 
 use crate::chip::{Chip, Flash};
 use crate::fs::jffs2::{self, Jffs2};
+use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{FlashFs, FsError};
 use crate::mtd::Mtd;
@@ -164,10 +165,7 @@ fn run_on<F: Flash>(
     match setting.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, setting.kernel.jffs2)),
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
-        FsKind::Ubifs => {
-            let refused = RunError::Format(FsError::NotModelled("ubifs"));
-            cases.iter().map(|_| Err(refused.clone())).collect()
-        }
+        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
     }
 }
 

@@ -45,7 +45,8 @@ fn the_first_page_is_header_then_data_over_three_flash_pages() {
     let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
     append_pages(&mut fs, now, ino, 0..1);
     let ops = read_ops(&mut fs, ino, 0);
-    let places: Vec<_> = ops.iter().map(|op| (op.page.0, op.column, op.length)).collect();
+    let first = 398 * 64; // a fresh mount begins with the last block but one
+    let places: Vec<_> = ops.iter().map(|op| (op.page.0 - first, op.column, op.length)).collect();
     assert_eq!(places, [(0, 0, 256), (0, 0, 2048), (1, 0, 2112), (2, 0, 256)]);
 }
 
@@ -60,7 +61,7 @@ fn a_page_is_split_where_its_block_ends() {
     assert_eq!(whole(30), 4);
     assert_eq!(whole(31), 5, "two headers and two pieces, one of them over two pages");
     let ops = read_ops(&mut fs, ino, 31);
-    assert!(ops.iter().any(|op| op.page.0 >= 64), "the second piece is in the next block");
+    assert!(ops.iter().any(|op| op.page.0 / 64 == 397), "the second piece is in the next block");
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     let kinds: Vec<_> = fs.flash_mut().take_record().iter().map(|op| op.kind).collect();
     assert!(kinds.contains(&Kind::Read) && kinds.contains(&Kind::Program));
     let after = read_ops(&mut fs, ino, 0)[0].page;
-    assert!(after > before, "the first page's node moved from {before:?} to {after:?}");
+    assert!(after != before, "the first page's node moved from {before:?}");
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn opening_an_evicted_file_reads_every_node_of_it() {
     fs.drop_caches(now).expect("clean");
     fs.open(now, ROOT, "file.bin", ino).expect("readable");
     let reads = fs.flash().counts().reads - before;
-    assert!((41..=44).contains(&reads), "{reads} reads for 40 pages in 41 nodes");
+    assert!((42..=45).contains(&reads), "{reads} reads for 40 pages in 41 nodes");
 }
 
 #[test]

@@ -27,6 +27,7 @@ use layout::{pad, CLEANMARKER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use nodemgmt::{Block, BlockLists, Summary, MIN_DATA_NODE_BYTES};
 use nodes::{Fragment, Fragments, NodeId, Nodes, Role, State};
 use serde::Deserialize;
+use std::collections::VecDeque;
 use wbuf::WriteBuffer;
 
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
@@ -50,6 +51,8 @@ struct File {
     size_bytes: u64,
     metadata: Option<NodeId>,
     dirent: Option<NodeId>,
+    /// The node with the highest version (`rii->latest_ref`): copies keep their version.
+    latest: Option<NodeId>,
     fragments: Fragments,
 }
 
@@ -92,7 +95,7 @@ impl<F: Flash> Jffs2<F> {
             block_bytes,
             reserved_blocks_write: Self::reserved_blocks(mtd.size_bytes(), blocks, block_bytes),
             blocks: vec![Block::erased(block_bytes); blocks as usize],
-            lists: BlockLists { free: (0..blocks).collect(), ..BlockLists::default() },
+            lists: BlockLists { free: free_list_of_fresh_mount(blocks), ..BlockLists::default() },
             next_block: None,
             gc_block: None,
             summary_bytes: 0,
@@ -191,6 +194,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
     fn add_fragment(&mut self, ino: Ino, fragment: Fragment) {
         self.nodes.get_mut(fragment.node).fragments = 1;
+        self.file_mut(ino).latest = Some(fragment.node);
         for (node, change) in self.file_mut(ino).fragments.insert(fragment) {
             let entry = self.nodes.get_mut(node);
             entry.fragments = entry.fragments.checked_add_signed(change).expect("counted");
@@ -209,6 +213,11 @@ impl<F: Flash> Jffs2<F> {
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let (ino, fragments) = (self.nodes.get(from).ino, self.nodes.get(from).fragments);
         self.nodes.get_mut(to).fragments = fragments;
+        for latest in self.files.iter_mut().filter_map(|file| file.latest.as_mut()) {
+            if *latest == from {
+                *latest = to;
+            }
+        }
         match self.nodes.get(from).role {
             Role::Data { .. } | Role::Hole => self.file_mut(ino).fragments.move_node(from, to),
             Role::Metadata => self.file_mut(ino).metadata = Some(to),
@@ -227,6 +236,7 @@ impl<F: Flash> Jffs2<F> {
         let (_, now) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
         let (id, now) = self.write_node(now, ino, Role::Metadata, State::Pristine, Some(ino));
         self.file_mut(ino).metadata = Some(id);
+        self.file_mut(ino).latest = Some(id);
         let name_bytes = u32::try_from(name.len()).expect("a name of at most 255 bytes");
         let summary = Summary::Dirent(name_bytes);
         let (_, now) = self.reserve_space(now, RAW_DIRENT_BYTES + name_bytes, summary)?;
@@ -236,11 +246,14 @@ impl<F: Flash> Jffs2<F> {
         Ok((ino, now))
     }
 
-    /// jffs2_get_inode_nodes: every node of the inode, from its start to the end of a flash page.
+    /// jffs2_get_inode_nodes: every node of the inode, the latest first, from its start to the end
+    /// of a flash page; then jffs2_do_read_inode_internal reads the head of the latest version.
     fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Ns {
         let file = self.file(ino);
-        let nodes: Vec<NodeId> =
-            file.fragments.iter().map(|f| f.node).chain(file.metadata).collect();
+        let fragments = file.fragments.iter().map(|fragment| fragment.node);
+        let mut nodes: Vec<NodeId> = fragments.chain(file.metadata).collect();
+        nodes.sort_unstable_by(|a, b| b.cmp(a));
+        nodes.dedup();
         let page_bytes = self.mtd.page_bytes();
         for id in nodes {
             let at = self.nodes.get(id).flash_offset;
@@ -251,8 +264,19 @@ impl<F: Flash> Jffs2<F> {
                 now = self.flash_read(now, at + read, rest);
             }
         }
-        now
+        match self.file(ino).latest {
+            Some(id) => self.flash_read(now, self.nodes.get(id).flash_offset, RAW_INODE_BYTES),
+            None => now,
+        }
     }
+}
+
+/// The scan puts every empty block at the head of the free list, and jffs2_rotate_lists moves the
+/// list's head past one entry when it is asked to rotate by none.
+fn free_list_of_fresh_mount(blocks: u32) -> VecDeque<u32> {
+    let mut list: VecDeque<u32> = (0..blocks).rev().collect();
+    list.rotate_left(1);
+    list
 }
 
 impl File {
@@ -262,6 +286,7 @@ impl File {
             size_bytes: 0,
             metadata: None,
             dirent: None,
+            latest: None,
             fragments: Fragments::default(),
         }
     }
@@ -328,8 +353,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.flush_wbuf_gc(now, Some(ino))
     }
 
+    /// jffs2_sync_fs pads where fsync would rather move nodes.
     fn sync(&mut self, now: Ns) -> Result<Ns> {
-        self.flush_wbuf_gc(now, None)
+        self.wbuf.due = None;
+        Ok(self.flush_wbuf(now))
     }
 
     fn drop_caches(&mut self, now: Ns) -> Result<Ns> {

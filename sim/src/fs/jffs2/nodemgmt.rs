@@ -13,7 +13,7 @@ use super::layout::{
     SUMMARY_INODE_BYTES,
 };
 use super::nodes::{Node, NodeId, Role, State};
-use super::{wbuf::Pad, Jffs2};
+use super::Jffs2;
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
@@ -165,7 +165,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
     fn skip_tail(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.flush_wbuf(now, Pad::NoAccount);
+        let now = self.flush_wbuf(now);
         let waste = self.blocks[block as usize].free_bytes;
         if waste > 0 {
             self.link_wasted(block, waste);
@@ -216,7 +216,7 @@ impl<F: Flash> Jffs2<F> {
         let full = self.blocks[block as usize];
         let mut now = now;
         if full.free_bytes == 0 && full.dirty_bytes == 0 && !is_dirty(full.wasted_bytes) {
-            now = self.flush_wbuf(now, Pad::NoAccount);
+            now = self.flush_wbuf(now);
             self.lists.clean.push_back(block);
             self.next_block = None;
         }

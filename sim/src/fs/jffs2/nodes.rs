@@ -11,7 +11,7 @@
 use crate::fs::Ino;
 
 /// Index of a node in [`Nodes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
 /// What a node is for.

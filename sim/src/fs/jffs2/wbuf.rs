@@ -17,17 +17,6 @@ use crate::units::Ns;
 /// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
 const FLUSH_DELAY_NS: Ns = Ns(5_000_000_000);
 
-/// What to do with the rest of the page on a flush.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pad {
-    /// The page is full.
-    No,
-    /// Pad; the block's books are done elsewhere because it is closed anyway.
-    NoAccount,
-    /// Pad and count the padding as wasted.
-    Account,
-}
-
 /// c->wbuf and its books.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBuffer {
@@ -76,7 +65,7 @@ impl<F: Flash> Jffs2<F> {
         let page = to - to % page_bytes;
         let moved = self.wbuf.start.is_some_and(|s| s / self.block_bytes != to / self.block_bytes);
         if moved {
-            now = self.flush_wbuf(now, Pad::NoAccount);
+            now = self.flush_wbuf(now);
         }
         if moved || self.wbuf.start.is_none() {
             self.wbuf.start = Some(page);
@@ -101,25 +90,23 @@ impl<F: Flash> Jffs2<F> {
 
     fn flush_full_wbuf(&mut self, now: Ns) -> Ns {
         if self.wbuf.bytes == self.mtd.page_bytes() {
-            self.flush_wbuf(now, Pad::No)
+            self.flush_wbuf(now)
         } else {
             now
         }
     }
 
-    /// __jffs2_flush_wbuf.
-    pub(super) fn flush_wbuf(&mut self, now: Ns, pad: Pad) -> Ns {
+    /// __jffs2_flush_wbuf: the page goes out, padded if it is not full.
+    pub(super) fn flush_wbuf(&mut self, now: Ns) -> Ns {
         if self.wbuf.bytes == 0 {
             return now;
         }
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
         let now = self.mtd.write(now, u64::from(start), page_bytes);
-        if pad == Pad::Account {
-            let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
-            if waste > 0 {
-                self.link_wasted(start / self.block_bytes, waste);
-            }
+        let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
+        if waste > 0 {
+            self.link_wasted(start / self.block_bytes, waste);
         }
         self.wbuf.start = Some(start + page_bytes);
         self.wbuf.bytes = 0;
@@ -149,7 +136,7 @@ impl<F: Flash> Jffs2<F> {
             match self.garbage_collect_pass(now)? {
                 Some(later) => now = later,
                 None => {
-                    now = self.flush_wbuf(now, Pad::Account);
+                    now = self.flush_wbuf(now);
                     break;
                 }
             }

@@ -1,0 +1,107 @@
+//! Whole runs: any program that is modelled runs to its end, and runs the same every time.
+
+mod support;
+
+use proptest::prelude::*;
+use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use std::fmt::Write;
+
+const KINDS: [FsKind; 3] = [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs];
+
+/// A file of `kib` KiB, then reads anywhere in it, past its end too.
+fn program(kib: u64, reads: &[(u64, u64)]) -> (String, String) {
+    let mut body = String::from("flashbed-ops 1\ndrop_caches\nopen 0 file.bin ro\nmark\n");
+    for (offset, length) in reads {
+        writeln!(body, "read 0 {offset} {length}").expect("a String");
+    }
+    (support::written_file(kib * 1024), body)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn reads_return_what_the_file_has_and_take_time_exactly_when_flash_is_read(
+        pages in 1u64..200,
+        reads in prop::collection::vec((0u64..900_000, 1u64..200_000), 1..20),
+        read_ahead_kib in prop::sample::select(vec![0u32, 16, 128, 512]),
+        kernel in prop::sample::select(vec!["2.6.37", "2.6.37-64bit", "3.12", "6.1"]),
+        board in prop::sample::select(vec!["omap3evm", "emulated"]),
+    ) {
+        let (board, kernel) = (support::board(board), support::kernel(kernel));
+        let file_bytes = pages * 4096;
+        let (prepare, body) = program(pages * 4, &reads);
+        for fs in KINDS {
+            let measured = support::run(&board, &kernel, fs, &prepare, read_ahead_kib, &body);
+            for (request, (offset, length)) in measured.requests.iter().zip(&reads) {
+                let wanted = file_bytes.saturating_sub(*offset).min(*length);
+                prop_assert_eq!(request.result, wanted as i64);
+            }
+            prop_assert!(measured.cache_adds <= pages, "no page comes in twice");
+            prop_assert!(measured.cache_misses <= measured.cache_adds);
+            prop_assert_eq!(measured.flash_programs + measured.flash_erases, 0);
+            let array = board.chip.read_array_ns.0 * measured.flash_reads;
+            prop_assert!(measured.time().0 >= array);
+        }
+    }
+}
+
+#[test]
+fn cases_after_one_preparation_do_not_see_each_other() {
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let (prepare, body) = program(400, &[(0, 4096), (8192, 4096), (100_000, 30_000)]);
+    for fs in KINDS {
+        let setting =
+            Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: true };
+        let case = CaseInput { read_ahead_kib: 128, body: &body };
+        let results = run_cases(&setting, &[case, case, case]);
+        let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
+        assert_eq!(flash[0], flash[1]);
+        assert_eq!(flash[1], flash[2]);
+        assert!(!flash[0].is_empty());
+    }
+}
+
+#[test]
+fn tracing_changes_nothing_that_is_measured() {
+    let (board, kernel) = (support::board("omap3evm"), support::kernel("2.6.37"));
+    let (prepare, body) = program(400, &[(0, 4096), (200_000, 4096), (100_000, 30_000)]);
+    for fs in KINDS {
+        let measure = |trace_flash| {
+            let setting =
+                Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash };
+            let case = CaseInput { read_ahead_kib: 128, body: &body };
+            run_cases(&setting, &[case]).remove(0).expect("it runs")
+        };
+        let (plain, traced) = (measure(false), measure(true));
+        assert_eq!(plain.time(), traced.time());
+        assert_eq!(plain.flash_reads, traced.flash_reads);
+        assert_eq!(traced.flash.len() as u64, traced.flash_reads);
+    }
+}
+
+#[test]
+fn a_full_partition_names_the_line_of_the_write() {
+    let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    board.partition.blocks = 80;
+    for fs in KINDS {
+        let (prepare, body) = program(16 * 1024, &[]);
+        let setting =
+            Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: false };
+        let case = CaseInput { read_ahead_kib: 0, body: &body };
+        let error = run_cases(&setting, &[case]).remove(0).expect_err("16 MiB in 10 MiB");
+        let text = error.to_string();
+        assert!(text.starts_with("line ") && text.contains("no space"), "{fs:?}: {text}");
+    }
+}
+
+#[test]
+fn what_is_not_modelled_is_refused_by_name() {
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let prepare = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 4096 1 50\n";
+    let setting =
+        Setting { board: &board, kernel: &kernel, fs: FsKind::Jffs2, prepare, trace_flash: false };
+    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n" };
+    let error = run_cases(&setting, &[case]).remove(0).expect_err("compressible");
+    assert_eq!(error.to_string(), "line 3: write: compressible data is not modelled");
+}

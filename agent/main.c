@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flashbed-agent: the program on the board.
  *
- *   flashbed-agent check FILE           print the operations of a valid file, or FILE:LINE: CODE: detail and exit 2
+ *   flashbed-agent check FILE           print a valid file without comments and empty lines, or FILE:LINE: CODE: detail and exit 2
  *   flashbed-agent run FILE --dir DIR   run a file's operations in a directory and print its stream rows; no flash counts
  *   flashbed-agent job [--mtd N] [--mount DIR]
  *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR (/mnt)
@@ -126,6 +126,8 @@ static int check(const char *path)
 	char *text = NULL;
 	const int status = load_ops(path, &ops, &text);
 
+	if (!status)
+		(void)puts("flashbed-ops 1");
 	if (!status)
 		for (size_t i = 0; i < ops.count; i++)
 			ops_print(&ops.list[i], stdout);

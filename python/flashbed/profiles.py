@@ -118,9 +118,11 @@ class Software(Strict):
     ecc_step_ns: Ns
     jffs2_node_ns: Ns
     jffs2_byte_ps: Ps
+    jffs2_write_byte_ps: Ps
     ubifs_node_ns: Ns
     ubifs_znode_ns: Ns
     ubifs_byte_ps: Ps
+    ubifs_write_byte_ps: Ps
     yaffs2_chunk_ns: Ns
     compute_step_ps: Ps
 

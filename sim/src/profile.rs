@@ -106,12 +106,16 @@ pub struct SoftwareCosts {
     pub jffs2_node_ns: Ns,
     /// JFFS2: CRC and copy of one node byte, in picoseconds.
     pub jffs2_byte_ps: u64,
+    /// JFFS2: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
+    pub jffs2_write_byte_ps: u64,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
     /// UBIFS: reading one index node into a znode.
     pub ubifs_znode_ns: Ns,
     /// UBIFS: CRC and copy of one node byte, in picoseconds.
     pub ubifs_byte_ps: u64,
+    /// UBIFS: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
+    pub ubifs_write_byte_ps: u64,
     /// YAFFS2: one chunk: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
     /// One step of a `compute` operation, in picoseconds.

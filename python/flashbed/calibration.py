@@ -1,0 +1,190 @@
+"""The software cost table of a board, fitted to cases that do nothing but isolate its entries.
+
+Chip timing is known and not fitted. What is left of a case's time is the CPU's, and the simulator says
+how often each cost of the table occurs in it: run with one cost set to a unit and all others to zero,
+it counts (the model is linear in its costs). Non-negative least squares over the relative errors does
+the rest. The cases are fixed, listed in docs/calibration.md, and disjoint from every experiment's.
+
+Left out: costs that cannot be told apart by any case are folded into a neighbour (`FOLDED`).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy.optimize import nnls
+
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.profiles import Board, Kernel
+from flashbed.targets.base import Program
+
+__all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs"]
+
+FILE_SYSTEMS = ("jffs2", "ubifs")
+SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
+SMALL_FILES = 8
+BIG_FILE_BYTES = 1024 * 1024
+SETTLE_NS = 10_000_000_000
+
+FITTED = (
+    "syscall_ns",
+    "page_find_ns",
+    "copy_byte_ps",
+    "page_add_ns",
+    "page_write_ns",
+    "nand_read_ns",
+    "nand_program_ns",
+    "ecc_step_ns",
+    "jffs2_node_ns",
+    "jffs2_byte_ps",
+    "jffs2_write_byte_ps",
+    "ubifs_node_ns",
+    "ubifs_znode_ns",
+    "ubifs_byte_ps",
+    "ubifs_write_byte_ps",
+)
+FOLDED = {
+    "mtd_call_ns": "in nand_read_ns and the nodes' costs: no operation has one without the other",
+    "nand_byte_ps": "in ecc_step_ns: every byte moved is in an ECC step",
+    "nand_erase_ns": "no operation of the cases erases; the chip's erase is 200 times a program",
+    "yaffs2_chunk_ns": "not on this board's kernel; by analogy half of jffs2_byte_ps over 4 KiB",
+    "compute_step_ps": "one instruction of the board's clock",
+}
+UNIT = 1_000_000
+"""The unit that costs are set to for counting: large enough that rounding to ns does not show."""
+
+
+def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
+    return "\n".join(f"read {slot} {offset} {length}" for slot, offset, length in requests)
+
+
+def _file(slot: int, path: str, length: int, request: int) -> list[str]:
+    """Operations that write a file in order and make it durable."""
+    writes = [
+        f"write {slot} {offset} {min(request, length - offset)} 1 0"
+        for offset in range(0, length, request)
+    ]
+    return [f"open {slot} {path} rw,create", *writes, f"fsync {slot}", f"close {slot}"]
+
+
+def _prepare() -> str:
+    lines = [HEADER]
+    for length in SMALL_FILE_BYTES:
+        for index in range(SMALL_FILES):
+            lines += _file(0, f"small-{length}-{index}", length, 4096)
+    lines += _file(0, "big", BIG_FILE_BYTES, 4096)
+    return "\n".join([*lines, "sync", f"pause {SETTLE_NS}", "prepared", ""])
+
+
+def _bodies() -> dict[str, tuple[int, str]]:
+    """Name -> (read_ahead_kib, operations) of every case."""
+    opened = f"{HEADER}\ndrop_caches\nopen 0 big ro\n"
+    cached = f"{opened}read 0 0 65536\nmark\n"
+    cases: dict[str, tuple[int, str]] = {
+        "cached-512": (0, cached + _reads([(0, 512 * i % 65536, 512) for i in range(256)])),
+        "cached-65536": (0, cached + _reads([(0, 0, 65536)] * 16)),
+    }
+    for length, window in ((2048, 0), (16384, 0), (131072, 0), (131072, 64)):
+        requests = [(0, offset, length) for offset in range(0, 524288, length)]
+        cases[f"ordered-{length}-ra{window}"] = (window, f"{opened}mark\n{_reads(requests)}")
+    draw = random.Random(7).random
+    scattered = [(0, int(draw() * (BIG_FILE_BYTES - 3000)), 3000) for _ in range(40)]
+    cases["scattered-3000"] = (0, f"{opened}mark\n{_reads(scattered)}")
+    for length in SMALL_FILE_BYTES:
+        opens = "\n".join(f"open {i} small-{length}-{i} ro" for i in range(SMALL_FILES))
+        reads = _reads([(i, 0, length) for i in range(SMALL_FILES)])
+        cases[f"small-{length}"] = (0, f"{HEADER}\ndrop_caches\n{opens}\nmark\n{reads}")
+    for length in (700, 4096):
+        writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(32))
+        body = f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}\nfsync 0"
+        cases[f"written-{length}"] = (0, body)
+    return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
+
+
+def programs(board: Board, kernel: Kernel) -> list[Program]:
+    """The calibration cases on a board."""
+    prepare = _prepare()
+    return [
+        Program(
+            case_id=f"calibrate-{fs}-{name}",
+            fs=fs,
+            board=board,
+            kernel=kernel,
+            read_ahead_kib=window,
+            prepare=prepare,
+            body=body,
+        )
+        for fs in FILE_SYSTEMS
+        for name, (window, body) in _bodies().items()
+    ]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent)."""
+
+    costs: dict[str, int]
+    standard_errors: dict[str, float]
+    cases: pl.DataFrame
+
+
+def _priced(board: Board, costs: dict[str, int]) -> str:
+    """The board's simulator profile with these costs and no others."""
+    profile = json.loads(board.sim_json)
+    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]}
+    return json.dumps(profile)
+
+
+def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
+    """Simulated time of every case with these costs and no others."""
+    from flashbed._sim import run_cases
+
+    first = cases[0]
+    rows = [(p.case_id, p.fs, p.read_ahead_kib, p.prepare, p.body) for p in cases]
+    raw = run_cases(_priced(first.board, costs), first.kernel.sim_json, rows, False, 1)
+    if raw["failures"]:
+        case_id, message = raw["failures"][0]
+        raise InputError(f"{case_id}: {message}")
+    return np.frombuffer(raw["cases"]["time_ns"], dtype="<i8").astype(float)
+
+
+def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
+    """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
+    measured = np.asarray(measured_ns, dtype=float)
+    chip = _times_ns(cases, {})
+    counts = np.column_stack([(_times_ns(cases, {name: UNIT}) - chip) / UNIT for name in FITTED])
+    weights = 1.0 / measured
+    system = counts * weights[:, None]
+    scale = np.where(system.any(axis=0), np.linalg.norm(system, axis=0), 1.0)
+    solution, _ = nnls(system / scale, (measured - chip) * weights)
+    solution = solution / scale
+    residual = (chip + counts @ solution - measured) * weights
+    errors = _standard_errors(system, residual, solution)
+    table = pl.DataFrame(
+        {
+            "case_id": [program.case_id for program in cases],
+            "measured_ns": [int(value) for value in measured],
+            "chip_ns": [int(value) for value in chip],
+            "error_pct": [round(100 * float(value), 2) for value in residual],
+        }
+    )
+    costs = {name: round(float(value)) for name, value in zip(FITTED, solution, strict=True)}
+    return Fit(costs, dict(zip(FITTED, errors, strict=True)), table)
+
+
+def _standard_errors(system: np.ndarray, residual: np.ndarray, solution: np.ndarray) -> list[float]:
+    """Of the costs that are not at their bound of zero; those are not known to be anything else."""
+    free = solution > 0
+    freedom = max(1, len(residual) - int(free.sum()))
+    variance = float(residual @ residual) / freedom
+    covariance = variance * np.linalg.pinv(system[:, free].T @ system[:, free])
+    errors = np.zeros(len(solution))
+    errors[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return [float(error) for error in errors]
+

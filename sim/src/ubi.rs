@@ -11,7 +11,7 @@
 //! blocks, attaching a partition that already holds UBI, more than one volume.
 //!
 //! Invariants:
-//! 1. A block is in exactly one of: mapped, free, waiting for its erase.
+//! 1. A block is either mapped or free.
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
 //! 3. Headers take a minimal unit each and data starts on a page (`leb_start`).
 
@@ -23,7 +23,6 @@ use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
 use crate::units::Ns;
 use free::FreeBlocks;
-use std::collections::VecDeque;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
 const HEADER_BYTES: u32 = 64;
@@ -51,8 +50,6 @@ pub struct Ubi<F> {
     /// Erases of each block, as its header says.
     erases: Vec<u32>,
     free: FreeBlocks,
-    /// Blocks waiting for the background thread, and since when.
-    works: VecDeque<(u32, Ns)>,
 }
 
 fn align(bytes: u32, unit: u32) -> u32 {
@@ -83,7 +80,7 @@ pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
 
 impl<F: Flash> Ubi<F> {
     /// Erases the partition and gives every block a header (ubiformat), attaches it and makes one
-    /// volume of all its room (ubiattach, `ubimkvol -m`); over when the thread is idle as well.
+    /// volume of all its room (ubiattach, `ubimkvol -m`).
     pub fn attach_formatted(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(mtd.flash().profile().blocks);
@@ -102,7 +99,6 @@ impl<F: Flash> Ubi<F> {
             layout: [0, 1],
             erases: vec![0; blocks as usize],
             free: FreeBlocks::new(blocks),
-            works: VecDeque::new(),
             mtd,
         };
         let mut now = now;
@@ -118,7 +114,6 @@ impl<F: Flash> Ubi<F> {
         }
         (LAYOUT_LEBS..blocks).for_each(|block| ubi.free.insert(block, 0));
         let now = ubi.change_volume_table(now)?;
-        let now = ubi.run_due(now);
         Ok((ubi, now))
     }
 
@@ -180,8 +175,8 @@ impl<F: Flash> Ubi<F> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
         let mut now = now;
         if self.map[leb as usize] == UNMAPPED {
-            let (block, later) = self.take_block(now)?;
-            now = self.write_volume_header(later, block);
+            let block = self.take_block()?;
+            now = self.write_volume_header(now, block);
             self.map[leb as usize] = block;
         }
         if length == 0 {
@@ -197,53 +192,29 @@ impl<F: Flash> Ubi<F> {
         self.write(now, leb, 0, 0)
     }
 
-    /// ubi_leb_unmap: the physical block is erased in the background.
-    pub fn unmap(&mut self, now: Ns, leb: u32) {
+    /// ubi_leb_unmap, and the erase by UBI's thread: it is woken here and keeps the chip busy
+    /// before anyone else gets to it.
+    pub fn unmap(&mut self, now: Ns, leb: u32) -> Ns {
         let block = std::mem::replace(&mut self.map[leb as usize], UNMAPPED);
-        if block != UNMAPPED {
-            self.works.push_back((block, now));
+        if block == UNMAPPED {
+            return now;
         }
+        self.erase_to_free(now, block)
     }
 
     /// ubi_leb_change: new contents in a new physical block, then the old one goes.
     pub fn change(&mut self, now: Ns, leb: u32, length: u32) -> Result<Ns> {
-        let (block, now) = self.take_block(now)?;
+        let block = self.take_block()?;
         let now = self.write_volume_header(now, block);
         let now = self.mtd.write(now, self.address(block, self.leb_start), length);
-        self.unmap(now, leb);
+        let now = self.unmap(now, leb);
         self.map[leb as usize] = block;
         Ok(now)
     }
 
-    /// When the background thread has something to do.
-    pub fn next_due(&self) -> Option<Ns> {
-        self.works.front().map(|&(_, since)| since)
-    }
-
-    /// Erases what has been waiting since `now` or before.
-    pub fn run_due(&mut self, now: Ns) -> Ns {
-        let start = now;
-        let mut now = now;
-        while let Some(&(block, since)) = self.works.front() {
-            if since > start {
-                break;
-            }
-            self.works.pop_front();
-            now = self.erase_to_free(now, block);
-        }
-        now
-    }
-
-    /// ubi_wl_get_peb: does the background thread's work itself when nothing is free.
-    fn take_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
-        let mut now = now;
-        loop {
-            if let Some(block) = self.free.take() {
-                return Ok((block, now));
-            }
-            let (block, _) = self.works.pop_front().ok_or(FsError::NoSpace)?;
-            now = self.erase_to_free(now, block);
-        }
+    /// ubi_wl_get_peb.
+    fn take_block(&mut self) -> Result<u32> {
+        self.free.take().ok_or(FsError::NoSpace)
     }
 
     /// __erase_worker: the erase and the header that counts it.
@@ -289,10 +260,10 @@ impl<F: Flash> Ubi<F> {
     fn change_volume_table(&mut self, now: Ns) -> Result<Ns> {
         let mut now = now;
         for copy in 0..LAYOUT_LEBS as usize {
-            let (block, later) = self.take_block(now)?;
-            now = self.write_volume_table(later, block);
+            let block = self.take_block()?;
+            now = self.write_volume_table(now, block);
             let old = std::mem::replace(&mut self.layout[copy], block);
-            self.works.push_back((old, now));
+            now = self.erase_to_free(now, old);
         }
         Ok(now)
     }

@@ -109,16 +109,14 @@ impl<F: Flash> Ubifs<F> {
         }
         let mut leb = old_tail;
         while leb != self.journal.log_tail {
-            self.ubi.unmap(now, leb);
+            now = self.ubi.unmap(now, leb);
             leb = self.geometry.next_log_leb(leb);
         }
         for leb in old_index_lebs {
-            self.ubi.unmap(now, leb);
+            now = self.ubi.unmap(now, leb);
             now = self.return_leb(now, leb);
         }
-        self.lpt.post_commit(&mut self.ubi, now);
-        // UBI's thread was woken by each unmapping and keeps the chip busy before anyone else.
-        Ok(self.ubi.run_due(now))
+        Ok(self.lpt.post_commit(&mut self.ubi, now))
     }
 
     /// ubifs_log_start_commit and remove_buds: a log LEB that begins with the commit, then the
@@ -133,7 +131,7 @@ impl<F: Flash> Ubifs<F> {
         if journal.log_offset > 0 {
             journal.log_leb = geometry.next_log_leb(journal.log_leb);
         }
-        self.ubi.unmap(now, journal.log_leb);
+        let now = self.ubi.unmap(now, journal.log_leb);
         let now = self.ubi.write(now, journal.log_leb, 0, bytes)?;
         journal.log_offset = bytes;
         let mut closed = Vec::new();
@@ -226,7 +224,7 @@ impl<F: Flash> Ubifs<F> {
         let mut now = now;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             if offset == 0 {
-                self.ubi.unmap(now, leb);
+                now = self.ubi.unmap(now, leb);
             }
             now = self.ubi.write(now, leb, offset, bytes)?;
         }

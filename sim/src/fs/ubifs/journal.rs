@@ -267,12 +267,12 @@ impl<F: Flash> Ubifs<F> {
             journal.commit_wanted = true;
         }
         let reference = align(REFERENCE_BYTES, geometry.page_bytes);
+        let mut now = now;
         if journal.log_offset + reference > geometry.leb_bytes {
             journal.log_leb = geometry.next_log_leb(journal.log_leb);
             journal.log_offset = 0;
-            self.ubi.unmap(now, journal.log_leb);
+            now = self.ubi.unmap(now, journal.log_leb);
         }
-        let mut now = now;
         if start == 0 {
             now = self.ubi.map(now, leb)?;
         }

@@ -196,10 +196,10 @@ impl Lpt {
                     && (lp.free + lp.dirty != whole || lp.dirty == 0)
             })?,
         };
-        let now = self.change(ubi, now, leb, Change { set: TAKEN, ..Change::default() });
+        let mut now = self.change(ubi, now, leb, Change { set: TAKEN, ..Change::default() });
         let offset = self.geometry.leb_bytes - self.lebs[self.slot(leb)].free;
         if offset == 0 {
-            ubi.unmap(now, leb);
+            now = ubi.unmap(now, leb);
         }
         Ok((leb, offset, now))
     }
@@ -216,7 +216,7 @@ impl Lpt {
         let free = Some(self.geometry.leb_bytes);
         let change = Change { free, dirty: Some(0), set: TAKEN | INDEX, ..Change::default() };
         let now = self.change(ubi, now, leb, change);
-        ubi.unmap(now, leb);
+        let now = ubi.unmap(now, leb);
         Ok((leb, now))
     }
 
@@ -266,7 +266,7 @@ impl Lpt {
     pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
         let mut now = now;
         while let Some(&leb) = self.freeable.last() {
-            ubi.unmap(now, leb);
+            now = ubi.unmap(now, leb);
             let free = Some(self.geometry.leb_bytes);
             let change = Change { free, dirty: Some(0), ..Change::default() };
             now = self.change(ubi, now, leb, change);

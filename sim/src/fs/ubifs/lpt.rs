@@ -397,7 +397,7 @@ impl Lpt {
         let mut now = now;
         for write in writes {
             if write.offset == 0 {
-                ubi.unmap(now, write.leb);
+                now = ubi.unmap(now, write.leb);
             }
             now = ubi.write(now, write.leb, write.offset, write.bytes)?;
         }
@@ -405,11 +405,13 @@ impl Lpt {
     }
 
     /// lpt_tgc_end.
-    pub fn post_commit<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) {
+    pub fn post_commit<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
+        let mut now = now;
         for (slot, area) in self.areas.iter_mut().enumerate() {
             if std::mem::take(&mut area.collected) {
-                ubi.unmap(now, self.geometry.lpt.first_leb + slot as u32);
+                now = ubi.unmap(now, self.geometry.lpt.first_leb + slot as u32);
             }
         }
+        now
     }
 }

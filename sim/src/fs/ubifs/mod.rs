@@ -130,7 +130,6 @@ impl<F: Flash> Ubifs<F> {
         };
         let now = fs.write_defaults(now)?;
         let now = fs.mount(now)?;
-        let now = fs.ubi.run_due(now);
         Ok((fs, now))
     }
 
@@ -166,7 +165,7 @@ impl<F: Flash> Ubifs<F> {
         now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken);
         now = self.ubi.read(now, LOG_LEB, 0, whole);
         now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken);
-        self.ubi.unmap(now, main + FIRST_GC_LEB);
+        now = self.ubi.unmap(now, main + FIRST_GC_LEB);
         self.read_inode(now, ROOT.0)
     }
 
@@ -403,13 +402,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        let (timer, erase) = (self.journal.next_due(), self.ubi.next_due());
-        timer.into_iter().chain(erase).min()
+        self.journal.next_due()
     }
 
     fn run_due(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.sync_due_heads(now)?;
-        Ok(self.ubi.run_due(now))
+        self.sync_due_heads(now)
     }
 
     fn flash(&self) -> &F {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
 
-__all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs"]
+__all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "with_software_table"]
 
 FILE_SYSTEMS = ("jffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
@@ -43,6 +43,7 @@ FITTED = (
     "ecc_step_ns",
     "jffs2_node_ns",
     "jffs2_byte_ps",
+    "jffs2_write_node_ns",
     "jffs2_write_byte_ps",
     "ubifs_node_ns",
     "ubifs_znode_ns",
@@ -52,8 +53,8 @@ FITTED = (
 FOLDED = {
     "mtd_call_ns": "in nand_read_ns and the nodes' costs: no operation has one without the other",
     "nand_byte_ps": "in ecc_step_ns: every byte moved is in an ECC step",
-    "nand_erase_ns": "no operation of the cases erases; the chip's erase is 200 times a program",
-    "yaffs2_chunk_ns": "not on this board's kernel; by analogy half of jffs2_byte_ps over 4 KiB",
+    "nand_erase_ns": "no case erases; taken to be that of a program, 1 % of an erase",
+    "yaffs2_chunk_ns": "no packaged kernel has it; by analogy 2,048 bytes at jffs2_byte_ps",
     "compute_step_ps": "one instruction of the board's clock",
 }
 UNIT = 1_000_000
@@ -100,7 +101,7 @@ def _bodies() -> dict[str, tuple[int, str]]:
         opens = "\n".join(f"open {i} small-{length}-{i} ro" for i in range(SMALL_FILES))
         reads = _reads([(i, 0, length) for i in range(SMALL_FILES)])
         cases[f"small-{length}"] = (0, f"{HEADER}\ndrop_caches\n{opens}\nmark\n{reads}")
-    for length in (700, 4096):
+    for length in (700, 2000, 4096):
         writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(32))
         body = f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}\nfsync 0"
         cases[f"written-{length}"] = (0, body)
@@ -123,6 +124,34 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
         for fs in FILE_SYSTEMS
         for name, (window, body) in _bodies().items()
     ]
+
+
+def folded_costs(costs: Mapping[str, int], board: Board) -> dict[str, int]:
+    """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
+    clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
+    half_page_ns = costs["jffs2_byte_ps"] * 2048 // 1000
+    return {
+        "mtd_call_ns": 0,
+        "nand_byte_ps": 0,
+        "nand_erase_ns": costs["nand_program_ns"],
+        "yaffs2_chunk_ns": half_page_ns,
+        "compute_step_ps": clock_ps,
+    }
+
+
+def with_software_table(text: str, fitted: Fit, board: Board, source: str) -> str:
+    """A board profile's text with the fitted costs as its `[software]`, which has to be last."""
+    head, found, tail = text.partition("[software]")
+    if not found or "\n[" in tail:
+        raise InputError(f"{board.path}: [software] is not the last table of the profile")
+    lines = ["[software]", f"source = {json.dumps(source)}"]
+    for name, value in fitted.costs.items():
+        error = fitted.standard_errors[name]
+        known = f"+- {error:,.0f}" if value else "0 fits best"
+        lines.append(f"{name} = {value:_}  # {known}")
+    for name, value in folded_costs(fitted.costs, board).items():
+        lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
+    return "\n".join([head.rstrip("\n"), "", *lines, ""])
 
 
 @dataclass(frozen=True)

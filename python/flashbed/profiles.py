@@ -118,6 +118,7 @@ class Software(Strict):
     ecc_step_ns: Ns
     jffs2_node_ns: Ns
     jffs2_byte_ps: Ps
+    jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
     ubifs_node_ns: Ns
     ubifs_znode_ns: Ns

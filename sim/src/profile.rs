@@ -106,6 +106,8 @@ pub struct SoftwareCosts {
     pub jffs2_node_ns: Ns,
     /// JFFS2: CRC and copy of one node byte, in picoseconds.
     pub jffs2_byte_ps: u64,
+    /// JFFS2: one data node written, besides its bytes: setting up the compressors.
+    pub jffs2_write_node_ns: Ns,
     /// JFFS2: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
     pub jffs2_write_byte_ps: u64,
     /// UBIFS: looking up and reading one data node, besides its bytes.

@@ -181,7 +181,9 @@ impl<F: Flash> Jffs2<F> {
             let whole = data_bytes >= PAGE_BYTES || offset % PAGE_BYTES == 0 && end == size;
             let state = if whole { State::Pristine } else { State::Normal };
             let role = Role::Data { data_bytes };
-            let spent = Ns::from_ps(u64::from(data_bytes), self.mtd.costs().jffs2_write_byte_ps);
+            let costs = self.mtd.costs();
+            let spent = Ns::from_ps(u64::from(data_bytes), costs.jffs2_write_byte_ps);
+            let spent = costs.jffs2_write_node_ns + spent;
             let (id, later) = self.write_node(later + spent, ino, role, state, writer);
             now = later;
             self.file_mut(ino).size_bytes = size;

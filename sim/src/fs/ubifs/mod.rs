@@ -373,6 +373,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
             return Ok(now);
         }
         let inum = write.ino.0;
+        let spent = self.ubi.costs().ubifs_write_byte_ps;
+        let now = now + Ns::from_ps(u64::from(bytes), spent);
         let bytes = DATA_HEADER_BYTES + bytes;
         let (place, now) = self.write_nodes(now, DATA_HEAD, bytes, &[inum])?;
         let now = self.add_leaf(now, Key::data(inum, write.page), place);

@@ -1,0 +1,107 @@
+"""The command that prices a board's software: calibrate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.screen import bar, say
+from flashbed.errors import InputError, RunError
+from flashbed.places import shown
+from flashbed.profiles import Board, load_board, load_kernel
+from flashbed.targets import load_target
+
+if TYPE_CHECKING:
+    from flashbed.calibration import Fit
+    from flashbed.targets.base import Program
+
+__all__ = ["register"]
+
+Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
+On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the board is.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
+Write = Annotated[bool, typer.Option("--write", help="Put the costs into the board's profile.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "calibrate",
+        epilog="Examples: `flashbed calibrate emulated` · `flashbed calibrate emulated --write`",
+    )(calibrate)
+
+
+def calibrate(
+    board: Name, on: On = "emulator", kernel: KernelName = "6.1", write: Write = False
+) -> None:
+    """Measures what the software of a board costs, layer by layer (docs/calibration.md).
+
+    Chip timing is known and not fitted. Prints the costs with their standard errors and how well each
+    calibration case is explained.
+    """
+    from flashbed.calibration import fit, programs, with_software_table
+
+    if on == "sim":
+        raise InputError("--on sim: the simulator has no costs of its own to measure")
+    chosen = load_board(board)
+    cases = programs(chosen, load_kernel(kernel))
+    times_ns, release = _measure(on, cases)
+    fitted = fit(cases, times_ns)
+    _show(fitted)
+    if write:
+        source = _source(on, release, fitted)
+        text = with_software_table(
+            chosen.path.read_text(encoding="utf-8"), fitted, chosen, source
+        )
+        _replace(chosen, text)
+        say(f"calibrate: wrote [software] of {shown(chosen.path)}")
+
+
+def _measure(on: str, cases: Sequence[Program]) -> tuple[list[int], str]:
+    """Times of all cases, ns, in order, and the kernel's release."""
+    measured: dict[str, int] = {}
+    release = ""
+    with bar("calibrate") as progress:
+        target = load_target(on)
+        for batch in target.run(
+            cases,
+            trace_flash=False,
+            progress=lambda what, done: progress(what, done, len(cases)),
+        ):
+            for failure in batch.failures:
+                raise RunError(f"{failure.case_id}: {failure.message}")
+            for row in batch.cases.iter_rows(named=True):
+                measured[row["case_id"]] = row["time_ns"]
+                release = row["kernel_release"]
+    return [measured[program.case_id] for program in cases], release
+
+
+def _source(on: str, release: str, fitted: Fit) -> str:
+    errors = fitted.cases["error_pct"].abs()
+    return (
+        f"flashbed calibrate --on {on}: {len(errors)} cases (docs/calibration.md) on Linux {release}, "
+        f"explained within {errors.mean():.2f} % in the mean and {errors.max():.2f} % at worst"
+    )
+
+
+def _show(fitted: Fit) -> None:
+    for name, value in fitted.costs.items():
+        unit = name.rsplit("_", 1)[1]
+        print(f"{name:22} {value:>10,} {unit}  +- {fitted.standard_errors[name]:,.0f}")
+    print()
+    for row in fitted.cases.iter_rows(named=True):
+        cpu_share = 100 * (1 - row["chip_ns"] / row["measured_ns"])
+        print(
+            f"{row['case_id']:36} {row['measured_ns'] / 1e6:9.3f} ms, "
+            f"{cpu_share:3.0f} % CPU, explained {row['error_pct']:+.2f} %"
+        )
+
+
+def _replace(board: Board, text: str) -> None:
+    """Writes the profile whole or not at all."""
+    temporary = board.path.with_suffix(".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, board.path)

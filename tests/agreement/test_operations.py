@@ -44,7 +44,7 @@ def agent_answer(data: bytes, folder: Path) -> Answer:
     file.write_bytes(data)
     done = subprocess.run([AGENT, "check", file], capture_output=True, check=False, timeout=20)
     if done.returncode == 0:
-        return done.stdout.decode()
+        return canonical(parse(done.stdout))  # the agent leaves flags in the order they came in
     report = done.stderr.decode(errors="replace").splitlines()[0].removeprefix(f"{file}:")
     line, code, _detail = report.split(":", 2)
     return int(line), code.strip()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import polars as pl
+
 from flashbed.operations import parse
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 
@@ -32,7 +33,11 @@ class FakeTarget:
     made: ClassVar[dict[str, FakeTarget]] = {}
 
     def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Callable[[str, int], None]
+        self,
+        programs: Sequence[Program],
+        *,
+        trace_flash: bool,
+        progress: Callable[[str, int], None],
     ) -> Iterator[Batch]:
         if self.unavailable:
             raise Unavailable(self.unavailable)
@@ -65,7 +70,7 @@ class FakeTarget:
 
 def _requests(program: Program) -> pl.DataFrame:
     cached: set[int] = set()
-    rows = []
+    rows: list[tuple[str | int, ...]] = []
     now_ns = 0
     for operation in parse(program.body):
         if operation.name != "read":

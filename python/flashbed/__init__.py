@@ -1,4 +1,4 @@
-"""flashbed: what will a raw NAND storage stack of embedded Linux do to a program?
+"""flashbed: what a raw NAND storage stack of embedded Linux does to a program.
 
 From one description of an experiment, the same operations run on a simulated stack and on a real
 kernel, and the same tables come out. Start reading at `experiment`, then `runner`, `targets.base`,

@@ -150,7 +150,13 @@ class Claim(Strict):
     pattern: Patterns
     requests: Positives
     reduce: Literal[
-        "min", "max", "mean", "only", "largest_rise", "last_above_lowest", "last_above_rest",
+        "min",
+        "max",
+        "mean",
+        "only",
+        "largest_rise",
+        "last_above_lowest",
+        "last_above_rest",
         "largest_difference_between_fs",
     ]
     operator: Literal[">", ">=", "<", "<=", "within"]
@@ -164,7 +170,8 @@ class Claim(Strict):
             raise ValueError("tolerance: goes with the operator `within`, and with no other")
         if self.reduce == "only" and len(self.pattern) * len(self.requests) != 1:
             raise ValueError("reduce = 'only' takes one pattern and one number of requests")
-        if self.reduce.startswith("la") and len(self.requests) < 2:
+        steps = ("largest_rise", "last_above_lowest", "last_above_rest")
+        if self.reduce in steps and len(self.requests) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
         if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
             raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")

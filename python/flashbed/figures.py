@@ -33,7 +33,8 @@ def _theme(chart: Any) -> Any:
         header={"labelFontSize": 13, "labelColor": "#22262b", "labelPadding": 6},
         legend={
             "orient": "top", "columns": 2, "title": None, "labelFontSize": 12, "labelLimit": 360,
-            "symbolStrokeWidth": 2, "symbolOpacity": 1, "labelColor": "#22262b", "columnPadding": 48,
+            "symbolStrokeWidth": 2, "symbolOpacity": 1, "labelColor": "#22262b",
+            "columnPadding": 48,
         },
     )  # fmt: skip
 
@@ -95,7 +96,9 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
         .properties(**_PANEL)
         .facet(
             column=alt.Column("pattern:N", sort=_PATTERNS, title=None),
-            row=alt.Row("fs:N", sort=curves["fs"].unique(maintain_order=True).to_list(), title=None),
+            row=alt.Row(
+                "fs:N", sort=curves["fs"].unique(maintain_order=True).to_list(), title=None
+            ),
         )
         .resolve_axis(x="independent")
     )

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*\Z")
 _ACCESS = frozenset({"ro", "wo", "rw"})
-_FLAGS = frozenset({"create", "excl", "trunc", "append", "sync", "dsync", "direct"})
+_FLAGS = ("create", "excl", "trunc", "append", "sync", "dsync", "direct")
 _ADVICE = frozenset({"normal", "random", "sequential", "willneed", "dontneed", "noreuse"})
 
 
@@ -42,7 +42,10 @@ class OperationError(InputError):
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its name, its fields in the order of the format, and where it stood."""
+    """One operation: its name, its fields in the order of the format, and where it stood.
+
+    Flags of `open` are in the order of the grammar, however they were written.
+    """
 
     name: str
     fields: tuple[str | int, ...] = ()
@@ -98,9 +101,9 @@ def _path(text: str, _done: _Done) -> str:
 
 def _flags(text: str, _done: _Done) -> str:
     access, *flags = text.split(",")
-    if access not in _ACCESS or not _FLAGS.issuperset(flags) or len(set(flags)) != len(flags):
+    if access not in _ACCESS or len({*flags, *_FLAGS}) != len(_FLAGS) or len(set(flags)) != len(flags):
         raise _Refused("bad-flags", f"{text[:80]!r} is not ro, wo or rw with flags after it")
-    return text
+    return ",".join((access, *sorted(flags, key=_FLAGS.index)))
 
 
 def _advice(text: str, _done: _Done) -> str:

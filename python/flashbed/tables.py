@@ -258,7 +258,9 @@ class RunDirectory:
             newer = folder / "finished.parquet"
             if own is not None and folder != self.path:
                 replaced = pl.read_parquet(newer)
-                own = own.join(replaced, on=["case_id", "target"], how="anti", maintain_order="left")
+                own = own.join(
+                    replaced, on=["case_id", "target"], how="anti", maintain_order="left"
+                )
             if file.is_file():
                 rows = pl.read_parquet(file)
                 own = rows if own is None else pl.concat([own, rows])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 import pytest
+
 from flashbed.analysis import agreement, agreement_summary, curves, judge, measures, savings
 from flashbed.experiment import Claim, load_experiment
 
@@ -21,7 +23,9 @@ def case(read_ahead_kib: int, seed: int, time_ns: int, flash_reads: int, **other
         "read_ahead_kib": read_ahead_kib, "time_ns": time_ns, "flash_reads": flash_reads,
     }  # fmt: skip
     row |= AXES | other
-    identity = "-".join(str(row[k]) for k in ("fs", "pattern", "requests", "seed", "read_ahead_kib"))
+    identity = "-".join(
+        str(row[k]) for k in ("fs", "pattern", "requests", "seed", "read_ahead_kib")
+    )
     return {"case_id": identity, **row}
 
 
@@ -78,7 +82,7 @@ def test_counting_where_the_kernel_counts_none_is_an_error_of_100() -> None:
     assert agreement(pl.DataFrame(both))["flash_erases_error_pct"].to_list() == [100.0]
 
 
-def verdict(claim: Claim, values: dict[tuple[str, str, int], float]) -> tuple[float | None, str]:
+def verdict(claim: Claim, values: Mapping[tuple[str, str, int], float]) -> tuple[float | None, str]:
     experiment = load_experiment("figure3").model_copy(update={"claim": (claim,)})
     rows = [
         {"target": "sim", "board": "omap3evm", "kernel": "2.6.37", "fs": fs, "pattern": pattern,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from flashbed.operations import HEADER, OperationError, canonical, parse
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from flashbed.profiles import (
     ProfileError,
     board_names,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from flashbed.errors import InputError
 from flashbed.experiment import load_experiment, plan
 from flashbed.runner import Outcome, run_target

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+
 from flashbed import cli
 from tests.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
-
-
-def flashbed(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["flashbed", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the program; gives exit status, output and errors. Never a traceback."""
+
     def call(*arguments: str) -> tuple[int, str, str]:
-        status = flashbed(monkeypatch, *arguments)
+        monkeypatch.setattr(sys, "argv", ["flashbed", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
-        return status, captured.out, captured.err
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, captured.out, captured.err
 
     return call
 
 
-def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run) -> None:  # type: ignore[no-untyped-def]
+def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run) -> None:
     status, out, err = run("run", "one", "--on", "sim,emulator", "--out", "r")
     assert (status, out) == (0, "r\n")
     assert "small/one on sim: 96 cases measured" in err
@@ -44,3 +45,151 @@ def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run) -> N
     assert rows[0]["case_id"] == "jffs2-omap3evm-2.6.37-sequential-8x4096-of-524288-ra0-s1"
     assert rows[0]["energy_cpu_nj"] is None
     assert run("table", "r", "requests")[1].startswith("case_id,target,seq,op,file,")
+
+
+def test_the_default_target_is_the_simulator(small: Path, fakes: Fakes, run: Run) -> None:
+    assert run("run", "one", "--set", "requests=8")[:2] == (0, "results/small/one\n")
+    assert fakes["emulator"].ran == []
+
+
+def test_one_case_runs_alone(small: Path, fakes: Fakes, run: Run) -> None:
+    case = "jffs2-emulated-6.1-sequential-8x4096-of-524288-ra128-s1"
+    arguments = ["run", "one", "--on", "emulator", "--case", case, "--trace", "flash", "--out", "r"]
+    assert run(*arguments)[0] == 0
+    assert fakes["emulator"].ran == [case]
+    assert len(run("table", "r", "flash")[1].splitlines()) == 2
+
+
+def test_parquet_goes_to_a_pipe(
+    small: Path, fakes: Fakes, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("run", "one", "--out", "r")
+    raw = io.BytesIO()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", io.TextIOWrapper(raw))
+        run("table", "r", "cases", "--format", "parquet")
+        assert pl.read_parquet(io.BytesIO(raw.getvalue())).height == 96
+
+
+def test_list_names_experiments_and_their_cases(small: Path, run: Run) -> None:
+    status, out, _ = run("list")
+    assert status == 0
+    assert "small/one  Small" in out
+    assert "cases: 96 on sim, 32 on emulator" in out
+
+
+def test_reproduce_prints_claims_and_agreement(small: Path, fakes: Fakes, run: Run) -> None:
+    status, out, _ = run("reproduce", "small", "--format", "json")
+    assert status == 0
+    result = json.loads(out)
+    assert set(result) == {"claims", "agreement"}
+    keys = "id text source published sim emulator verdict_sim verdict_emulator"
+    assert all(list(claim) == keys.split() for claim in result["claims"])
+    keys = (
+        "case_id flash_reads_error_pct flash_programs_error_pct flash_erases_error_pct"
+        " time_error_pct"
+    )
+    assert all(list(row) == keys.split() for row in result["agreement"])
+    assert len(result["agreement"]) == 32
+    assert {claim["verdict_emulator"] for claim in result["claims"]} > {"not measured", "agrees"}
+    assert Path("results/small/report.html").is_file()
+
+
+def test_reproduce_goes_on_without_the_emulator(small: Path, fakes: Fakes, run: Run) -> None:
+    fakes["emulator"].unavailable = "qemu-system-arm is missing: apt-get install qemu-system-arm"
+    status, out, err = run("reproduce", "small", "--on", "sim,emulator")
+    assert status == 0
+    assert out.splitlines()[-1] == "results/small/report.html"
+    assert "flashbed: emulator not measured: qemu-system-arm is missing: apt-get" in err
+    _, out, _ = run("reproduce", "small", "--format", "json")
+    claims = json.loads(out)["claims"]
+    assert {claim["verdict_emulator"] for claim in claims} == {"not measured"}
+    assert run("run", "one", "--on", "emulator", "--out", "r")[0] == 1
+
+
+def test_report_is_made_of_what_is_there(small: Path, fakes: Fakes, run: Run) -> None:
+    run("run", "one", "--set", "kernel=2.6.37", "--out", "r")
+    assert run("report", "r") == (0, "r/report.html\n", "")
+    assert "The real kernel was not measured" in Path("r/report.html").read_text()
+
+
+def test_a_failed_case_is_one_line_and_exit_1(small: Path, fakes: Fakes, run: Run) -> None:
+    bad = "jffs2-emulated-6.1-sequential-8x4096-of-524288-ra0-s1"
+    fakes["sim"].fails = {bad}
+    status, _, err = run("run", "one", "--out", "r")
+    assert status == 1
+    assert f"flashbed: sim: case {bad}: no space left on device\n" in err
+    assert len(json.loads(run("table", "r", "cases", "--format", "json")[1])) == 95
+
+
+def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) -> None:
+    fakes["sim"].interrupt_after = 12
+    status, _, err = run("run", "one", "--out", "r")
+    assert status == 130
+    assert err == (
+        "flashbed: interrupted; finished cases are kept, the same command goes on from them\n"
+    )
+    assert len(json.loads(run("table", "r", "cases", "--format", "json")[1])) == 12
+    fakes["sim"].interrupt_after = None
+    status, _, err = run("run", "one", "--out", "r")
+    assert (status, err) == (0, "small/one on sim: 84 cases measured, 12 were there\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run nothing", "no experiment 'nothing'; there are small/one"),
+        ("run ./gone.toml", "gone.toml: no such file"),
+        ("run", "Missing argument"),
+        ("walk", "No such command"),
+        ("run one --on moon", "--on moon: no such target; there are sim, emulator"),
+        ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
+        ("run one --set fs=yaffs2 --on emulator", "no case of small/one that was asked for runs"),
+        ("run one --case jffs3", "--case jffs3: no such case in small/one"),
+        ("run one --trace disk", "only `flash` can be traced"),
+        ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
+        ("table nowhere cases", "nowhere: not the result of a run"),
+        ("table nowhere cases --format xml", "--format xml: csv, json, parquet"),
+        ("report nowhere", "nowhere: not the result of a run"),
+        ("reproduce nothing", "no study 'nothing'; there are small"),
+        ("doctor --format xml", "--format xml: text or json"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    small: Path, fakes: Fakes, run: Run, arguments: str, says: str
+) -> None:
+    Path("boards.txt").write_text("a file")
+    status, out, err = run(*arguments.split())
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.startswith("flashbed: ")
+    assert err.count("\n") == 1
+
+
+def test_a_bad_profile_is_named(small: Path, fakes: Fakes, run: Run) -> None:
+    file = small / "boards" / "omap3evm.toml"
+    file.write_text(file.read_text().replace("erase_array_ns", "erase_aray_ns"))
+    status, _, err = run("run", "one")
+    assert status == 2
+    assert "boards/omap3evm.toml: chip.erase_aray_ns: unknown key (and 1 more)" in err
+
+
+def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
+    status, out, _ = run("doctor", "--format", "json")
+    assert status == 0
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert {"python", "simulator", "qemu-system-arm", "agent"} <= set(checks)
+    assert checks["python"]["found"]
+    assert all(check["how"] for check in checks.values())
+    assert run("doctor")[1].startswith("ok       python: 3.")
+
+
+def test_help_has_examples(run: Run) -> None:
+    for command in ("list", "run", "table", "report", "reproduce", "doctor"):
+        status, out, _ = run(command, "--help")
+        assert status == 0
+        assert f"flashbed {command}" in out.split("Example", 1)[1]
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version")[:2] == (0, "flashbed 0.1.0\n")

@@ -114,7 +114,7 @@ def _value(
     """The claim's number on a target; null unless every point it speaks of was measured."""
     if compared is None:
         return None
-    curves = {
+    curves: dict[tuple[str, str], list[float | None]] = {
         (fs, pattern): _curve(claim, fs, pattern, target, compared, measured)
         for fs, pattern in itertools.product(group, claim.pattern)
     }

@@ -89,5 +89,7 @@ def _unforeseen(error: Exception) -> int:
         say(f"flashbed: {where}{error.strerror or error}")
     else:
         first = (str(error).splitlines() or [""])[0]
-        say(f"flashbed: internal error: {type(error).__name__}: {first} (FLASHBED_DEBUG=1 shows it)")
+        say(
+            f"flashbed: internal error: {type(error).__name__}: {first} (FLASHBED_DEBUG=1 shows it)"
+        )
     return 1

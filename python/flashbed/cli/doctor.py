@@ -51,7 +51,9 @@ def _program(name: str, needed_for: str, how: str) -> Check:
 
 def _python() -> Check:
     version = sys.version.split()[0]
-    return Check("python", sys.version_info >= (3, 11), version, "everything", "Python 3.11 or later")
+    return Check(
+        "python", sys.version_info >= (3, 11), version, "everything", "Python 3.11 or later"
+    )
 
 
 def _simulator() -> Check:

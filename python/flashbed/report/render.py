@@ -59,7 +59,7 @@ def render(contents: Sequence[Content]) -> str:
 def _engine() -> str:
     """Vega, Vega-Lite and vegaEmbed as one script, in the version altair writes for."""
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle(vl_version=version)
+    bundle: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
     return bundle.replace("</script", "<\\/script")
 
 

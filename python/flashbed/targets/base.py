@@ -67,7 +67,11 @@ class Target(Protocol):
     name: str
 
     def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Callable[[str, int], None]
+        self,
+        programs: Sequence[Program],
+        *,
+        trace_flash: bool,
+        progress: Callable[[str, int], None],
     ) -> Iterator[Batch]:
         """Runs every program, in the order given.
 

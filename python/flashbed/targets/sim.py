@@ -1,5 +1,4 @@
-"""The simulated stack as a target: hands programs to the compiled simulator, makes its columns
-tables.
+"""The simulated stack as a target: programs go in as text, columns come out as tables.
 
 What is simulated, and how, is sim/'s; nothing is computed here but the names behind codes.
 """
@@ -30,7 +29,11 @@ class SimTarget:
     name = "sim"
 
     def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Callable[[str, int], None]
+        self,
+        programs: Sequence[Program],
+        *,
+        trace_flash: bool,
+        progress: Callable[[str, int], None],
     ) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in one call. See `Target.run`."""
         try:

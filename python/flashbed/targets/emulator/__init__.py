@@ -1,7 +1,7 @@
 """The emulated board as a target: a real Linux kernel in QEMU, on a clock that counts instructions.
 
 Many cases a boot; each is yielded as soon as it is measured. A board that dies or hangs costs the
-case it was running: the rest goes on after a reboot. docs/emulator.md says what is measured and how.
+case it was running: the rest goes on after a reboot. docs/emulator.md says what is measured.
 """
 
 from __future__ import annotations

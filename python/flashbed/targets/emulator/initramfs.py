@@ -58,7 +58,7 @@ def load_order(folder: Path, wanted: Sequence[str] = MODULES) -> list[Path]:
         if name not in files:
             raise RunError(f"emulator: the kernel package has no module {name}")
         found = _DEPENDS.search(b"\0" + files[name].read_bytes())
-        for needed in (found[1].decode("ascii").split(",") if found else []):
+        for needed in found[1].decode("ascii").split(",") if found else []:
             if needed:
                 visit(needed.replace("-", "_"))
         order[name] = files[name]

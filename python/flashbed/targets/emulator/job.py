@@ -70,9 +70,7 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
         # The agent reports lines of what it was sent, so the operations are read back from that.
         body = canonical(operations)
         number = numbers[program.case_id]
-        items.append(
-            Item(f"c{number}", program, prepared[program.prepare], body, parse(body))
-        )
+        items.append(Item(f"c{number}", program, prepared[program.prepare], body, parse(body)))
     return items
 
 

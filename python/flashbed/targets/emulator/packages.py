@@ -168,5 +168,3 @@ def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
     if not found:
         raise Unavailable(f"emulator: {manifest['package']} holds no kernel image and modules")
     return found
-
-

@@ -1,0 +1,149 @@
+"""Python, the simulator and the agent accept and refuse the same files, with line and code.
+
+The corpus is in tests/corpus/operations: `valid/*.ops`, and `broken/*.ops` with the `LINE CODE`
+each deserves in `*.expected`. Files that hypothesis makes up are tried as well.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flashbed.operations import HEADER, OperationError, canonical, parse
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "operations"
+AGENT = Path(__file__).parents[2] / "build" / "agent" / "flashbed-agent-host"
+
+Answer = str | tuple[int, str]
+"""Canonical text, or line and code of the first error."""
+
+
+def python_answer(data: bytes) -> Answer:
+    try:
+        return canonical(parse(data))
+    except OperationError as error:
+        return error.line, error.code
+
+
+def simulator_answer(data: bytes) -> Answer:
+    from flashbed._sim import check_operations
+
+    try:
+        return check_operations(data.decode())
+    except ValueError as error:
+        line, code, _detail = error.args
+        return line, code
+
+
+def agent_answer(data: bytes, folder: Path) -> Answer:
+    file = folder / "checked.ops"
+    file.write_bytes(data)
+    done = subprocess.run([AGENT, "check", file], capture_output=True, check=False, timeout=20)
+    if done.returncode == 0:
+        return canonical(parse(done.stdout))  # the agent leaves flags in the order they came in
+    report = done.stderr.decode(errors="replace").splitlines()[0].removeprefix(f"{file}:")
+    line, code, _detail = report.split(":", 2)
+    return int(line), code.strip()
+
+
+def answers(data: bytes, folder: Path) -> dict[str, Answer]:
+    given_answers: dict[str, Answer] = {"python": python_answer(data)}
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        pass  # the simulator takes text; Python has refused these bytes before it sees them
+    else:
+        given_answers["simulator"] = simulator_answer(data)
+    given_answers["agent"] = agent_answer(data, folder)
+    return given_answers
+
+
+def corpus(kind: str) -> list[Path]:
+    return sorted((CORPUS / kind).glob("*.ops"))
+
+
+pytestmark = [
+    pytest.mark.extension,
+    pytest.mark.skipif(not AGENT.exists(), reason="the agent is not built: make build"),
+]
+
+
+@pytest.mark.parametrize("file", corpus("valid"), ids=lambda file: file.stem)
+def test_all_three_accept_what_is_valid(file: Path, tmp_path: Path) -> None:
+    data = file.read_bytes()
+    expected = canonical(parse(data))
+    assert answers(data, tmp_path) == dict.fromkeys(answers(data, tmp_path), expected)
+
+
+@pytest.mark.parametrize("file", corpus("broken"), ids=lambda file: file.stem)
+def test_all_three_refuse_what_is_broken(file: Path, tmp_path: Path) -> None:
+    line, code = file.with_suffix(".expected").read_text().split()
+    data = file.read_bytes()
+    assert answers(data, tmp_path) == dict.fromkeys(answers(data, tmp_path), (int(line), code))
+
+
+def test_the_corpus_is_there() -> None:
+    assert corpus("valid")
+    assert corpus("broken")
+
+
+NUMBERS = st.sampled_from(
+    ["0", "1", "7", "63", "64", "100", "101", "4096", "1073741824", "1073741825", "00", "-1", "",
+     "9223372036854775807", "9223372036854775808", "18446744073709551616", "x", "1x", "+1", "0x1"]
+)  # fmt: skip
+PATHS = st.sampled_from(
+    ["a", "a/b", "A.b_c-d", ".", "..", "a/..", "...", "/a", "a/", "a//b", "", "a b", "~", "a" * 255,
+     "a" * 256, "/".join(["a" * 203] * 5), "/".join(["a" * 204] * 5)]
+)  # fmt: skip
+FLAGS = st.lists(
+    st.sampled_from(
+        ["ro", "wo", "rw", "create", "excl", "trunc", "append", "sync", "dsync", "direct", "", "x"]
+    ),
+    max_size=4,
+).map(",".join)
+ADVICE = st.sampled_from(["normal", "random", "willneed", "dontneed", "noreuse", "never", ""])
+FIELDS = st.one_of(NUMBERS, PATHS, FLAGS, ADVICE)
+WORDS = st.sampled_from(
+    ["mkdir", "open", "close", "read", "write", "fsync", "fdatasync", "truncate", "fadvise",
+     "unlink", "rmdir", "rename", "sync", "drop_caches", "pause", "compute", "sql", "prepared",
+     "mark", "Mark", "#", "", "seek"]
+)  # fmt: skip
+SLOT = st.sampled_from(["0", "1"])
+SMALL = st.sampled_from(["1", "512", "4096"])
+LIKELY = st.one_of(
+    st.tuples(st.just("open"), SLOT, PATHS, FLAGS),
+    st.tuples(st.just("open"), SLOT, st.just("a"), st.just("rw,create")),
+    st.tuples(st.just("close"), SLOT),
+    st.tuples(st.sampled_from(["fsync", "fdatasync"]), SLOT),
+    st.tuples(st.just("read"), SLOT, NUMBERS, NUMBERS),
+    st.tuples(st.just("read"), SLOT, SMALL, SMALL),
+    st.tuples(st.just("write"), SLOT, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+    st.tuples(st.just("fadvise"), SLOT, NUMBERS, NUMBERS, ADVICE),
+    st.tuples(st.just("rename"), PATHS, PATHS),
+    st.tuples(st.sampled_from(["prepared", "mark", "sync", "drop_caches"])),
+    st.tuples(st.just("sql"), PATHS, st.sampled_from(["select 1", " x", "x ", ""])),
+)
+ANY = st.lists(FIELDS, max_size=6).flatmap(lambda fields: WORDS.map(lambda word: (word, *fields)))
+LINES = st.one_of(
+    st.one_of(LIKELY, ANY).map(" ".join),
+    st.text(alphabet=st.characters(min_codepoint=1, max_codepoint=300), max_size=20),
+    st.integers(4094, 4098).map(lambda length: "#" + "x" * (length - 1)),
+)
+FILES = st.tuples(
+    st.sampled_from([HEADER] * 8 + ["flashbed-ops 2", HEADER + " ", ""]),
+    st.lists(LINES, max_size=8),
+    st.sampled_from(["", "\n"]),
+).map(lambda parts: "\n".join([parts[0], *parts[1]]) + parts[2])
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(FILES)
+def test_all_three_answer_alike_on_made_up_files(tmp_path: Path, text: str) -> None:
+    given_answers = answers(text.encode(), tmp_path)
+    assert len(set(given_answers.values())) == 1, given_answers

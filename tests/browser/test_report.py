@@ -1,0 +1,117 @@
+"""The report in headless Chromium: no error, every figure drawn, nothing asked of a network."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flashbed.experiment import load_experiment, plan
+from flashbed.report import write_report
+from flashbed.runner import run_target
+from flashbed.tables import RunDirectory
+from tests.fake import FakeTarget
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing: apt-get install chromium"),
+]
+
+# Added to the page before everything else: keeps whatever goes wrong, and at the end writes it and
+# the number of marks of each figure into the page, where the test reads them.
+TRAP = """<script>
+window.wrong = [];
+for (const level of ["error", "warn"]) {
+  const before = console[level];
+  console[level] = (...words) => {
+    window.wrong.push(level + ": " + words.join(" "));
+    before(...words);
+  };
+}
+addEventListener("error", event => window.wrong.push("error: " + event.message), true);
+addEventListener("unhandledrejection", event => window.wrong.push("rejected: " + event.reason));
+addEventListener("load", async () => {
+  try { await window.figuresDrawn; } catch (why) { window.wrong.push("figure: " + why); }
+  const marks = [...document.querySelectorAll(".plot")].map(plot =>
+    plot.id + "=" + plot.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length);
+  const asked = performance.getEntriesByType("resource").map(entry => entry.name);
+  const said = document.createElement("pre");
+  said.id = "said";
+  said.textContent = JSON.stringify({marks, asked, wrong: window.wrong});
+  document.body.append(said);
+});
+</script>"""
+
+
+def look(page: Path, folder: Path) -> dict[str, list[str]]:
+    """What the trap says of a page."""
+    trapped = folder / "trapped.html"
+    trapped.write_text(page.read_text().replace("<head>", f"<head>{TRAP}", 1))
+    options = (
+        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync --virtual-time-budget=20000 --dump-dom"
+    )
+    done = subprocess.run(
+        [str(CHROMIUM), *options.split(), f"--user-data-dir={folder / 'profile'}",
+         trapped.as_uri()],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stdout[-2000:]
+    said: dict[str, list[str]] = json.loads(html.unescape(found.group(1)))
+    return said
+
+
+def report(targets: list[str], folder: Path) -> Path:
+    experiment = load_experiment("one")
+    directory = RunDirectory.create(folder / "run", experiment.id)
+    for name in targets:
+        run_target(
+            experiment,
+            plan(experiment),
+            FakeTarget(name),
+            directory,
+            trace_flash=False,
+            progress=lambda *_: None,
+        )
+    return write_report([directory.path], folder / "report.html")
+
+
+def test_every_figure_is_drawn_without_an_error(small: Path, tmp_path: Path) -> None:
+    said = look(report(["sim", "emulator"], tmp_path), tmp_path)
+    assert said["wrong"] == []
+    assert said["asked"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    assert list(drawn) == ["figure-0-3-a", "figure-0-3-b", "figure-0-agreement"]
+    # Three stacks on two file systems, two patterns and two numbers of requests, and more.
+    assert all(int(marks) >= 24 for marks in drawn.values()), drawn
+
+
+def test_a_report_without_the_kernel_is_drawn_as_well(small: Path, tmp_path: Path) -> None:
+    said = look(report(["sim"], tmp_path), tmp_path)
+    assert said["wrong"] == []
+    assert [mark.split("=")[0] for mark in said["marks"]] == ["figure-0-3-a", "figure-0-3-b"]
+
+
+def test_the_trap_notices(tmp_path: Path) -> None:
+    """A test that could not fail would be none: a page with three faults has them all reported."""
+    page = tmp_path / "bad.html"
+    page.write_text(
+        "<html><head></head><body><div class=plot id=p></div><script>"
+        "console.error('one'); window.figuresDrawn = Promise.reject('two'); three();"
+        "</script></body></html>"
+    )
+    said = look(page, tmp_path)
+    assert [word for word in ("one", "two", "three") if any(word in w for w in said["wrong"])] == [
+        "one",
+        "two",
+        "three",
+    ]
+    assert said["marks"] == ["p=0"]

@@ -1,0 +1,83 @@
+"""What the read-ahead algorithms save, simulated: the shapes that follow from them, and no more.
+
+The ranges are those of the project's first milestone. They follow from the kernels' algorithms on a
+chip without a page buffer (board `emulated`); nothing is fitted to them.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from flashbed.analysis import savings
+from flashbed.experiment import load_experiment, plan
+from flashbed.runner import run_target
+from flashbed.tables import RunDirectory, read_table
+from flashbed.targets import load_target
+
+pytestmark = pytest.mark.extension
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """Savings of the whole simulated experiment."""
+    out = tmp_path_factory.mktemp("figure3")
+    return savings(read_table(run(out), "cases"))
+
+
+def run(out: Path) -> Path:
+    experiment = load_experiment("readahead/figure3")
+    directory = RunDirectory.create(out, experiment.id)
+    outcome = run_target(
+        experiment,
+        plan(experiment),
+        load_target("sim"),
+        directory,
+        trace_flash=False,
+        progress=lambda *_: None,
+    )
+    assert outcome.failures == ()
+    return out
+
+
+def values(saved: pl.DataFrame, kernel: str, pattern: str) -> dict[int, float]:
+    rows = saved.filter(board="emulated", kernel=kernel, fs="jffs2", pattern=pattern)
+    return dict(rows.select("requests", "flash_reads_saved_pct").iter_rows())
+
+
+@pytest.mark.parametrize("kernel", ["2.6.37", "2.6.37-64bit", "6.1"])
+def test_sequential_savings_shrink_from_70_percent_to_few(saved: pl.DataFrame, kernel: str) -> None:
+    curve = values(saved, kernel, "sequential")
+    assert 65 <= curve[8] <= 75
+    assert 45 <= curve[64] <= 52
+    assert 0 < curve[1024] < 8
+
+
+def test_a_backward_jump_that_looks_sequential_costs_most_of_random_reads(
+    saved: pl.DataFrame,
+) -> None:
+    curve = values(saved, "2.6.37", "random")
+    assert all(55 <= curve[requests] <= 65 for requests in (8, 16, 32, 64, 128, 256, 512))
+
+
+def test_without_it_random_reads_suffer_as_the_cache_fills(saved: pl.DataFrame) -> None:
+    curve = values(saved, "2.6.37-64bit", "random")
+    assert 10 <= curve[32] <= 20
+    assert 45 <= curve[256] <= 55
+
+
+def test_conservative_context_read_ahead_spares_random_reads(saved: pl.DataFrame) -> None:
+    curve = values(saved, "6.1", "random")
+    assert all(curve[requests] < 6 for requests in (8, 16, 32, 64, 128, 256))
+
+
+def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
+    begin_s = time.monotonic()
+    first, second = run(tmp_path / "a"), run(tmp_path / "b")
+    for table in ("cases", "requests"):
+        name = f"{table}.parquet"
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    # Two runs of a job that is meant to take under 2 s each, on a machine that may be busy.
+    assert time.monotonic() - begin_s < 15

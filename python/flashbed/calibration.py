@@ -1,9 +1,10 @@
 """The software cost table of a board, fitted to cases that do nothing but isolate its entries.
 
-Chip timing is known and not fitted. What is left of a case's time is the CPU's, and the simulator says
-how often each cost of the table occurs in it: run with one cost set to a unit and all others to zero,
-it counts (the model is linear in its costs). Non-negative least squares over the relative errors does
-the rest. The cases are fixed, listed in docs/calibration.md, and disjoint from every experiment's.
+Chip timing is known and not fitted. What is left of a case's time is the CPU's, and the simulator
+says how often each cost of the table occurs in it: run with one cost set to a unit and all others
+to zero, it counts (the model is linear in its costs). Non-negative least squares over the relative
+errors does the rest. The cases are fixed, listed in docs/calibration.md, and disjoint from every
+experiment's.
 
 Left out: costs that cannot be told apart by any case are folded into a neighbour (`FOLDED`).
 """
@@ -216,4 +217,3 @@ def _standard_errors(system: np.ndarray, residual: np.ndarray, solution: np.ndar
     errors = np.zeros(len(solution))
     errors[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return [float(error) for error in errors]
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,8 +38,8 @@ def calibrate(
 ) -> None:
     """Measures what the software of a board costs, layer by layer (docs/calibration.md).
 
-    Chip timing is known and not fitted. Prints the costs with their standard errors and how well each
-    calibration case is explained.
+    Chip timing is known and not fitted. Prints the costs with their standard errors and how well
+    each calibration case is explained.
     """
     from flashbed.calibration import fit, programs, with_software_table
 
@@ -53,9 +52,7 @@ def calibrate(
     _show(fitted)
     if write:
         source = _source(on, release, fitted)
-        text = with_software_table(
-            chosen.path.read_text(encoding="utf-8"), fitted, chosen, source
-        )
+        text = with_software_table(chosen.path.read_text(encoding="utf-8"), fitted, chosen, source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
 
@@ -80,10 +77,11 @@ def _measure(on: str, cases: Sequence[Program]) -> tuple[list[int], str]:
 
 
 def _source(on: str, release: str, fitted: Fit) -> str:
-    errors = fitted.cases["error_pct"].abs()
+    errors = [abs(error) for error in fitted.cases["error_pct"].to_list()]
     return (
-        f"flashbed calibrate --on {on}: {len(errors)} cases (docs/calibration.md) on Linux {release}, "
-        f"explained within {errors.mean():.2f} % in the mean and {errors.max():.2f} % at worst"
+        f"flashbed calibrate --on {on}: {len(errors)} cases of docs/calibration.md, {release}; "
+        f"explained within {sum(errors) / len(errors):.2f} % in the mean and {max(errors):.2f} % "
+        "at worst"
     )
 
 
@@ -104,4 +102,4 @@ def _replace(board: Board, text: str) -> None:
     """Writes the profile whole or not at all."""
     temporary = board.path.with_suffix(".tmp")
     temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, board.path)
+    temporary.replace(board.path)

@@ -1,0 +1,90 @@
+"""Calibration finds the costs it was shown, and never sees a case of an experiment."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from flashbed import calibration
+from flashbed.errors import InputError
+from flashbed.experiment import experiment_names, load_experiment, plan
+from flashbed.profiles import Board, load_board, load_kernel
+from flashbed.runner import programs_of
+from flashbed.targets.base import Program
+from flashbed.targets.sim import SimTarget
+
+
+@pytest.fixture(scope="module")
+def board() -> Board:
+    return load_board("emulated")
+
+
+@pytest.fixture(scope="module")
+def cases(board: Board) -> list[Program]:
+    return calibration.programs(board, load_kernel("6.1"))
+
+
+def silent(_what: str, _done: int) -> None:
+    """No progress is shown."""
+
+
+def simulated_ns(cases: list[Program]) -> list[int]:
+    times: dict[str, int] = {}
+    for batch in SimTarget().run(cases, trace_flash=False, progress=silent):
+        assert not batch.failures
+        times |= dict(batch.cases.select("case_id", "time_ns").iter_rows())
+    return [times[program.case_id] for program in cases]
+
+
+def test_no_experiment_has_a_calibration_case(cases: list[Program]) -> None:
+    calibrated = {(program.prepare, program.body) for program in cases}
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        planned = programs_of(experiment, [item.case for item in plan(experiment)])
+        assert calibrated.isdisjoint((program.prepare, program.body) for program in planned)
+        for program in planned:
+            assert program.prepare not in {case.prepare for case in cases}
+
+
+def test_the_fit_explains_times_that_the_model_itself_made(cases: list[Program]) -> None:
+    """Single costs may trade against each other; what they come to together may not."""
+    fitted = calibration.fit(cases, simulated_ns(cases))
+    assert fitted.cases["error_pct"].abs().max() < 0.1  # type: ignore[operator]
+
+
+def test_a_dearer_flash_read_is_found_as_such(cases: list[Program]) -> None:
+    """4 us more a flash read, and nothing else, moves what a read costs by 4 us."""
+    times = simulated_ns(cases)
+    reads: dict[str, int] = {}
+    for batch in SimTarget().run(cases, trace_flash=False, progress=silent):
+        reads |= dict(batch.cases.select("case_id", "flash_reads").iter_rows())
+    dearer = [
+        time + 4000 * reads[program.case_id] for time, program in zip(times, cases, strict=True)
+    ]
+    before, after = calibration.fit(cases, times), calibration.fit(cases, dearer)
+    gained = after.costs["nand_read_ns"] - before.costs["nand_read_ns"]
+    assert gained == pytest.approx(4000, abs=400)
+    assert after.cases["error_pct"].abs().max() < 0.1  # type: ignore[operator]
+
+
+def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
+    board: Board, cases: list[Program]
+) -> None:
+    fitted = calibration.fit(cases, simulated_ns(cases))
+    old = board.path.read_text(encoding="utf-8")
+    new = calibration.with_software_table(old, fitted, board, "a test")
+    before, after = tomllib.loads(old), tomllib.loads(new)
+    assert after["software"]["source"] == "a test"
+    assert after["software"].keys() == before["software"].keys()
+    assert {k: v for k, v in after.items() if k != "software"} == {
+        k: v for k, v in before.items() if k != "software"
+    }
+
+
+def test_a_profile_whose_software_table_is_not_last_is_refused(
+    board: Board, cases: list[Program]
+) -> None:
+    fitted = calibration.fit(cases, simulated_ns(cases))
+    with pytest.raises(InputError, match="not the last table"):
+        calibration.with_software_table("[software]\n[chip]\n", fitted, board, "a test")

@@ -80,6 +80,12 @@ struct flash_counts {
 	uint64_t missed;  /* probe hits the kernel could not record */
 };
 
+struct flash_span {
+	uint64_t since_ns;
+	uint64_t until_ns;
+	uint64_t mark_ns;
+};
+
 struct flash_geometry {
 	uint32_t page_bytes;
 	uint32_t oob_bytes;
@@ -90,8 +96,8 @@ struct flash_geometry {
 int flashmon_arm(char *points, size_t size);  /* `points`: which functions are probed, for the stream */
 int flashmon_counts(struct flash_counts *counts);
 int flashmon_discard(void);
-/* Empties the ring buffer and writes the events from `since_ns` on as `f` rows, times relative to `mark_ns`; the number of rows, or an error. */
-int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, uint64_t since_ns, uint64_t mark_ns);
+/* Empties the ring buffer and writes the events of the span as `f` rows, times relative to its mark; the number of rows, or an error. */
+int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, const struct flash_span *span);
 
 /* fs.c: a fresh file system on an erased partition */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a job comes from and where the stream goes, behind one small buffer.
  *
- * Two kinds: a file descriptor (a board over ssh, a test on the host), and a file of the host reached by ARM semihosting (the emulated board):
- * one trap to the emulator, which does the transfer between two instructions, so that it costs the guest no time and nothing of the
- * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's "Semihosting for AArch32 and AArch64", by the HLT
- * instruction, which QEMU takes from user mode with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
+ * Two kinds: a file descriptor (a board over ssh, a test on the host), and a file of the host reached by ARM semihosting (the emulated
+ * board): one trap to the emulator, which does the transfer between two instructions, so that it costs the guest no time and nothing of the
+ * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's "Semihosting for AArch32 and AArch64", by the
+ * HLT instruction, which QEMU takes from user mode with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
  */
 #define _GNU_SOURCE
 #include <errno.h>

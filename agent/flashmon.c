@@ -5,9 +5,9 @@
  *   nand_read_page_op                                one page-read command; with exec_op drivers nand_read_oob_op ends here as well
  *   nand_prog_page_begin_op, nand_prog_page_op       one program each; the second is used for the spare area alone
  *   nand_erase_op                                    one erase
- * Counts are differences of `kprobe_profile`, which does not depend on the ring buffer; rows come from per_cpu/cpu0/trace_pipe_raw, whose binary
- * pages keep nanoseconds (the text has microseconds). The events are armed and drained alike whether rows are wanted or not, so that times are
- * the same. More rows or fewer than counts means that the ring buffer overflowed: the caller reports it.
+ * Counts are differences of `kprobe_profile`, which does not depend on the ring buffer; rows come from per_cpu/cpu0/trace_pipe_raw, whose
+ * binary pages keep nanoseconds (the text has microseconds). The events are armed and drained alike whether rows are wanted or not, so
+ * that times are the same. Fewer rows than counts means that the ring buffer overflowed: the caller reports it.
  *
  * Leaves out: column changes within a page (nand_change_read_column_op), controllers that bypass these functions, more than one CPU.
  */
@@ -195,6 +195,7 @@ struct rows {
 	struct channel *out;
 	const struct flash_geometry *geometry;
 	uint64_t since_ns;
+	uint64_t until_ns;
 	uint64_t mark_ns;
 	int64_t count;
 };
@@ -209,7 +210,7 @@ static int emit(struct rows *rows, uint64_t time_ns, const uint8_t *data)
 	for (int i = 0; i < PROBES; i++)
 		if (probes[i].id == type)
 			probe = &probes[i];
-	if (!probe || time_ns < rows->since_ns)
+	if (!probe || time_ns < rows->since_ns || time_ns > rows->until_ns)
 		return 0;
 	const uint32_t pages = rows->geometry->block_bytes / rows->geometry->page_bytes;
 	const bool erase = probe->kind == FLASH_ERASE;
@@ -282,9 +283,9 @@ int flashmon_discard(void)
 	return (int)drain(NULL);
 }
 
-int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, uint64_t since_ns, uint64_t mark_ns)
+int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, const struct flash_span *span)
 {
-	struct rows rows = {out, geometry, since_ns, mark_ns, 0};
+	struct rows rows = {out, geometry, span->since_ns, span->until_ns, span->mark_ns, 0};
 
 	return drain(&rows);
 }

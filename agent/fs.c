@@ -3,10 +3,11 @@
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
  * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
- * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts the blocks
- *   on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
- * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, the first two an empty layout volume, as `ubiformat` does
- *   (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default file system at the first mount.
+ * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts
+ *   the blocks on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
+ * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, the first two an empty layout volume, as
+ *   `ubiformat` does (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default
+ *   file system at the first mount.
  * Leaves out yaffs2, clean markers in band (NOR), more than one UBI volume.
  */
 #define _GNU_SOURCE
@@ -145,8 +146,8 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 	return round_up(data + records * VOLUME_RECORD_BYTES, fs->geometry.page_bytes);
 }
 
-/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr with count 0; the volume-identifier header comes at the next unit the chip can write. Block
- * number `good` of the good ones: the first two hold the layout volume. */
+/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr with count 0; the volume-identifier header comes at the next unit the chip can write.
+ * Block number `good` of the good ones: the first two hold the layout volume. */
 static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, uint32_t good, uint32_t unit)
 {
 	static uint8_t block[3 * MAX_PAGE_BYTES + MAX_VOLUMES * VOLUME_RECORD_BYTES];

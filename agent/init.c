@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Process 1 of the emulated board: mounts what is needed, loads the modules, runs the job and powers off.
  *
- * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program), /dev/console and /modules, a text with one
- * module a line in the order to load, `PATH PARAMETERS`. The job is the host's file `job`, the stream the host's file `stream`, both in the
- * directory where the emulator was started (channel.c). What goes wrong before the stream is open goes to the console.
+ * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program), /dev/console and /modules, a text with
+ * one module a line in the order to load, `PATH PARAMETERS`. The job is the host's file `job`, the stream the host's file `stream`, both
+ * in the directory where the emulator was started (channel.c). What goes wrong before the stream is open goes to the console.
  */
 #define _GNU_SOURCE
 #include <errno.h>

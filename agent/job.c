@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups and cases of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has both).
  *
- * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so that the timer ticks fall into the same places
- * whatever ran before. The flash counters are read LEAD_NS earlier and the rest is slept, so that reading them does not shift the mark.
- * A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
+ * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so that the timer ticks fall into the same
+ * places whatever ran before. The flash counters are read LEAD_NS earlier and the rest is slept, so that reading them does not shift the
+ * mark. A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@ struct job {
 	struct fs fs;
 	struct runner runner;
 	struct flash_counts before;
-	uint64_t counted_ns;
+	struct flash_span counted;  /* between the two readings of the counters */
 	bool group_ready;
 	char line[LINE_BYTES];
 };
@@ -55,7 +55,7 @@ static int before_mark(void *context)
 
 	if (!err)
 		err = sleep_until(mark - LEAD_NS);
-	job->counted_ns = now_ns();
+	job->counted.since_ns = now_ns();
 	if (!err)
 		err = flashmon_counts(&job->before);
 	return err ? err : sleep_until(mark);
@@ -201,10 +201,11 @@ static int say_flash(struct job *job, bool trace, const struct flash_counts *aft
 	int64_t rows = 0;
 
 	if (trace) {
-		rows = flashmon_rows(job->out, &job->fs.geometry, job->counted_ns, job->runner.mark_ns);
+		job->counted.mark_ns = job->runner.mark_ns;
+		rows = flashmon_rows(job->out, &job->fs.geometry, &job->counted);
 		if (rows < 0)
 			return (int)rows;
-		/* Rows after the counters were read belong to nobody; fewer rows than counts were overwritten. */
+		/* What was counted and has no row was overwritten. */
 		if ((uint64_t)rows < reads + programs + erases)
 			lost += reads + programs + erases - (uint64_t)rows;
 	}
@@ -228,6 +229,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, boo
 	err = run_ops(&job->runner, ops, true);
 	const int counted = flashmon_counts(&after);
 
+	job->counted.until_ns = now_ns();
 	if (err || counted) {
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);

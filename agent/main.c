@@ -4,7 +4,8 @@
  *   flashbed-agent check FILE           print a valid file without comments and empty lines, or FILE:LINE: CODE: detail and exit 2
  *   flashbed-agent run FILE --dir DIR   run a file's operations in a directory and print its stream rows; no flash counts
  *   flashbed-agent job [--mtd N] [--mount DIR]
- *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR (/mnt)
+ *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR
+ *   (/mnt)
  *
  * As process 1 it is the init of the emulated board (init.c). Exit status: 0, 1 for a run that failed, 2 for bad input.
  */

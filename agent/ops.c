@@ -109,23 +109,24 @@ static const struct named *find(const struct named *table, const char *name, siz
 	return NULL;
 }
 
+static const struct named access_flags[] = {{"ro", O_RDONLY}, {"wo", O_WRONLY}, {"rw", O_RDWR}, {NULL, 0}};
+static const struct named other_flags[] = {{"create", O_CREAT}, {"excl", O_EXCL},   {"trunc", O_TRUNC},   {"append", O_APPEND},
+					   {"sync", O_SYNC},    {"dsync", O_DSYNC}, {"direct", O_DIRECT}, {NULL, 0}};
+
 static bool parse_flags(const char *text, int *flags)
 {
-	static const struct named access[] = {{"ro", O_RDONLY}, {"wo", O_WRONLY}, {"rw", O_RDWR}, {NULL, 0}};
-	static const struct named more[] = {{"create", O_CREAT}, {"excl", O_EXCL},    {"trunc", O_TRUNC}, {"append", O_APPEND},
-					    {"sync", O_SYNC},    {"dsync", O_DSYNC}, {"direct", O_DIRECT}, {NULL, 0}};
 	unsigned int seen = 0;
 
 	for (bool first = true;; first = false) {
 		const size_t length = strcspn(text, ",");
-		const struct named *flag = find(first ? access : more, text, length);
+		const struct named *flag = find(first ? access_flags : other_flags, text, length);
 
 		if (!flag)
 			return false;
 		if (first) {
 			*flags = flag->value;
 		} else {
-			const unsigned int bit = 1U << (flag - more);
+			const unsigned int bit = 1U << (flag - other_flags);
 
 			if (seen & bit)
 				return false;
@@ -327,13 +328,31 @@ int ops_parse(char *text, size_t length, struct ops *ops, struct ops_error *erro
 	return 0;
 }
 
+/* As written, but for the order, which is the table's. */
+static void print_flags(const char *text, FILE *out)
+{
+	(void)fprintf(out, " %.2s", text);
+	for (const struct named *flag = other_flags; flag->name; flag++) {
+		const char *rest = text;
+
+		while ((rest = strchr(rest, ',')) != NULL) {
+			const size_t length = strcspn(++rest, ",");
+
+			if (strlen(flag->name) == length && memcmp(flag->name, rest, length) == 0)
+				(void)fprintf(out, ",%s", flag->name);
+		}
+	}
+}
+
 void ops_print(const struct op *op, FILE *out)
 {
 	const char *letters = words[op->kind].fields;
 
 	(void)fputs(words[op->kind].name, out);
 	for (int i = 0; letters[i]; i++) {
-		if (strchr("pfa*", letters[i]))
+		if (letters[i] == 'f')
+			print_flags(op->field[i], out);
+		else if (strchr("pa*", letters[i]))
 			(void)fprintf(out, " %s", op->field[i]);
 		else
 			(void)fprintf(out, " %" PRIu64, op->number[i]);

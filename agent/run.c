@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes operations and times each with CLOCK_MONOTONIC: one system call an operation, between two readings of the clock.
  *
- * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a program's
- * would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end. The bytes of a
- * write are generated before its first clock reading. `compute` steps are one dependent multiply-add each. Bytes read are not compared with
- * those written. Leaves out `sql`, which fails with ENOSYS.
+ * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a
+ * program's would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end.
+ * The bytes of a write are generated before its first clock reading. `compute` steps are one dependent multiply-add each. Bytes read are
+ * not compared with those written. Leaves out `sql`, which fails with ENOSYS.
  */
 #define _GNU_SOURCE
 #include <errno.h>

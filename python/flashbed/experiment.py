@@ -327,7 +327,10 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
 
 
 def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:
-    """The cases of an experiment in the order of its grids, each once, with their targets."""
+    """The cases of an experiment, each once, with their targets.
+
+    Cases of one board and kernel stand together, otherwise in the order of the grids.
+    """
     chosen = _apply(experiment, settings) if settings else experiment
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
@@ -350,4 +353,6 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
             )
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
-    return [Planned(case, targets) for case, targets in targets_of.items()]
+    stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))
+    planned = [Planned(case, targets) for case, targets in targets_of.items()]
+    return sorted(planned, key=lambda item: stacks.index((item.case.board, item.case.kernel)))

@@ -101,7 +101,7 @@ def _path(text: str, _done: _Done) -> str:
 
 def _flags(text: str, _done: _Done) -> str:
     access, *flags = text.split(",")
-    if access not in _ACCESS or len({*flags, *_FLAGS}) != len(_FLAGS) or len(set(flags)) != len(flags):
+    if access not in _ACCESS or any(flag not in _FLAGS or flags.count(flag) > 1 for flag in flags):
         raise _Refused("bad-flags", f"{text[:80]!r} is not ro, wo or rw with flags after it")
     return ",".join((access, *sorted(flags, key=_FLAGS.index)))
 

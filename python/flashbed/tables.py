@@ -210,10 +210,9 @@ class RunDirectory:
         """(case_id, target) -> key of what is there, merged or in parts."""
         found: dict[tuple[str, str], str] = {}
         for folder in (self.path, *self._parts()):
-            file = folder / "finished.parquet"
-            if file.is_file():
-                for case_id, target, key in pl.read_parquet(file).iter_rows():
-                    found[case_id, target] = key
+            rows = _stored(folder, "finished")
+            if rows is not None:
+                found |= {(case_id, target): key for case_id, target, key in rows.iter_rows()}
         return found
 
     def add(self, tables: Mapping[str, pl.DataFrame], finished: pl.DataFrame) -> None:
@@ -226,8 +225,8 @@ class RunDirectory:
         temporary.mkdir()
         for name, frame in tables.items():
             if name == "cases" or frame.height:
-                _write_parquet(conform(frame, name), temporary / f"{name}.parquet")
-        _write_parquet(finished.select(*_FINISHED), temporary / "finished.parquet")
+                conform(frame, name).write_ipc(temporary / f"{name}.arrow")
+        finished.select(*_FINISHED).write_ipc(temporary / "finished.arrow")
         temporary.rename(parts / f"{number:06}")
 
     def merge(self, order: Sequence[str]) -> None:
@@ -237,11 +236,17 @@ class RunDirectory:
         """
         parts = self._parts()
         if parts:
-            ranks = _ranks(order)
+            folders = (self.path, *parts)
+            places = _places(folders, order)
             for name in (*_STORED, "finished", "cases"):
-                merged = self._merged(name, parts, ranks)
-                if merged is not None:
-                    _write_parquet(merged, self.path / f"{name}.parquet")
+                tables = [_stored(folder, name) for folder in folders]
+                rows = [
+                    table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
+                    for number, table in enumerate(tables)
+                    if table is not None
+                ]
+                if rows:
+                    _write_parquet(_placed(pl.concat(rows), places), self.path / f"{name}.parquet")
         shutil.rmtree(self.path / "parts", ignore_errors=True)
 
     def _parts(self) -> list[Path]:
@@ -250,44 +255,42 @@ class RunDirectory:
             return []
         return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
 
-    def _merged(self, name: str, parts: list[Path], ranks: pl.DataFrame) -> pl.DataFrame | None:
-        """Rows of the merged file and the parts; of a case that comes twice the later part's."""
-        own: pl.DataFrame | None = None
-        for folder in (self.path, *parts):
-            file = folder / f"{name}.parquet"
-            newer = folder / "finished.parquet"
-            if own is not None and folder != self.path:
-                replaced = pl.read_parquet(newer)
-                own = own.join(
-                    replaced, on=["case_id", "target"], how="anti", maintain_order="left"
-                )
-            if file.is_file():
-                rows = pl.read_parquet(file)
-                own = rows if own is None else pl.concat([own, rows])
-        return None if own is None else _sorted(own, ranks)
+
+def _stored(folder: Path, name: str) -> pl.DataFrame | None:
+    """A table of a run directory (Parquet) or of one of its parts (Arrow), if it is there."""
+    if (folder / f"{name}.parquet").is_file():
+        return pl.read_parquet(folder / f"{name}.parquet")
+    if (folder / f"{name}.arrow").is_file():
+        return pl.read_ipc(folder / f"{name}.arrow")
+    return None
 
 
-def _ranks(order: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {"case_id": list(order), "_rank": range(len(order))},
-        schema={"case_id": _TEXT, "_rank": _WHOLE},
-    )
+def _places(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
+    """case_id, target, the number of the last folder that has the case, and its place.
+
+    Places follow the experiment's order, then the target's; cases out of that order come last.
+    """
+    last: dict[tuple[str, str], int] = {}
+    for number, folder in enumerate(folders):
+        finished = _stored(folder, "finished")
+        if finished is not None:
+            last |= {(case_id, target): number for case_id, target, _ in finished.iter_rows()}
+    case_rank = {case_id: rank for rank, case_id in enumerate(order)}
+    target_rank = {target: rank for rank, target in enumerate(_TARGET_ORDER)}
+
+    def place(pair: tuple[str, str]) -> tuple[int, str, int, str]:
+        case_id, target = pair
+        case_at = case_rank.get(case_id, len(case_rank))
+        return case_at, case_id, target_rank.get(target, len(target_rank)), target
+
+    rows = [(*pair, last[pair], at) for at, pair in enumerate(sorted(last, key=place))]
+    names = {"case_id": _TEXT, "target": _TEXT, "_folder": _WHOLE, "_place": _WHOLE}
+    return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def _sorted(frame: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
-    """By case in the experiment's order, then target; rows of a case keep their order."""
-    target_rank = pl.col("target").replace_strict(
-        {name: rank for rank, name in enumerate(_TARGET_ORDER)},
-        default=len(_TARGET_ORDER),
-        return_dtype=_WHOLE,
-    )
-    by = ["_rank", "_unranked", "_target", "target"]
-    return (
-        frame.join(ranks, on="case_id", how="left", maintain_order="left")
-        .with_columns(
-            pl.when(pl.col("_rank").is_null()).then("case_id").alias("_unranked"),
-            target_rank.alias("_target"),
-        )
-        .sort(by, nulls_last=[True, False, False, False], maintain_order=True)
-        .drop("_rank", "_unranked", "_target")
-    )
+def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """The rows that are the last word on their case, at their place, in their own order."""
+    placed = frame.join(places, on=["case_id", "target", "_folder"], maintain_order="left")
+    if not placed["_place"].is_sorted():
+        placed = placed.sort("_place", maintain_order=True)
+    return placed.drop("_folder", "_place")

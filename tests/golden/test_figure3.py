@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from flashbed.analysis import savings
 from flashbed.experiment import load_experiment, plan
 from flashbed.runner import run_target

@@ -76,6 +76,8 @@ struct Block {
 pub struct Chip {
     profile: ChipProfile,
     blocks: Vec<Block>,
+    /// Pages of the chip, so that a read need not divide to know that its page exists.
+    pages: u32,
     counts: Counts,
 }
 
@@ -83,7 +85,8 @@ impl Chip {
     /// A new chip, every block erased.
     pub fn new(profile: ChipProfile) -> Chip {
         let blocks = vec![Block::default(); profile.blocks as usize];
-        Chip { profile, blocks, counts: Counts::default() }
+        let pages = profile.blocks * profile.pages_per_block;
+        Chip { profile, blocks, pages, counts: Counts::default() }
     }
 
     fn bus_read(&self, length: u32) -> Ns {
@@ -95,8 +98,11 @@ impl Chip {
 
     /// The part of a whole page's bus time that `length` bytes take.
     fn share(&self, whole: Ns, length: u32) -> Ns {
-        let page = u64::from(self.profile.page_bytes + self.profile.oob_bytes);
-        Ns(whole.0 * u64::from(length) / page)
+        let page = self.profile.page_bytes + self.profile.oob_bytes;
+        if length == page {
+            return whole;
+        }
+        Ns(whole.0 * u64::from(length) / u64::from(page))
     }
 
     fn block_of(&self, page: PageNo) -> usize {
@@ -115,7 +121,7 @@ impl Flash for Chip {
             column + length <= self.profile.page_bytes + self.profile.oob_bytes,
             "read past the OOB"
         );
-        assert!(self.block_of(page) < self.blocks.len(), "read of page {} past the chip", page.0);
+        assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
         now + self.profile.read_array_ns + self.bus_read(length)
     }

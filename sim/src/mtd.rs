@@ -31,12 +31,19 @@ pub struct Mtd<F> {
     partition: PartitionProfile,
     costs: SoftwareCosts,
     page_buffer: Option<PageNo>,
+    /// page_shift, and the same of an ECC step: pages and steps are powers of two.
+    page_shift: u32,
+    step_shift: u32,
 }
 
 impl<F: Flash> Mtd<F> {
     /// The partition of `board` on `flash`.
     pub fn new(flash: F, board: &BoardProfile) -> Mtd<F> {
+        let (page_bytes, step_bytes) = (board.chip.page_bytes, board.ecc.step_bytes);
+        assert!(page_bytes.is_power_of_two() && step_bytes.is_power_of_two(), "checked profiles");
         Mtd {
+            page_shift: page_bytes.trailing_zeros(),
+            step_shift: step_bytes.trailing_zeros(),
             flash,
             chip: board.chip,
             ecc: board.ecc,
@@ -104,7 +111,7 @@ impl<F: Flash> Mtd<F> {
 
     fn page_at(&self, offset: u64) -> PageNo {
         let first = self.partition.first_block * self.chip.pages_per_block;
-        PageNo(first + (offset / u64::from(self.chip.page_bytes)) as u32)
+        PageNo(first + (offset >> self.page_shift) as u32)
     }
 
     /// mtd_read: `length` bytes at `offset` of the partition, page by page.
@@ -113,7 +120,7 @@ impl<F: Flash> Mtd<F> {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
-        let mut column = (offset % u64::from(page_bytes)) as u32;
+        let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
@@ -164,12 +171,12 @@ impl<F: Flash> Mtd<F> {
     /// column.
     #[inline]
     fn read_subpage(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
-        let step = self.ecc.step_bytes;
-        let first = column / step;
-        let steps = (column + bytes - 1) / step - first + 1;
-        let data = steps * step;
+        let first = column >> self.step_shift;
+        let steps = ((column + bytes - 1) >> self.step_shift) - first + 1;
+        let data = steps << self.step_shift;
         let code = steps * ECC_BYTES_PER_STEP;
-        let now = self.flash.read(now, page, first * step, data) + self.costs.nand_read_ns;
+        let column = first << self.step_shift;
+        let now = self.flash.read(now, page, column, data) + self.costs.nand_read_ns;
         let now = self.flash.change_column(now, code);
         self.software_ecc(now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps), data)
     }
@@ -178,7 +185,7 @@ impl<F: Flash> Mtd<F> {
         match self.ecc.kind {
             EccKind::HardwarePage => now,
             EccKind::SoftwareSubpage => {
-                now + self.costs.ecc_step_ns * u64::from(bytes / self.ecc.step_bytes)
+                now + self.costs.ecc_step_ns * u64::from(bytes >> self.step_shift)
             }
         }
     }

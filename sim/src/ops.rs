@@ -176,12 +176,12 @@ impl State {
                 self.open |= 1 << slot;
             }
             Operation::Prepared => {
-                if self.prepared || self.mark {
-                    return Err(refuse("repeated", "prepared may come once, before mark"));
-                }
                 if self.open != 0 {
                     let slot = self.open.trailing_zeros();
                     return Err(refuse("slot-open", format!("slot {slot} is open at prepared")));
+                }
+                if self.prepared || self.mark {
+                    return Err(refuse("repeated", "prepared may come once, before mark"));
                 }
                 self.prepared = true;
             }
@@ -232,7 +232,7 @@ fn parse_line(line: &str) -> Parsed<Option<Operation<'_>>> {
     if kind == Word::Sql {
         return parse_sql(line.split_once(' ').map(|(_, rest)| rest)).map(Some);
     }
-    if count != wanted + 1 || fields[1..count].iter().any(|field| field.is_empty()) {
+    if count != wanted + 1 {
         return Err(refuse("wrong-arguments", format!("{word} takes {wanted}")));
     }
     parse_fields(kind, &fields).map(Some)
@@ -305,7 +305,7 @@ fn parse_word(word: &str) -> Option<(Word, usize)> {
 
 fn parse_sql(rest: Option<&str>) -> Parsed<Operation<'_>> {
     match rest.and_then(|rest| rest.split_once(' ')) {
-        Some((path, statement)) if !path.is_empty() && !statement.is_empty() => {
+        Some((path, statement)) if !statement.is_empty() => {
             Ok(Operation::Sql { path: parse_path(path)?, statement })
         }
         _ => Err(refuse("wrong-arguments", "sql takes a path and a statement")),

@@ -17,7 +17,6 @@ use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::{Outcome, Vfs};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// A kernel: what of it the stack asks for.
@@ -177,7 +176,8 @@ fn run_fs<S: FlashFs>(
     let prepared = formatted.map_err(RunError::Format).and_then(|(fs, now)| {
         let costs = setting.board.software;
         let vfs = Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS);
-        let mut machine = Machine { vfs, now, paths: BTreeMap::new() };
+        let slots = vec![None; ops::SLOTS];
+        let mut machine = Machine { vfs, now, files: Vec::new(), slots };
         machine.prepare(setting.prepare)?;
         Ok(machine)
     });
@@ -194,7 +194,9 @@ fn run_fs<S: FlashFs>(
 struct Machine<S> {
     vfs: Vfs<S>,
     now: Ns,
-    paths: BTreeMap<usize, String>,
+    /// Paths that operations have named, and which of them each slot holds.
+    files: Vec<String>,
+    slots: Vec<Option<usize>>,
 }
 
 impl<S: FlashFs> Machine<S> {
@@ -244,10 +246,11 @@ impl<S: FlashFs> Machine<S> {
                 operation: ops::NAMES[operation.code()],
                 message: error.to_string(),
             })?;
-            let file = self.file_of(operation, &mut measured.files);
+            let file = self.file_of(operation);
             let latency = self.now - began;
             measured.requests.push(request(operation, file, began - start, latency, result));
         }
+        measured.files = core::mem::take(&mut self.files);
         let spent = self.vfs.flash().counts();
         measured.flash_reads = spent.reads - counts.reads;
         measured.flash_programs = spent.programs - counts.programs;
@@ -285,7 +288,7 @@ impl<S: FlashFs> Machine<S> {
         match *operation {
             Operation::Mkdir { path } => vfs.mkdir(now, path),
             Operation::Open { slot, path, flags } => {
-                self.paths.insert(slot, path.to_owned());
+                self.slots[slot] = Some(index_of(&mut self.files, path));
                 vfs.open(now, slot, path, flags)
             }
             Operation::Close { slot } => vfs.close(now, slot),
@@ -311,22 +314,26 @@ impl<S: FlashFs> Machine<S> {
         }
     }
 
-    /// The index of the file an operation is about, added to `files` on first sight.
-    fn file_of(&self, operation: &Operation<'_>, files: &mut Vec<String>) -> Option<usize> {
-        let path = match *operation {
+    /// The index of the file an operation is about.
+    #[inline]
+    fn file_of(&mut self, operation: &Operation<'_>) -> Option<usize> {
+        match *operation {
             Operation::Mkdir { path }
             | Operation::Unlink { path }
             | Operation::Rmdir { path }
             | Operation::Rename { old: path, .. }
-            | Operation::Sql { path, .. } => path,
-            _ => self.paths.get(&operation.slot()?)?,
-        };
-        let known = files.iter().position(|file| file == path);
-        Some(known.unwrap_or_else(|| {
-            files.push(path.to_owned());
-            files.len() - 1
-        }))
+            | Operation::Sql { path, .. } => Some(index_of(&mut self.files, path)),
+            _ => self.slots[operation.slot()?],
+        }
     }
+}
+
+/// Where `path` stands in `files`, added on first sight.
+fn index_of(files: &mut Vec<String>, path: &str) -> usize {
+    files.iter().position(|file| file == path).unwrap_or_else(|| {
+        files.push(path.to_owned());
+        files.len() - 1
+    })
 }
 
 fn request(

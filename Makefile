@@ -18,7 +18,7 @@ export CARGO_TERM_PROGRESS_WHEN := never
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 AGENT := $(wildcard agent/*.c agent/*.h)
 # -static runs on any board; the host's own agent is what the tests talk to.
-AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static
+AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
 AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
 
 .PHONY: report test bench lint build clean qemu chromium tools

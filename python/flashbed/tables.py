@@ -49,6 +49,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "flash_erases": _WHOLE,
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
+        "cache_adds": _WHOLE,
         "energy_cpu_nj": _WHOLE,
         "energy_mem_nj": _WHOLE,
         "erase_count_max": _WHOLE,

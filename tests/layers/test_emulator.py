@@ -87,6 +87,7 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
             "flash_erases": 0,
             "cache_hits": None,
             "cache_misses": None,
+            "cache_adds": None,
             "kernel_release": "6.1.0-test",
         }
     ]

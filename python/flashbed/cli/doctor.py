@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Annotated
@@ -14,7 +13,6 @@ from typing import Annotated
 import typer
 
 from flashbed.errors import InputError
-from flashbed.places import root
 
 __all__ = ["Check", "checks", "register"]
 
@@ -62,27 +60,24 @@ def _simulator() -> Check:
     return Check("simulator", found, detail, "target sim", "make build (needs Rust)")
 
 
-def _agent() -> Check:
-    built = sorted((root() / "build" / "agent").glob("flashbed-agent-*"))
-    detail = ", ".join(file.name for file in built) or "not built"
-    return Check("agent", bool(built), detail, "target emulator", "make build")
+def _emulator() -> list[Check]:
+    from flashbed.targets.emulator.doctor import check
 
-
-_CHECKS: tuple[Callable[[], Check], ...] = (
-    _python,
-    _simulator,
-    lambda: _program("cargo", "compiling the simulator", "install Rust 1.80 or later (rustup)"),
-    _agent,
-    lambda: _program("qemu-system-arm", "target emulator", "apt-get install qemu-system-arm"),
-    lambda: _program("apt-get", "target emulator: its kernel and tools", "a Debian-like system"),
-    lambda: _program("dpkg", "target emulator: unpacking packages", "apt-get install dpkg"),
-    lambda: _program("chromium", "tests of the report only", "apt-get install chromium"),
-)
+    return [
+        Check(finding.name, finding.found, finding.detail, "target emulator", finding.how)
+        for finding in check()
+    ]
 
 
 def checks() -> list[Check]:
     """Everything that is looked for, in the order in which it is needed."""
-    return [check() for check in _CHECKS]
+    return [
+        _python(),
+        _simulator(),
+        _program("cargo", "compiling the simulator", "install Rust 1.85 or later (rustup)"),
+        *_emulator(),
+        _program("chromium", "tests of the report only", "apt-get install chromium"),
+    ]
 
 
 def doctor(

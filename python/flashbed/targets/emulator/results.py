@@ -23,6 +23,7 @@ _CASES = {
     "flash_erases": _WHOLE,
     "cache_hits": _WHOLE,
     "cache_misses": _WHOLE,
+    "cache_adds": _WHOLE,
     "kernel_release": _TEXT,
 }
 _REQUESTS = {
@@ -76,7 +77,8 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str) -> Batch:
             transferred += max(result, 0)
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
         requests.append((case_id, seq, *what, start_ns, latency_ns, result))
-    counts = (reads, programs, erases, None, None)
+    page_cache = (None, None, None)  # not traced
+    counts = (reads, programs, erases, *page_cache)
     return Batch(
         cases=_frame([(case_id, time_ns, transferred, *counts, kernel_release)], _CASES),
         requests=_frame(requests, _REQUESTS),

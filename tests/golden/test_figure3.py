@@ -6,7 +6,6 @@ chip without a page buffer (board `emulated`); nothing is fitted to them.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import polars as pl
@@ -75,10 +74,7 @@ def test_conservative_context_read_ahead_spares_random_reads(saved: pl.DataFrame
 
 
 def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
-    begin_s = time.monotonic()
     first, second = run(tmp_path / "a"), run(tmp_path / "b")
     for table in ("cases", "requests"):
         name = f"{table}.parquet"
         assert (first / name).read_bytes() == (second / name).read_bytes()
-    # Two runs of a job that is meant to take under 2 s each, on a machine that may be busy.
-    assert time.monotonic() - begin_s < 15

@@ -113,7 +113,6 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
     measure, low, high. Returns a Vega-Lite specification.
     """
     systems = errors["fs"].unique(maintain_order=True).to_list()
-    base = alt.Chart(errors)
     zone = (
         alt.Chart()
         .mark_rect(color="#2e7d4f", opacity=0.07)
@@ -121,7 +120,8 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
         .transform_filter(alt.datum.zone == "yes")
     )
     points = (
-        base.mark_point(size=42, strokeWidth=1.4, opacity=0.75)
+        alt.Chart()  # no data of its own, or every panel would show all of it
+        .mark_point(size=42, strokeWidth=1.4, opacity=0.75)
         .encode(
             x=alt.X("requests:O", title=_REQUESTS, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("error_pct:Q", title="error of the simulator (%)"),

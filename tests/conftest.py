@@ -51,10 +51,15 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, FakeTarget]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs the compiled simulator where it is not compiled."""
-    if find_spec("flashbed._sim") is not None:
-        return
-    skip = pytest.mark.skip(reason="the simulator is not compiled: make build")
-    for item in items:
-        if item.get_closest_marker("extension"):
-            item.add_marker(skip)
+    """Skips what needs the compiled simulator, or the emulated board, where they are not there."""
+    missing = {}
+    if find_spec("flashbed._sim") is None:
+        missing["extension"] = "the simulator is not compiled: make build"
+    if shutil.which("qemu-system-arm") is None:
+        missing["emulator"] = "qemu-system-arm is missing"
+    elif not (PROJECT / "build" / "agent" / "flashbed-agent-armv7").is_file():
+        missing["emulator"] = "the agent is not built: make build"
+    for marker, reason in missing.items():
+        for item in items:
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))

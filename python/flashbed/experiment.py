@@ -9,17 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from flashbed import places
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.profiles import load_kernel
-from flashbed.toml_models import Strict, read_model, read_toml
+from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import WORKLOADS
 
 __all__ = [
@@ -178,7 +177,7 @@ class Claim(Strict):
         return self
 
 
-class Experiment(Strict):
+class Experiment(FromFile):
     """A whole experiment file."""
 
     experiment: Facts
@@ -188,7 +187,6 @@ class Experiment(Strict):
     compared: dict[str, Compared]
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
     claim: tuple[Claim, ...] = Field(default=(), strict=False)
-    _path: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -203,16 +201,6 @@ class Experiment(Strict):
     def id(self) -> str:
         """STUDY/NAME."""
         return self.experiment.id
-
-    @property
-    def path(self) -> Path:
-        """The file it was read from."""
-        return self._path
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of its file."""
-        return places.sha256_of(self._path)
 
     @property
     def targets(self) -> tuple[str, ...]:

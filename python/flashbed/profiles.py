@@ -12,11 +12,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from flashbed import places
 from flashbed.errors import InputError
-from flashbed.toml_models import Strict, read_model, read_toml
+from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
 __all__ = [
     "Board",
@@ -147,7 +147,7 @@ class BoardFacts(Strict):
     source: Text
 
 
-class Board(Strict):
+class Board(FromFile):
     """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
 
     board: BoardFacts
@@ -156,7 +156,6 @@ class Board(Strict):
     partition: Partition
     software: Software
     emulator: Emulator | None = None
-    _path: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -177,16 +176,6 @@ class Board(Strict):
     def name(self) -> str:
         """The name it is asked for by."""
         return self.board.name
-
-    @property
-    def path(self) -> Path:
-        """The file it was read from."""
-        return self._path
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of its file."""
-        return places.sha256_of(self._path)
 
     @cached_property
     def sim_json(self) -> str:
@@ -229,29 +218,18 @@ class KernelDefaults(Strict):
     ubifs_read_ahead_kib: Count
 
 
-class Kernel(Strict):
+class Kernel(FromFile):
     """A kernel, as far as storage sees it."""
 
     kernel: KernelFacts
     readahead: ReadAheadRules
     jffs2: Jffs2Options
     defaults: KernelDefaults
-    _path: Path = PrivateAttr(default=Path())
 
     @property
     def name(self) -> str:
         """The name it is asked for by."""
         return self.kernel.name
-
-    @property
-    def path(self) -> Path:
-        """The file it was read from."""
-        return self._path
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of its file."""
-        return places.sha256_of(self._path)
 
     @cached_property
     def sim_json(self) -> str:

@@ -7,21 +7,38 @@ mean is said by the models (profiles.py, experiment.py).
 from __future__ import annotations
 
 import tomllib
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from flashbed.errors import InputError
-from flashbed.places import shown
+from flashbed.places import sha256_of, shown
 
-__all__ = ["Strict", "read_model", "read_toml"]
+__all__ = ["FromFile", "Strict", "read_model", "read_toml"]
 
 
 class Strict(BaseModel):
     """A table in which every key is known and none is converted from another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FromFile(Strict):
+    """A whole file as a model; whoever reads it sets `_path`."""
+
+    _path: Path = PrivateAttr(default=Path())
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file."""
+        return sha256_of(self._path)
 
 
 M = TypeVar("M", bound=BaseModel)

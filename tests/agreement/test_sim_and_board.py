@@ -6,13 +6,11 @@ The board's software costs come from calibration cases, none of which is among t
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flashbed import places
 from flashbed.analysis import agreement
 from flashbed.experiment import load_experiment, plan
 from flashbed.runner import run_target
@@ -25,11 +23,6 @@ pytestmark = [
     pytest.mark.emulator,
     pytest.mark.extension,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="no qemu-system-arm"),
-    pytest.mark.skipif(
-        not (places.root() / "build" / "agent" / "flashbed-agent-armv7").is_file(),
-        reason="the agent is not built; make build",
-    ),
 ]
 
 FLASH_READS_ERROR_PCT_MAX = 2.0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flashbed import places
 from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.emulator import EmulatorTarget
@@ -18,11 +16,6 @@ from flashbed.targets.emulator import EmulatorTarget
 pytestmark = [
     pytest.mark.emulator,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="no qemu-system-arm"),
-    pytest.mark.skipif(
-        not (places.root() / "build" / "agent" / "flashbed-agent-armv7").is_file(),
-        reason="the agent is not built; make build",
-    ),
 ]
 
 HEADER = "flashbed-ops 1\n"

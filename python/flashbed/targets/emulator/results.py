@@ -6,48 +6,31 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure
 from flashbed.targets.emulator.job import Item, described
 from flashbed.targets.emulator.stream import CaseDone
 
 __all__ = ["batch_of", "failed"]
 
-_TEXT, _WHOLE = pl.String(), pl.Int64()
-
 _CASES = {
-    "case_id": _TEXT,
-    "time_ns": _WHOLE,
-    "bytes": _WHOLE,
-    "flash_reads": _WHOLE,
-    "flash_programs": _WHOLE,
-    "flash_erases": _WHOLE,
-    "cache_hits": _WHOLE,
-    "cache_misses": _WHOLE,
-    "cache_adds": _WHOLE,
-    "kernel_release": _TEXT,
+    name: SCHEMAS["cases"][name]
+    for name in (
+        "case_id",
+        "time_ns",
+        "bytes",
+        "flash_reads",
+        "flash_programs",
+        "flash_erases",
+        "cache_hits",
+        "cache_misses",
+        "cache_adds",
+        "kernel_release",
+    )
 }
-_REQUESTS = {
-    "case_id": _TEXT,
-    "seq": _WHOLE,
-    "op": _TEXT,
-    "file": _TEXT,
-    "offset_bytes": _WHOLE,
-    "length_bytes": _WHOLE,
-    "start_ns": _WHOLE,
-    "latency_ns": _WHOLE,
-    "result": _WHOLE,
-}
-_FLASH = {
-    "case_id": _TEXT,
-    "seq": _WHOLE,
-    "start_ns": _WHOLE,
-    "kind": _TEXT,
-    "block": _WHOLE,
-    "page": _WHOLE,
-    "offset_bytes": _WHOLE,
-    "length_bytes": _WHOLE,
-    "task": _TEXT,
-}
+# The runner adds the target.
+_REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
+_FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
 
 
 def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -> pl.DataFrame:

@@ -22,7 +22,7 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.places import shown
 
-__all__ = ["SCHEMAS", "TABLES", "RunDirectory", "conform", "read_table"]
+__all__ = ["SCHEMAS", "TABLES", "RunDirectory", "conform", "read_table", "runs_in"]
 
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
@@ -155,6 +155,19 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         return pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError):
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The run that is kept in a directory, or those in its folders, as `reproduce` leaves them.
+
+    Raises `InputError` if there is none.
+    """
+    if (directory / "run.json").is_file():
+        return [directory]
+    runs = sorted(marker.parent for marker in directory.glob("*/run.json"))
+    if not runs:
+        raise InputError(f"{shown(directory)}: not the result of a run (no run.json)")
+    return runs
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,15 @@ def test_report_is_made_of_what_is_there(small: Path, fakes: Fakes, run: Run) ->
     assert "The real kernel was not measured" in Path("r/report.html").read_text()
 
 
+def test_report_takes_the_folder_that_reproduce_leaves(small: Path, fakes: Fakes, run: Run) -> None:
+    run("reproduce", "small", "--on", "sim", "--out", "all")
+    assert run("report", "all", "--out", "again.html") == (0, "again.html\n", "")
+    assert Path("again.html").read_bytes() == Path("all/report.html").read_bytes()
+    Path("empty").mkdir()
+    status, _, err = run("report", "empty")
+    assert (status, err) == (2, "flashbed: empty: not the result of a run (no run.json)\n")
+
+
 def test_a_failed_case_is_one_line_and_exit_1(small: Path, fakes: Fakes, run: Run) -> None:
     bad = "jffs2-emulated-6.1-sequential-8x4096-of-524288-ra0-s1"
     fakes["sim"].fails = {bad}
@@ -185,7 +194,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
 
 
 def test_help_has_examples(run: Run) -> None:
-    for command in ("list", "run", "table", "report", "reproduce", "doctor"):
+    for command in ("list", "run", "table", "report", "reproduce", "calibrate", "doctor"):
         status, out, _ = run(command, "--help")
         assert status == 0
         assert f"flashbed {command}" in out.split("Example", 1)[1]

@@ -48,12 +48,16 @@ def table(
 
 
 def report(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Results of runs.")],
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Results of run or reproduce.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Default: DIR/report.html.")
     ] = None,
 ) -> None:
     """Writes the report of one or more runs: one HTML file that needs no network."""
     from flashbed.report import write_report
+    from flashbed.tables import runs_in
 
-    print(shown(write_report(directories, out or directories[0] / "report.html")))
+    runs = [run for directory in directories for run in runs_in(directory)]
+    print(shown(write_report(runs, out or directories[0] / "report.html")))

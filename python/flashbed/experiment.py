@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -202,6 +203,11 @@ class Experiment(FromFile):
         """STUDY/NAME."""
         return self.experiment.id
 
+    @cached_property
+    def planned(self) -> tuple[Planned, ...]:
+        """All its cases, as `plan` gives them."""
+        return tuple(_expanded(self))
+
     @property
     def targets(self) -> tuple[str, ...]:
         """Every target a grid names, in the order of the file."""
@@ -319,7 +325,12 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
 
     Cases of one board and kernel stand together, otherwise in the order of the grids.
     """
-    chosen = _apply(experiment, settings) if settings else experiment
+    if settings:
+        return _expanded(_apply(experiment, settings))
+    return list(experiment.planned)
+
+
+def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
         points = itertools.product(

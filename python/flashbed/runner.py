@@ -18,7 +18,7 @@ import polars as pl
 
 from flashbed import __version__, places
 from flashbed.case import AXES, Case
-from flashbed.experiment import Experiment, Planned, plan
+from flashbed.experiment import Experiment, Planned
 from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
@@ -170,7 +170,7 @@ def run_target(
                     )
                     directory.add(_described(batch, target.name, axes), done)
     finally:
-        directory.merge([item.case.case_id for item in plan(experiment)])
+        directory.merge([item.case.case_id for item in experiment.planned])
     return Outcome(target.name, measured, kept, tuple(failures))
 
 

@@ -61,18 +61,24 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
 fn main() {
     let sequential: Vec<u64> = (0..1280).collect();
     let random = scattered_pages(1024, 1280);
+    #[allow(clippy::disallowed_methods)]
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut results = Map::new();
     for (fs, kind) in
         [("jffs2", FsKind::Jffs2), ("yaffs2", FsKind::Yaffs2), ("ubifs", FsKind::Ubifs)]
     {
         for (pattern, pages) in [("sequential", &sequential), ("random", &random)] {
             for board in ["omap3evm", "emulated"] {
+                let name = format!("{fs}-{pattern}-{board}");
+                if !wanted.is_empty() && !wanted.contains(&name) {
+                    continue;
+                }
                 let rate = rate(kind, board, pages);
                 println!(
                     "{fs:7} {pattern:10} {board:9} {:8.2} million flash operations per CPU second",
                     rate / 1e6
                 );
-                let name = format!("{fs}-{pattern}-{board}");
                 results.insert(name, json!({ "flash_ops_per_cpu_second": rate.round() as u64 }));
             }
         }

@@ -130,6 +130,9 @@ pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> 
         let detail = format!("the first line is not '{HEADER}'");
         return Err(OperationError { line: 1, code: "bad-header", detail });
     }
+    // Looked at once as a whole, which the compiler turns into wide comparisons; a bad byte sends
+    // every line to its own check.
+    let printable = text.bytes().fold(true, |all, byte| all & is_printable_or_line_feed(byte));
     let mut operations = Vec::with_capacity(text.len() / 16);
     let mut state = State::default();
     let mut line_number = 1;
@@ -141,7 +144,7 @@ pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> 
             let (code, detail) = *refusal;
             OperationError { line: line_number, code, detail }
         };
-        if let Some(operation) = parse_line(line).map_err(at)? {
+        if let Some(operation) = parse_line(line, printable).map_err(at)? {
             state.check(&operation).map_err(at)?;
             operations.push((line_number, operation));
         }
@@ -209,16 +212,17 @@ impl State {
 /// Words and fields of a line: more than any operation takes.
 const FIELDS_MAX: usize = 7;
 
-fn parse_line(line: &str) -> Parsed<Option<Operation<'_>>> {
+fn is_printable_or_line_feed(byte: u8) -> bool {
+    (0x20..=0x7e).contains(&byte) || byte == b'\n'
+}
+
+fn parse_line(line: &str, printable: bool) -> Parsed<Option<Operation<'_>>> {
     if line.len() > LINE_BYTES_MAX {
-        return Err(refuse(
-            "line-too-long",
-            format!("{} bytes, at most {LINE_BYTES_MAX}", line.len()),
-        ));
+        let detail = format!("{} bytes, at most {LINE_BYTES_MAX}", line.len());
+        return Err(refuse("line-too-long", detail));
     }
-    let bad = |byte: u8| !(0x20..=0x7e).contains(&byte);
-    if line.as_bytes().chunks(16).any(|part| part.iter().fold(false, |any, &b| any | bad(b))) {
-        let byte = line.bytes().find(|&byte| bad(byte)).unwrap_or_default();
+    let bad = |byte: &u8| !is_printable_or_line_feed(*byte);
+    if let Some(byte) = (!printable).then(|| line.bytes().find(bad)).flatten() {
         return Err(refuse("bad-character", format!("byte 0x{byte:02x}")));
     }
     if line.is_empty() || line.starts_with('#') {
@@ -374,6 +378,7 @@ fn parse_number(field: &str) -> Parsed<u64> {
     Ok(number)
 }
 
+#[inline]
 fn parse_below(field: &str, max: u64, what: &str) -> Parsed<u64> {
     let number = parse_number(field)?;
     if number > max {
@@ -382,10 +387,12 @@ fn parse_below(field: &str, max: u64, what: &str) -> Parsed<u64> {
     Ok(number)
 }
 
+#[inline]
 fn parse_slot(field: &str) -> Parsed<usize> {
     Ok(parse_below(field, SLOTS as u64 - 1, "slot")? as usize)
 }
 
+#[inline]
 fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     let offset = parse_number(offset)?;
     let length = parse_below(length, LENGTH_MAX, "length")?;
@@ -396,6 +403,7 @@ fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     Ok((offset, length))
 }
 
+#[inline]
 fn check_end(offset: u64, length: u64) -> Parsed<()> {
     if offset + length > i64::MAX as u64 {
         return Err(refuse("bad-number", format!("{offset} + {length} is above 2^63 - 1")));

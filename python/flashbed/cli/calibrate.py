@@ -10,11 +10,10 @@ import typer
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.places import shown
-from flashbed.profiles import Board, load_board, load_kernel
-from flashbed.targets import load_target
 
 if TYPE_CHECKING:
     from flashbed.calibration import Fit
+    from flashbed.profiles import Board
     from flashbed.targets.base import Program
 
 __all__ = ["register"]
@@ -42,6 +41,7 @@ def calibrate(
     each calibration case is explained.
     """
     from flashbed.calibration import fit, programs, with_software_table
+    from flashbed.profiles import load_board, load_kernel
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
@@ -59,6 +59,8 @@ def calibrate(
 
 def _measure(on: str, cases: Sequence[Program]) -> tuple[list[int], str]:
     """Times of all cases, ns, in order, and the kernel's release."""
+    from flashbed.targets import load_target
+
     measured: dict[str, int] = {}
     release = ""
     with bar("calibrate") as progress:

@@ -200,5 +200,16 @@ def test_help_has_examples(run: Run) -> None:
         assert f"flashbed {command}" in out.split("Example", 1)[1]
 
 
+def test_calibrate_needs_a_board_that_is_there(small: Path, fakes: Fakes, run: Run) -> None:
+    assert run("calibrate", "emulated", "--on", "sim")[0] == 2
+    assert run("calibrate", "nothing")[0] == 2
+    fakes["emulator"].unavailable = "qemu-system-arm is missing: apt-get"
+    assert run("calibrate", "emulated") == (
+        1,
+        "",
+        "flashbed: emulator: qemu-system-arm is missing: apt-get\n",
+    )
+
+
 def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "flashbed 0.1.0\n")

@@ -42,12 +42,16 @@ def calibrate(
     """
     from flashbed.calibration import fit, programs, with_software_table
     from flashbed.profiles import load_board, load_kernel
+    from flashbed.targets.base import Unavailable
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    times_ns, release = _measure(on, cases)
+    try:
+        times_ns, release = _measure(on, cases)
+    except Unavailable as why:
+        raise RunError(f"{on}: {why}") from None
     fitted = fit(cases, times_ns)
     _show(fitted)
     if write:

@@ -58,7 +58,10 @@ class Batch:
 
 
 class Unavailable(Exception):
-    """The target cannot run here; says in one line what is missing and how to get it."""
+    """The target cannot run here: one line on what is missing and how to get it.
+
+    The line does not name the target; whoever shows it does.
+    """
 
 
 class Target(Protocol):

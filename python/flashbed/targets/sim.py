@@ -40,7 +40,7 @@ class SimTarget:
             from flashbed._sim import run_cases
         except ImportError:
             raise Unavailable(
-                "sim: the simulator is not compiled; `make build` compiles it (needs Rust)"
+                "the simulator is not compiled; `make build` compiles it (needs Rust)"
             ) from None
         threads = os.cpu_count() or 1
         done = 0

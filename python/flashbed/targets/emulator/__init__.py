@@ -92,7 +92,7 @@ class EmulatorTarget:
 def _agent() -> bytes:
     path = places.root() / "build" / "agent" / "flashbed-agent-armv7"
     if not path.is_file():
-        raise Unavailable(f"emulator: {places.shown(path)} is not there; `make build` builds it")
+        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
     return path.read_bytes()
 
 

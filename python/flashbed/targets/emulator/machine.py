@@ -35,7 +35,7 @@ def find_qemu(program: str = QEMU) -> str:
     path = shutil.which(program)
     if path is None:
         raise Unavailable(
-            f"emulator: {program} is not installed (on Debian: apt-get install qemu-system-arm)"
+            f"{program} is not installed (on Debian: apt-get install qemu-system-arm)"
         )
     return path
 
@@ -44,7 +44,7 @@ def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]
     """QEMU's command line for a board."""
     emulator = board.emulator
     if emulator is None:
-        raise Unavailable(f"emulator: {board.path}: the board has no [emulator]")
+        raise Unavailable(f"{board.path}: the board has no [emulator]")
     return [
         qemu,
         *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib)),
@@ -78,7 +78,7 @@ class Boot:
             )
         except OSError as error:
             self._said.close()
-            raise Unavailable(f"emulator: {arguments[0]} does not start: {error}") from None
+            raise Unavailable(f"{arguments[0]} does not start: {error}") from None
 
     def __enter__(self) -> Boot:
         return self

@@ -98,7 +98,7 @@ def _need(*programs: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
             raise Unavailable(
-                f"emulator: {program} is not there; the board's kernel comes from Debian packages"
+                f"{program} is not there; the board's kernel comes from Debian packages"
                 " (on Debian: apt-get install apt dpkg)"
             )
 
@@ -112,7 +112,7 @@ def _resolve(apt: _Apt, said: str) -> str:
     found = re.search(r"Depends: (linux-image-\S+)", apt.run("apt-cache", "depends", META_PACKAGE))
     if not found:
         raise Unavailable(
-            f"emulator: no package {META_PACKAGE} for {ARCHITECTURE} in the sources of apt"
+            f"no package {META_PACKAGE} for {ARCHITECTURE} in the sources of apt"
             f" ({_last_line(said)})"
         )
     return found[1]
@@ -127,7 +127,7 @@ def _run(command: Sequence[str]) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"emulator: {command[0]} failed: {error}") from None
+        raise Unavailable(f"{command[0]} failed: {error}") from None
 
 
 def _download(cache: Path) -> dict[str, str]:
@@ -140,7 +140,7 @@ def _download(cache: Path) -> dict[str, str]:
         said = apt.run("apt-get", "download", name, folder=work)
         packages = sorted(work.glob("*.deb"))
         if not packages:
-            raise Unavailable(f"emulator: {name} could not be downloaded ({_last_line(said)})")
+            raise Unavailable(f"{name} could not be downloaded ({_last_line(said)})")
         version = packages[0].name.split("_")[1].replace("%3a", ":")
         _unpack(packages[0], work / "kernel")
         folder = f"{name}_{version.replace(':', '-')}"
@@ -163,8 +163,8 @@ def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
         part.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         part.replace(cache / _MANIFEST)
     except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"emulator: the board's kernel could not be fetched: {error}") from None
+        raise Unavailable(f"the board's kernel could not be fetched: {error}") from None
     found = cached_kernel(cache)
     if not found:
-        raise Unavailable(f"emulator: {manifest['package']} holds no kernel image and modules")
+        raise Unavailable(f"{manifest['package']} holds no kernel image and modules")
     return found

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program, Unavailable
@@ -254,3 +256,31 @@ def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
     os.utime(module, (1, 1))
     assert initramfs.archive(b"agent", [module], {"m": "x=1"}) == first
     assert b"/modules.d/m.ko x=1\n" in first
+
+
+WORDS = st.sampled_from(
+    "r f c end info group case error done read a job case:a 0 1 -28 4096 x ".split(" ")
+)
+
+
+@given(st.lists(st.lists(WORDS, max_size=9), max_size=12), st.integers(1, 7))
+def test_whatever_a_board_says_is_read_or_refused(rows: list[list[str]], step: int) -> None:
+    """No stream makes the reader fall over, however it is cut into pieces."""
+    text = "\n".join(["flashbed-stream 1", *(" ".join(row) for row in rows), ""]).encode()
+    reader = Reader()
+    try:
+        events = [
+            event for at in range(0, len(text), step) for event in reader.feed(text[at : at + step])
+        ]
+    except StreamError:
+        return
+    assert all(event.counts is not None for event in events if isinstance(event, CaseDone))
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_stream_are_refused_or_wait_for_more(data: bytes) -> None:
+    reader = Reader()
+    try:
+        assert list(reader.feed(data)) == [] or data.startswith(b"flashbed-stream 1\n")
+    except StreamError:
+        assert b"\n" in data

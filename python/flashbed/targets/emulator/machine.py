@@ -58,6 +58,15 @@ def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]
     ]
 
 
+def _dies_with_us() -> list[str]:
+    """A prefix to a command that ends it when this process is killed outright, where it is there.
+
+    setpriv of util-linux sets PR_SET_PDEATHSIG; Python cannot safely between fork and exec.
+    """
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
 class Boot:
     """A running board. Use it as a context; leaving it ends the process."""
 
@@ -69,7 +78,7 @@ class Boot:
         self._said = (folder / "qemu.log").open("wb")
         try:
             self.process = subprocess.Popen(
-                arguments,
+                [*_dies_with_us(), *arguments],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,

@@ -45,11 +45,16 @@ def failed(failures: Sequence[Failure]) -> Batch:
 def batch_of(item: Item, case: CaseDone, kernel_release: str) -> Batch:
     """A finished case; a failure if flash operations were lost."""
     case_id = item.program.case_id
+    assert case.counts is not None, "the reader gives no case without"
     reads, programs, erases, lost = case.counts
+    lines = described(item.operations)
+    strange = [line for _, line, *_ in case.requests if line not in lines]
+    if strange:
+        message = f"the board answers for line {strange[0]}, which is no operation"
+        return failed([Failure(case_id, message)])
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
         return failed([Failure(case_id, message)])
-    lines = described(item.operations)
     time_ns = transferred = 0
     requests: list[tuple[object, ...]] = []
     for seq, line, start_ns, latency_ns, result in case.requests:

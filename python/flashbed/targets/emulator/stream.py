@@ -61,7 +61,8 @@ class CaseDone:
     case_id: str
     requests: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
-    counts: tuple[int, int, int, int] = (0, 0, 0, 0)
+    counts: tuple[int, int, int, int] | None = None
+    """Reads, programs, erases and lost operations; a case that ends has them."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Reader:
             reads, programs, erases, lost = map(int, fields)
             case.counts = (reads, programs, erases, lost)
         else:
-            if fields != [case.case_id]:
+            if fields != [case.case_id] or case.counts is None:
                 raise ValueError(word)
             self._case = None
             return case

@@ -259,7 +259,27 @@ def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
 
 
 WORDS = st.sampled_from(
-    "r f c end info group case error done read a job case:a 0 1 -28 4096 x ".split(" ")
+    [
+        "r",
+        "f",
+        "c",
+        "end",
+        "info",
+        "group",
+        "case",
+        "error",
+        "done",
+        "read",
+        "a",
+        "job",
+        "case:a",
+        "0",
+        "1",
+        "-28",
+        "4096",
+        "x",
+        "",
+    ]
 )
 
 

@@ -200,6 +200,7 @@ class ReadAheadRules(Strict):
     context: Literal["eager", "conservative"]
     window_overflow: Literal["grows", "capped"]
     previous_position: Literal["last-page", "next-byte"]
+    hole_not_found: Literal["page-after", "last-page"]
 
 
 class Jffs2Options(Strict):

@@ -194,7 +194,16 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
 
 
 def test_help_has_examples(run: Run) -> None:
-    for command in ("list", "run", "table", "report", "reproduce", "calibrate", "doctor"):
+    for command in (
+        "list",
+        "run",
+        "table",
+        "report",
+        "reproduce",
+        "calibrate",
+        "validate",
+        "doctor",
+    ):
         status, out, _ = run(command, "--help")
         assert status == 0
         assert f"flashbed {command}" in out.split("Example", 1)[1]

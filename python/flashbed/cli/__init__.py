@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, run, show
+from flashbed.cli import calibrate, doctor, run, show, validate
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 run.register(app)
 calibrate.register(app)
+validate.register(app)
 show.register(app)
 doctor.register(app)
 

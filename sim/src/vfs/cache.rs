@@ -97,15 +97,4 @@ impl FileCache {
             }
         }
     }
-
-    /// page_cache_next_miss: the first page from `page` on that is not cached, looking at no more
-    /// than `max` pages; the page after those if all are.
-    pub fn next_hole(&self, page: u32, max: u32) -> Option<u32> {
-        (page..page + max).find(|&page| !self.contains(page)).or(Some(page + max))
-    }
-
-    /// count_history_pages: pages cached without a gap just before `page`, at most `max`.
-    pub fn history(&self, page: u32, max: u32) -> u32 {
-        (1..=max.min(page)).take_while(|&back| self.contains(page - back)).count() as u32
-    }
 }

@@ -48,6 +48,16 @@ pub enum PreviousPosition {
     NextByte,
 }
 
+/// What a scan for a page that is not cached gives when it finds none within its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoleNotFound {
+    /// The page after the last it looked at (radix_tree_next_hole, radix_tree_prev_hole).
+    PageAfter,
+    /// The last it looked at (page_cache_next_miss, page_cache_prev_miss, since 4.20).
+    LastPage,
+}
+
 /// The read-ahead of one kernel.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +71,8 @@ pub struct KernelReadAhead {
     pub window_overflow: WindowOverflow,
     /// What counts as the previous position.
     pub previous_position: PreviousPosition,
+    /// The end of a scan of the page cache that found no hole.
+    pub hole_not_found: HoleNotFound,
 }
 
 /// A run of pages to bring into the cache, and the page that gets the marker.
@@ -173,7 +185,7 @@ fn on_demand(
         state.size = next_size(state.size, max);
         state.async_size = state.size;
     } else if marker {
-        let start = cache.next_hole(page + 1, max)?;
+        let start = next_hole(kernel, cache, page + 1, max);
         if start - page > max {
             return None;
         }
@@ -200,6 +212,25 @@ fn looks_sequential(kernel: &KernelReadAhead, state: &ReadAheadState, page: u32)
     distance <= 1 && (distance >= 0 || kernel.backward_jump_is_sequential)
 }
 
+/// page_cache_next_miss: the first page from `page` on that is not cached, within `max` pages.
+fn next_hole(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -> u32 {
+    let beyond = match kernel.hole_not_found {
+        HoleNotFound::PageAfter => page + max,
+        HoleNotFound::LastPage => page + max - 1,
+    };
+    (page..page + max).find(|&page| !cache.contains(page)).unwrap_or(beyond)
+}
+
+/// count_history_pages: pages cached without a gap just before `page`, within `max` pages.
+fn history_pages(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -> u32 {
+    let cached = |&back: &u32| back <= page && cache.contains(page - back);
+    let history = (1..=max).take_while(cached).count() as u32;
+    match kernel.hole_not_found {
+        HoleNotFound::LastPage if history == max => max - 1,
+        _ => history,
+    }
+}
+
 /// try_context_readahead.
 fn set_from_context(
     kernel: &KernelReadAhead,
@@ -209,7 +240,7 @@ fn set_from_context(
     wanted: u32,
 ) -> bool {
     let max = state.max_pages;
-    let mut history = cache.history(page, max);
+    let mut history = history_pages(kernel, cache, page, max);
     let least = match kernel.context {
         Context::Eager => 0,
         Context::Conservative => wanted,
@@ -260,6 +291,7 @@ mod tests {
         context: Context::Eager,
         window_overflow: WindowOverflow::Grows,
         previous_position: PreviousPosition::LastPage,
+        hole_not_found: HoleNotFound::PageAfter,
     };
 
     #[test]
@@ -315,6 +347,21 @@ mod tests {
             let mut state = ReadAheadState::new(32);
             let window = on_miss(&kernel, &mut state, &cache, 0, 64).expect("a window");
             assert_eq!(window.pages, pages);
+        }
+    }
+
+    /// Random reads under a window of 32 KiB read 5 % more flash on Linux 6.1 than the model said:
+    /// a marker stood before eight cached pages, and the scan for the hole after them gave the
+    /// last of them, not the one after, since page_cache_next_miss replaced radix_tree_next_hole.
+    #[test]
+    fn a_marker_before_a_long_cached_run_starts_a_window_on_its_last_page_since_4_20() {
+        let newer = KernelReadAhead { hole_not_found: HoleNotFound::LastPage, ..LINUX_2_6_37 };
+        let mut cache = FileCache::new(64);
+        (1..=10).for_each(|page| cache.insert(page));
+        for (kernel, start) in [(LINUX_2_6_37, None), (newer, Some(9))] {
+            let mut state = ReadAheadState { start: 40, size: 2, ..ReadAheadState::new(8) };
+            let window = on_marker(&kernel, &mut state, &cache, 1, 1);
+            assert_eq!(window.map(|window| window.start), start);
         }
     }
 }

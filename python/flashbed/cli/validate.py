@@ -1,0 +1,119 @@
+"""The command that says how far the simulator is from a real kernel: validate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flashbed.cli.screen import bar, say
+from flashbed.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from flashbed.targets.base import Program
+
+__all__ = ["register"]
+
+Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
+On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
+Suite = Annotated[str, typer.Option("--suite", metavar="reads", help="Which cases.")]
+Format = Annotated[str, typer.Option("--format", metavar="text|json")]
+
+WORST_SHOWN = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "validate",
+        epilog="Examples: `flashbed validate emulated` · "
+        "`flashbed validate emulated --suite reads --format json`",
+    )(validate)
+
+
+def validate(
+    board: Name,
+    suite: Suite = "reads",
+    on: On = "emulator",
+    kernel: KernelName = "6.1",
+    output: Format = "text",
+) -> None:
+    """Holds the simulator against a real kernel, on cases nothing was fitted to.
+
+    docs/validation.md has the cases. Prints how many flash operations are exact and how far times
+    are off, over all cases, by file system, and for the worst.
+    """
+    from flashbed.profiles import load_board, load_kernel
+    from flashbed.targets.base import Unavailable
+    from flashbed.validation import SUITES, compare, programs, summary
+
+    if suite not in SUITES:
+        raise InputError(f"--suite {suite}: no such suite; there are {', '.join(SUITES)}")
+    if on == "sim":
+        raise InputError("--on sim: the simulator is what is validated")
+    if output not in ("text", "json"):
+        raise InputError(f"--format {output}: text or json")
+    cases = programs(suite, load_board(board), load_kernel(kernel))
+    try:
+        tables = [_cases_on(target, cases) for target in ("sim", on)]
+    except Unavailable as why:
+        raise RunError(f"{on}: {why}") from None
+    compared = compare(*tables)
+    if output == "json":
+        print(json.dumps(summary(compared), indent=1))
+    else:
+        _show(compared)
+
+
+def _cases_on(name: str, cases: Sequence[Program]) -> pl.DataFrame:
+    """The `cases` columns of every case. Raises `RunError` for one that failed."""
+    import polars as pl
+
+    from flashbed.targets import load_target
+
+    frames = []
+    with bar(f"validate on {name}") as progress:
+        for batch in load_target(name).run(
+            cases,
+            trace_flash=False,
+            progress=lambda what, done: progress(what, done, len(cases)),
+        ):
+            for failure in batch.failures:
+                raise RunError(f"{name}: {failure.case_id}: {failure.message}")
+            frames.append(batch.cases)
+    say(f"validate on {name}: {len(cases)} cases measured")
+    return pl.concat(frames, how="diagonal")
+
+
+def _show(compared: pl.DataFrame) -> None:
+    import polars as pl
+
+    from flashbed.validation import FILE_SYSTEMS, MEASURES, summary
+
+    parts = {"all": compared}
+    for fs in FILE_SYSTEMS:
+        parts[fs] = compared.filter(pl.col("case_id").str.starts_with(f"validate-{fs}-"))
+    for title, part in parts.items():
+        told: dict[str, Any] = summary(part)
+        print(f"{title}: {told['cases']} cases")
+        for name in MEASURES:
+            errors = told[name]
+            print(
+                f"  {name:15} exact in {100 * errors['exact_share']:5.1f} %, "
+                f"off by {errors['mean_error_pct']:.2f} % in the mean, "
+                f"{errors['worst_error_pct']:.2f} % at worst"
+            )
+    for name in ("flash_reads", "time"):
+        error = pl.col(f"{name}_error_pct")
+        print(f"worst in {name}:")
+        worst = compared.sort(error.abs(), descending=True).head(WORST_SHOWN)
+        for row in worst.iter_rows(named=True):
+            print(
+                f"  {row['case_id']:44} {row[name]:>12,} simulated, "
+                f"{row[f'{name}_real']:>12,} real, {row[f'{name}_error_pct']:+.2f} %"
+            )

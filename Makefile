@@ -102,7 +102,7 @@ $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
 	@touch $@
 
 # zig cross-compiles C for every board architecture, comes from the Python index, and so needs no root.
-build/agent/flashbed-agent-%: $(AGENT) $(STAMPS)/packages
+build/agent/flashbed-agent-%: $(AGENT) Makefile $(STAMPS)/packages
 	@echo "compiling the agent for $*"
 	@mkdir -p build/agent
 	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT))

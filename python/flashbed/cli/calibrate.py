@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.screen import bar, say
-from flashbed.errors import InputError, RunError
+from flashbed.cli.measured import cases_on
+from flashbed.cli.screen import say
+from flashbed.errors import InputError
 from flashbed.places import shown
 
 if TYPE_CHECKING:
     from flashbed.calibration import Fit
     from flashbed.profiles import Board
-    from flashbed.targets.base import Program
 
 __all__ = ["register"]
 
@@ -42,44 +41,19 @@ def calibrate(
     """
     from flashbed.calibration import fit, programs, with_software_table
     from flashbed.profiles import load_board, load_kernel
-    from flashbed.targets.base import Unavailable
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    try:
-        times_ns, release = _measure(on, cases)
-    except Unavailable as why:
-        raise RunError(f"{on}: {why}") from None
-    fitted = fit(cases, times_ns)
+    measured = cases_on(on, "calibrate", cases)
+    fitted = fit(cases, measured["time_ns"].to_list())
     _show(fitted)
     if write:
-        source = _source(on, release, fitted)
+        source = _source(on, measured["kernel_release"][0], fitted)
         text = with_software_table(chosen.path.read_text(encoding="utf-8"), fitted, chosen, source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
-
-
-def _measure(on: str, cases: Sequence[Program]) -> tuple[list[int], str]:
-    """Times of all cases, ns, in order, and the kernel's release."""
-    from flashbed.targets import load_target
-
-    measured: dict[str, int] = {}
-    release = ""
-    with bar("calibrate") as progress:
-        target = load_target(on)
-        for batch in target.run(
-            cases,
-            trace_flash=False,
-            progress=lambda what, done: progress(what, done, len(cases)),
-        ):
-            for failure in batch.failures:
-                raise RunError(f"{failure.case_id}: {failure.message}")
-            for row in batch.cases.iter_rows(named=True):
-                measured[row["case_id"]] = row["time_ns"]
-                release = row["kernel_release"]
-    return [measured[program.case_id] for program in cases], release
 
 
 def _source(on: str, release: str, fitted: Fit) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashbed.cli.screen import bar, say
-from flashbed.errors import InputError, RunError
+from flashbed.cli.measured import cases_on
+from flashbed.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from flashbed.targets.base import Program
 
 __all__ = ["register"]
 
@@ -49,7 +46,6 @@ def validate(
     are off, over all cases, by file system, and for the worst.
     """
     from flashbed.profiles import load_board, load_kernel
-    from flashbed.targets.base import Unavailable
     from flashbed.validation import SUITES, compare, programs, summary
 
     if suite not in SUITES:
@@ -59,35 +55,11 @@ def validate(
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
     cases = programs(suite, load_board(board), load_kernel(kernel))
-    try:
-        tables = [_cases_on(target, cases) for target in ("sim", on)]
-    except Unavailable as why:
-        raise RunError(f"{on}: {why}") from None
-    compared = compare(*tables)
+    compared = compare(*(cases_on(target, "validate", cases) for target in ("sim", on)))
     if output == "json":
         print(json.dumps(summary(compared), indent=1))
     else:
         _show(compared)
-
-
-def _cases_on(name: str, cases: Sequence[Program]) -> pl.DataFrame:
-    """The `cases` columns of every case. Raises `RunError` for one that failed."""
-    import polars as pl
-
-    from flashbed.targets import load_target
-
-    frames = []
-    with bar(f"validate on {name}") as progress:
-        for batch in load_target(name).run(
-            cases,
-            trace_flash=False,
-            progress=lambda what, done: progress(what, done, len(cases)),
-        ):
-            for failure in batch.failures:
-                raise RunError(f"{name}: {failure.case_id}: {failure.message}")
-            frames.append(batch.cases)
-    say(f"validate on {name}: {len(cases)} cases measured")
-    return pl.concat(frames, how="diagonal")
 
 
 def _show(compared: pl.DataFrame) -> None:

@@ -24,6 +24,7 @@ from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
+from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "with_software_table"]
 
@@ -32,6 +33,8 @@ SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
 SMALL_FILES = 8
 BIG_FILE_BYTES = 1024 * 1024
 SETTLE_NS = 10_000_000_000
+WRITE_BYTES = 4096
+CONTENT_SEED = 1
 
 FITTED = (
     "syscall_ns",
@@ -66,22 +69,14 @@ def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
     return "\n".join(f"read {slot} {offset} {length}" for slot, offset, length in requests)
 
 
-def _file(slot: int, path: str, length: int, request: int) -> list[str]:
-    """Operations that write a file in order and make it durable."""
-    writes = [
-        f"write {slot} {offset} {min(request, length - offset)} 1 0"
-        for offset in range(0, length, request)
-    ]
-    return [f"open {slot} {path} rw,create", *writes, f"fsync {slot}", f"close {slot}"]
-
-
 def _prepare() -> str:
-    lines = [HEADER]
-    for length in SMALL_FILE_BYTES:
-        for index in range(SMALL_FILES):
-            lines += _file(0, f"small-{length}-{index}", length, 4096)
-    lines += _file(0, "big", BIG_FILE_BYTES, 4096)
-    return "\n".join([*lines, "sync", f"pause {SETTLE_NS}", "prepared", ""])
+    small = (
+        written_file(f"small-{length}-{index}", length, WRITE_BYTES, CONTENT_SEED)
+        for length in SMALL_FILE_BYTES
+        for index in range(SMALL_FILES)
+    )
+    big = written_file("big", BIG_FILE_BYTES, WRITE_BYTES, CONTENT_SEED)
+    return prepared([*small, big], SETTLE_NS)
 
 
 def _bodies() -> dict[str, tuple[int, str]]:

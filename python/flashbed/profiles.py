@@ -235,8 +235,7 @@ class Kernel(FromFile):
     @cached_property
     def sim_json(self) -> str:
         """What sim/src/run.rs KernelProfile reads, as JSON."""
-        tables = {"readahead": self.readahead, "jffs2": self.jffs2}
-        return json.dumps({k: t.model_dump(exclude={"source"}) for k, t in tables.items()})
+        return _without_sources(self, {"readahead", "jffs2"})
 
 
 def _named(path: Path, name: str, file_name: str) -> None:

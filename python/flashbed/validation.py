@@ -22,12 +22,15 @@ import polars as pl
 from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
+from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["FILE_SYSTEMS", "MEASURES", "SUITES", "compare", "programs", "summary"]
 
 FILE_SYSTEMS = ("jffs2", "ubifs")
 FILES = {"a": 2 * 1024 * 1024, "b": 1024 * 1024, "c": 307_300}
 SETTLE_NS = 10_000_000_000
+WRITE_BYTES = 16384
+CONTENT_SEED = 3
 MEASURES = ("flash_reads", "flash_programs", "flash_erases", "time")
 
 Body = tuple[int, Sequence[str]]
@@ -35,13 +38,8 @@ Body = tuple[int, Sequence[str]]
 
 
 def _prepare() -> str:
-    lines = [HEADER]
-    for path, length in FILES.items():
-        lines.append(f"open 0 {path} rw,create")
-        for offset in range(0, length, 16384):
-            lines.append(f"write 0 {offset} {min(16384, length - offset)} 3 0")
-        lines += ["fsync 0", "close 0"]
-    return "\n".join([*lines, "sync", f"pause {SETTLE_NS}", "prepared", ""])
+    files = (written_file(path, size, WRITE_BYTES, CONTENT_SEED) for path, size in FILES.items())
+    return prepared(files, SETTLE_NS)
 
 
 def _opened(*reads: str, path: str = "a") -> list[str]:

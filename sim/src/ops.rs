@@ -102,6 +102,13 @@ pub const NAMES: [&str; 19] = [
     "mark",
 ];
 
+/// `Operation::code` of a read.
+pub const READ: usize = Word::Read as usize;
+/// `Operation::code` of a write.
+pub const WRITE: usize = Word::Write as usize;
+/// `Operation::code` of a pause.
+pub const PAUSE: usize = Word::Pause as usize;
+
 /// The first bad line, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {code}: {detail}")]

@@ -15,7 +15,7 @@ use crate::profile::BoardProfile;
 use crate::trace::{FlashOp, Traced};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
-use crate::vfs::{Outcome, Vfs};
+use crate::vfs::{Outcome, Vfs, ENOSPC};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -218,7 +218,7 @@ impl<S: FlashFs> Machine<S> {
         };
         if result < wanted {
             return Err(failed(match result {
-                -28 => FsError::NoSpace.to_string(),
+                ENOSPC => FsError::NoSpace.to_string(),
                 errno if errno < 0 => format!("errno {}", -errno),
                 bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace),
             }));
@@ -356,14 +356,12 @@ fn request(
 impl Measured {
     /// The time of the case: the sum of the latencies of what was measured, pauses left out.
     pub fn time(&self) -> Ns {
-        let pause = Operation::Pause { ns: 0 }.code();
-        self.requests.iter().filter(|r| r.op != pause).map(|r| r.latency).sum()
+        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.latency).sum()
     }
 
     /// Bytes that reads and writes moved.
     pub fn bytes(&self) -> u64 {
-        let moves = [3, 4];
-        let moved = self.requests.iter().filter(|r| moves.contains(&r.op));
+        let moved = self.requests.iter().filter(|r| [ops::READ, ops::WRITE].contains(&r.op));
         moved.map(|r| r.result.max(0) as u64).sum()
     }
 }

@@ -16,6 +16,7 @@ from functools import lru_cache
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.operations import HEADER
+from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["operations"]
 
@@ -42,23 +43,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _prepare(file_bytes: int, settle_ns: int) -> str:
-    writes = (
-        f"write 0 {offset} {min(WRITE_BYTES, file_bytes - offset)} {CONTENT_SEED} 0"
-        for offset in range(0, file_bytes, WRITE_BYTES)
-    )
-    return "\n".join(
-        (
-            HEADER,
-            f"open 0 {FILE} rw,create",
-            *writes,
-            "fsync 0",
-            "close 0",
-            "sync",
-            f"pause {settle_ns}",
-            "prepared",
-            "",
-        )
-    )
+    return prepared([written_file(FILE, file_bytes, WRITE_BYTES, CONTENT_SEED)], settle_ns)
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,8 @@ const EBADF: i64 = -9;
 const EEXIST: i64 = -17;
 const ENOTDIR: i64 = -20;
 const EISDIR: i64 = -21;
-const ENOSPC: i64 = -28;
+/// No space left on the device.
+pub const ENOSPC: i64 = -28;
 
 /// How an operation ended: a system call's return value, and when.
 pub type Outcome = core::result::Result<(i64, Ns), FsError>;

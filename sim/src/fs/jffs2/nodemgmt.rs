@@ -246,8 +246,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// Space that holds nothing: the padding of a flushed page, the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
-        let id = self.link_node(block, bytes, Ino(0), Role::NoInode, State::Obsolete);
-        debug_assert_eq!(self.nodes.get(id).state, State::Obsolete);
+        self.link_node(block, bytes, Ino(0), Role::NoInode, State::Obsolete);
         let entry = &mut self.blocks[block as usize];
         entry.used_bytes -= bytes;
         entry.wasted_bytes += bytes;

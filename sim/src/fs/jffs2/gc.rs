@@ -80,22 +80,30 @@ impl<F: Flash> Jffs2<F> {
             }
             Role::Dirent { name_bytes } => {
                 let bytes = RAW_DIRENT_BYTES + name_bytes;
-                let summary = Summary::Dirent(name_bytes);
-                let (_, now) = self.reserve_space_gc(now, bytes, summary)?;
-                let (new, now) = self.write_node(now, node.ino, node.role, State::Pristine, None);
-                self.replace_reference(id, new);
-                self.mark_obsolete(id);
-                Ok(now)
+                self.write_again(now, id, bytes, Summary::Dirent(name_bytes), State::Pristine)
             }
             Role::Metadata => {
-                let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
-                let (new, now) = self.write_node(now, node.ino, node.role, State::Normal, None);
-                self.replace_reference(id, new);
-                self.mark_obsolete(id);
-                Ok(now)
+                self.write_again(now, id, RAW_INODE_BYTES, Summary::Inode, State::Normal)
             }
             Role::Data { .. } | Role::Hole => self.collect_data(now, id, &node),
         }
+    }
+
+    /// jffs2_garbage_collect_dirent and _metadata: written anew from memory, without reading.
+    fn write_again(
+        &mut self,
+        now: Ns,
+        id: NodeId,
+        bytes: u32,
+        summary: Summary,
+        state: State,
+    ) -> Result<Ns> {
+        let Node { ino, role, .. } = *self.nodes.get(id);
+        let (_, now) = self.reserve_space_gc(now, bytes, summary)?;
+        let (new, now) = self.write_node(now, ino, role, state, None);
+        self.replace_reference(id, new);
+        self.mark_obsolete(id);
+        Ok(now)
     }
 
     fn collect_data(&mut self, now: Ns, id: NodeId, node: &Node) -> Result<Ns> {

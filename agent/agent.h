@@ -55,10 +55,11 @@ void ops_free(struct ops *ops);
 
 void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed, uint64_t compressibility);
 
-/* channel.c: where a job comes from and where the stream goes: file descriptors, or the host's files by ARM semihosting */
+/* channel.c: where a job comes from and where the stream goes: file descriptors, or the host's files, by ARM semihosting or hostfs */
 
 struct channel {
 	bool semihosting;
+	bool write_through;  /* a flush has to reach the host */
 	int handle;
 	size_t used;
 	size_t filled;
@@ -67,23 +68,18 @@ struct channel {
 
 int channel_from_fd(struct channel *channel, int fd);
 int channel_open_host(struct channel *channel, const char *path, bool write);
+int channel_open_mounted(struct channel *channel, const char *path, bool write);
 int channel_get_line(struct channel *channel, char *line, size_t size);  /* length without LF, -ENODATA at the end, -EMSGSIZE */
 int channel_flush(struct channel *channel);
 int channel_printf(struct channel *channel, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* flashmon.c: flash operations, by kprobe events */
+/* flash.c: flash operations, from the chip's driver (nandlog.c) or by kprobe events (flashmon.c) */
 
 enum flash_kind { FLASH_READ, FLASH_PROGRAM, FLASH_ERASE, FLASH_KINDS };
 
 struct flash_counts {
 	uint64_t of[FLASH_KINDS];
-	uint64_t missed;  /* probe hits the kernel could not record */
-};
-
-struct flash_span {
-	uint64_t since_ns;
-	uint64_t until_ns;
-	uint64_t mark_ns;
+	uint64_t missed;  /* operations the kernel could not record */
 };
 
 struct flash_geometry {
@@ -93,11 +89,38 @@ struct flash_geometry {
 	uint64_t size_bytes;
 };
 
-int flashmon_arm(char *points, size_t size);  /* `points`: which functions are probed, for the stream */
+enum { FLASH_TASK_BYTES = 32 };
+
+struct flash_event {
+	uint64_t start_ns;
+	int64_t duration_ns;  /* of the chip; -1 when nobody knows */
+	uint32_t page;        /* from the start of the chip */
+	uint32_t block;       /* an erase seen by a probe has this instead of the page */
+	uint32_t column;
+	uint32_t length;
+	enum flash_kind kind;
+	char task[FLASH_TASK_BYTES];
+};
+
+/* Takes events in the order in which they happened; an error ends the reading. */
+typedef int (*flash_sink)(void *context, const struct flash_event *event);
+
+int flash_arm(char *points, size_t size);  /* `points`: where operations are seen, for the stream */
+int flash_counts(struct flash_counts *counts);
+int flash_discard(void);
+int flash_events(flash_sink sink, void *context);  /* everything since the last discard */
+bool flash_knows_durations(void);
+
+bool nandlog_there(void);
+int nandlog_command(const char *text);
+int nandlog_counts(struct flash_counts *counts);
+int nandlog_discard(void);
+int nandlog_events(flash_sink sink, void *context);
+
+int flashmon_arm(char *points, size_t size);
 int flashmon_counts(struct flash_counts *counts);
 int flashmon_discard(void);
-/* Empties the ring buffer and writes the events of the span as `f` rows, times relative to its mark; the number of rows, or an error. */
-int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, const struct flash_span *span);
+int flashmon_events(flash_sink sink, void *context);
 
 /* fs.c: a fresh file system on an erased partition */
 
@@ -123,6 +146,7 @@ struct row {
 	uint64_t start_ns;    /* absolute */
 	uint64_t latency_ns;
 	int64_t result;
+	int64_t flash_ns;     /* chip time in it, -1 when nobody knows */
 };
 
 struct runner {

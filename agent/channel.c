@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a job comes from and where the stream goes, behind one small buffer.
  *
- * Two kinds: a file descriptor (a board over ssh, a test on the host), and a file of the host reached by ARM semihosting (the emulated
- * board): one trap to the emulator, which does the transfer between two instructions, so that it costs the guest no time and nothing of the
+ * Three kinds: a file descriptor (a board over ssh, a test on the host), a file of the host that user-mode Linux has mounted (hostfs; its
+ * page cache is written through at each flush), and a file of the host reached by ARM semihosting (the emulated board): one trap to the emulator, which does the transfer between two instructions, so that it costs the guest no time and nothing of the
  * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's "Semihosting for AArch32 and AArch64", by the
  * HLT instruction, which QEMU takes from user mode with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +38,16 @@ static long host_call(long number, const unsigned long *arguments)
 	return -1;
 }
 #endif
+
+int channel_open_mounted(struct channel *channel, const char *path, bool write)
+{
+	const int fd = open(path, write ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0644);
+
+	memset(channel, 0, sizeof(*channel));
+	channel->handle = fd;
+	channel->write_through = write;
+	return fd < 0 ? -errno : 0;
+}
 
 int channel_from_fd(struct channel *channel, int fd)
 {
@@ -124,7 +135,7 @@ int channel_flush(struct channel *channel)
 		done += put > 0 ? (size_t)put : 0;
 	}
 	channel->used = 0;
-	return 0;
+	return channel->write_through && fsync(channel->handle) ? -errno : 0;
 }
 
 int channel_printf(struct channel *channel, const char *format, ...)

@@ -65,7 +65,6 @@ static struct task {
 } tasks[TASKS];
 
 static int ring = -1;
-static const char *const kind_names[FLASH_KINDS] = {"read", "program", "erase"};
 
 /* `field:u32 NAME;	offset:N;` of an event's format file; 0 when it has no such field. */
 static unsigned int field_offset(const char *format, const char *name)
@@ -138,7 +137,6 @@ int flashmon_counts(struct flash_counts *counts)
 	char *line = text;
 	const int err = read_file(TRACEFS "kprobe_profile", text, sizeof(text));
 
-	memset(counts, 0, sizeof(*counts));
 	if (err < 0)
 		return err;
 	while (*line) {
@@ -191,18 +189,15 @@ static uint32_t u32_at(const uint8_t *bytes)
 	return value;
 }
 
-struct rows {
-	struct channel *out;
-	const struct flash_geometry *geometry;
-	uint64_t since_ns;
-	uint64_t until_ns;
-	uint64_t mark_ns;
-	int64_t count;
+struct reader {
+	flash_sink sink;
+	void *context;
 };
 
 /* An event's own bytes: u16 type, u8 flags, u8 preempt count, s32 pid, then what its format says. */
-static int emit(struct rows *rows, uint64_t time_ns, const uint8_t *data)
+static int emit(const struct reader *reader, uint64_t time_ns, const uint8_t *data)
 {
+	struct flash_event event = {.start_ns = time_ns, .duration_ns = -1};
 	const struct probe *probe = NULL;
 	uint16_t type;
 
@@ -210,21 +205,22 @@ static int emit(struct rows *rows, uint64_t time_ns, const uint8_t *data)
 	for (int i = 0; i < PROBES; i++)
 		if (probes[i].id == type)
 			probe = &probes[i];
-	if (!probe || time_ns < rows->since_ns || time_ns > rows->until_ns)
+	if (!probe)
 		return 0;
-	const uint32_t pages = rows->geometry->block_bytes / rows->geometry->page_bytes;
-	const bool erase = probe->kind == FLASH_ERASE;
-	const uint32_t address = u32_at(data + probe->page_at);
-	const uint32_t page = erase ? address * pages : address;
-	const uint32_t length = erase ? rows->geometry->block_bytes : u32_at(data + probe->length_at);
-
-	return channel_printf(rows->out, "f %" PRId64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", rows->count++,
-			      (int64_t)(time_ns - rows->mark_ns), kind_names[probe->kind], page / pages, page,
-			      erase ? 0 : u32_at(data + probe->column_at), length, task_name((int)u32_at(data + 4)));
+	event.kind = probe->kind;
+	if (event.kind == FLASH_ERASE) {
+		event.block = u32_at(data + probe->page_at);
+	} else {
+		event.page = u32_at(data + probe->page_at);
+		event.column = u32_at(data + probe->column_at);
+		event.length = u32_at(data + probe->length_at);
+	}
+	(void)snprintf(event.task, sizeof(event.task), "%s", task_name((int)u32_at(data + 4)));
+	return reader->sink(reader->context, &event);
 }
 
 /* One page of the ring buffer: u64 time stamp, long used bytes, then events (include/linux/ring_buffer.h of the kernel). */
-static int emit_page(struct rows *rows, const uint8_t *page)
+static int emit_page(const struct reader *reader, const uint8_t *page)
 {
 	const size_t start = sizeof(uint64_t) + sizeof(long);
 	uint64_t time_ns;
@@ -249,9 +245,9 @@ static int emit_page(struct rows *rows, const uint8_t *page)
 		if (type == 30)
 			time_ns += (uint64_t)next << 27;
 		else if (type == 0)
-			err = emit(rows, time_ns, page + at + 8);
+			err = emit(reader, time_ns, page + at + 8);
 		else if (type < 29)
-			err = emit(rows, time_ns, page + at + 4);
+			err = emit(reader, time_ns, page + at + 4);
 		if (err)
 			return err;
 		at += type == 30 ? 8 : 4 + (type == 0 || type == 29 ? next : type * 4);
@@ -259,7 +255,7 @@ static int emit_page(struct rows *rows, const uint8_t *page)
 	return 0;
 }
 
-static int64_t drain(struct rows *rows)
+static int drain(const struct reader *reader)
 {
 	static uint8_t page[RING_PAGE] __attribute__((aligned(8)));
 
@@ -267,25 +263,24 @@ static int64_t drain(struct rows *rows)
 		const ssize_t got = read(ring, page, sizeof(page));
 
 		if (got < 0 && errno == EAGAIN)
-			break;
+			return 0;
 		if (got <= 0)
 			return got < 0 ? -errno : 0;
-		const int err = rows ? emit_page(rows, page) : 0;
+		const int err = reader ? emit_page(reader, page) : 0;
 
 		if (err)
 			return err;
 	}
-	return rows ? rows->count : 0;
 }
 
 int flashmon_discard(void)
 {
-	return (int)drain(NULL);
+	return drain(NULL);
 }
 
-int64_t flashmon_rows(struct channel *out, const struct flash_geometry *geometry, const struct flash_span *span)
+int flashmon_events(flash_sink sink, void *context)
 {
-	struct rows rows = {out, geometry, span->since_ns, span->until_ns, span->mark_ns, 0};
+	const struct reader reader = {sink, context};
 
-	return drain(&rows);
+	return drain(&reader);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of the emulated board: mounts what is needed, loads the modules, runs the job and powers off.
+/* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the modules, runs the job and powers off.
  *
  * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program), /dev/console and /modules, a text with
  * one module a line in the order to load, `PATH PARAMETERS`. The job is the host's file `job`, the stream the host's file `stream`, both
- * in the directory where the emulator was started (channel.c). What goes wrong before the stream is open goes to the console.
+ * in the directory where the guest was started (channel.c); user-mode Linux mounts that directory (hostfs), the emulated board has semihosting. What goes wrong before the stream is open goes to the console.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +65,14 @@ static int load_modules(void)
 	return err;
 }
 
-static int set_up(void)
+/* What a kernel may do without: tracefs where the driver has a log, debugfs where there are probes, hostfs where there is semihosting. */
+static bool mounted_if_there(const char *type, const char *path)
+{
+	(void)mkdir(path, 0755);
+	return mount(type, path, type, 0, NULL) == 0;
+}
+
+static int set_up(bool *has_hostfs)
 {
 	int err = mount_at("proc", "/proc");
 
@@ -73,21 +80,31 @@ static int set_up(void)
 		err = mount_at("sysfs", "/sys");
 	if (!err)
 		err = mount_at("devtmpfs", "/dev");
-	if (!err)
-		err = mount_at("tracefs", "/sys/kernel/tracing");
+	(void)mounted_if_there("tracefs", "/sys/kernel/tracing");
+	(void)mounted_if_there("debugfs", "/sys/kernel/debug");
+	*has_hostfs = mounted_if_there("hostfs", "/host");
 	return err ? err : load_modules();
+}
+
+static int open_channels(struct channel *in, struct channel *out, bool hostfs)
+{
+	int err = hostfs ? channel_open_mounted(in, "/host/job", false) : channel_open_host(in, "job", false);
+
+	if (err)
+		return complain(err, "the host's file job");
+	err = hostfs ? channel_open_mounted(out, "/host/stream", true) : channel_open_host(out, "stream", true);
+	return complain(err, "the host's file stream");
 }
 
 int init_main(void)
 {
 	static struct channel in;
 	static struct channel out;
-	int err = set_up();
+	bool hostfs = false;
+	int err = set_up(&hostfs);
 
 	if (!err)
-		err = complain(channel_open_host(&in, "job", false), "the host's file job");
-	if (!err)
-		err = complain(channel_open_host(&out, "stream", true), "the host's file stream");
+		err = open_channels(&in, &out, hostfs);
 	if (!err)
 		err = complain(job_run(&in, &out, 0, "/mnt"), "the job");
 	if (reboot(RB_POWER_OFF))

@@ -26,7 +26,8 @@ struct job {
 	struct fs fs;
 	struct runner runner;
 	struct flash_counts before;
-	struct flash_span counted;  /* between the two readings of the counters */
+	uint64_t counted_since_ns;  /* between the two readings of the counters */
+	uint64_t counted_until_ns;
 	bool group_ready;
 	char line[LINE_BYTES];
 };
@@ -50,14 +51,14 @@ static uint64_t next_phase(void)
 static int before_mark(void *context)
 {
 	struct job *job = context;
-	int err = flashmon_discard();
+	int err = flash_discard();
 	const uint64_t mark = next_phase();
 
 	if (!err)
 		err = sleep_until(mark - LEAD_NS);
-	job->counted.since_ns = now_ns();
+	job->counted_since_ns = now_ns();
 	if (!err)
-		err = flashmon_counts(&job->before);
+		err = flash_counts(&job->before);
 	return err ? err : sleep_until(mark);
 }
 
@@ -185,29 +186,72 @@ static int say_rows(struct job *job)
 
 	for (size_t i = 0; i < runner->rows_count && !err; i++) {
 		const struct row *row = &runner->rows[i];
+		char flash[24] = "-";
 
-		err = channel_printf(job->out, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", i, row->line,
-				     row->start_ns - runner->mark_ns, row->latency_ns, row->result);
+		if (flash_knows_durations())
+			(void)snprintf(flash, sizeof(flash), "%" PRId64, row->flash_ns);
+		err = channel_printf(job->out, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s\n", i, row->line,
+				     row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash);
 	}
 	return err;
 }
 
+struct told {
+	struct job *job;
+	bool trace;
+	uint64_t count;
+	size_t row;  /* the row that was running, or the first after it */
+};
+
+static int say_event(struct job *job, uint64_t seq, const struct flash_event *event)
+{
+	static const char *const kinds[FLASH_KINDS] = {"read", "program", "erase"};
+	const struct flash_geometry *geometry = &job->fs.geometry;
+	const uint32_t pages = geometry->block_bytes / geometry->page_bytes;
+	const bool erase = event->kind == FLASH_ERASE;
+	const uint32_t page = erase && event->block ? event->block * pages : event->page;
+	char task[FLASH_TASK_BYTES];
+
+	for (size_t i = 0; i < sizeof(task); i++)
+		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
+	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", seq,
+			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], page / pages, page, event->column,
+			      erase ? geometry->block_bytes : event->length, task);
+}
+
+/* Events and rows are both in the order of time. */
+static int take_event(void *context, const struct flash_event *event)
+{
+	struct told *told = context;
+	struct runner *runner = &told->job->runner;
+
+	if (event->start_ns < told->job->counted_since_ns || event->start_ns > told->job->counted_until_ns)
+		return 0;
+	while (told->row < runner->rows_count && runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <= event->start_ns)
+		told->row++;
+	if (told->row < runner->rows_count && runner->rows[told->row].start_ns <= event->start_ns)
+		runner->rows[told->row].flash_ns += event->duration_ns;
+	told->count++;
+	return told->trace ? say_event(told->job, told->count - 1, event) : 0;
+}
+
+/* The flash rows if they are wanted, and the chip's time within each operation. */
 static int say_flash(struct job *job, bool trace, const struct flash_counts *after)
 {
 	const uint64_t reads = after->of[FLASH_READ] - job->before.of[FLASH_READ];
 	const uint64_t programs = after->of[FLASH_PROGRAM] - job->before.of[FLASH_PROGRAM];
 	const uint64_t erases = after->of[FLASH_ERASE] - job->before.of[FLASH_ERASE];
 	uint64_t lost = after->missed - job->before.missed;
-	int64_t rows = 0;
+	struct told told = {.job = job, .trace = trace};
 
-	if (trace) {
-		job->counted.mark_ns = job->runner.mark_ns;
-		rows = flashmon_rows(job->out, &job->fs.geometry, &job->counted);
-		if (rows < 0)
-			return (int)rows;
+	if (trace || flash_knows_durations()) {
+		const int err = flash_events(take_event, &told);
+
+		if (err)
+			return err;
 		/* What was counted and has no row was overwritten. */
-		if ((uint64_t)rows < reads + programs + erases)
-			lost += reads + programs + erases - (uint64_t)rows;
+		if (told.count < reads + programs + erases)
+			lost += reads + programs + erases - told.count;
 	}
 	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
 }
@@ -227,16 +271,16 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, boo
 	if (err)
 		return err;
 	err = run_ops(&job->runner, ops, true);
-	const int counted = flashmon_counts(&after);
+	const int counted = flash_counts(&after);
 
-	job->counted.until_ns = now_ns();
+	job->counted_until_ns = now_ns();
 	if (err || counted) {
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
-	err = say_rows(job);
+	err = say_flash(job, trace, &after);
 	if (!err)
-		err = say_flash(job, trace, &after);
+		err = say_rows(job);
 	if (!err)
 		err = channel_printf(job->out, "end %s\n", id);
 	if (!err)
@@ -288,10 +332,10 @@ static int say_info(struct job *job)
 
 	if (uname(&names))
 		return -errno;
-	int err = flashmon_arm(points, sizeof(points));
+	int err = flash_arm(points, sizeof(points));
 
 	if (err)
-		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "arming the kprobe events of the NAND functions: %s", strerror(-err));
+		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %s", strerror(-err));
 	if (!err)
 		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
 	if (!err)

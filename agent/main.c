@@ -143,7 +143,7 @@ static void print_rows(const struct runner *runner)
 	for (size_t i = 0; i < runner->rows_count; i++) {
 		const struct row *row = &runner->rows[i];
 
-		(void)printf("r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", i, row->line, row->start_ns - runner->mark_ns,
+		(void)printf("r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " -\n", i, row->line, row->start_ns - runner->mark_ns,
 			     row->latency_ns, row->result);
 	}
 }

@@ -236,6 +236,7 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 		struct row *row = &runner->rows[runner->rows_count++];
 
 		row->line = ops->list[i].line;
+		row->flash_ns = 0;
 		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
 	}
 	return 0;

@@ -46,11 +46,14 @@ def _power_of_two(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value} is not a power of two")
 
 
+_NOT_SIMULATED = ("source", "strength_bits")
+
+
 def _without_sources(profile: Strict, names: set[str]) -> str:
     tables = profile.model_dump(include=names)
     return json.dumps(
         {
-            name: {key: value for key, value in table.items() if key != "source"}
+            name: {key: value for key, value in table.items() if key not in _NOT_SIMULATED}
             for name, table in tables.items()
         }
     )
@@ -91,6 +94,7 @@ class Ecc(Strict):
     source: Text
     kind: Literal["hardware-page", "software-subpage"]
     step_bytes: Positive
+    strength_bits: Positive
 
 
 class Partition(Strict):

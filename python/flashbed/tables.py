@@ -43,6 +43,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "file_bytes": _WHOLE,
         "seed": _WHOLE,
         "time_ns": _WHOLE,
+        "flash_time_ns": _WHOLE,
         "bytes": _WHOLE,
         "flash_reads": _WHOLE,
         "flash_programs": _WHOLE,
@@ -71,6 +72,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "length_bytes": _WHOLE,
         "start_ns": _WHOLE,
         "latency_ns": _WHOLE,
+        "flash_time_ns": _WHOLE,
         "result": _WHOLE,
     },
     "flash": {

@@ -151,7 +151,7 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("run ./gone.toml", "gone.toml: no such file"),
         ("run", "Missing argument"),
         ("walk", "No such command"),
-        ("run one --on moon", "--on moon: no such target; there are sim, emulator"),
+        ("run one --on moon", "--on moon: no such target; there are sim, uml, emulator"),
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("run one --set fs=yaffs2 --on emulator", "no case of small/one that was asked for runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),

@@ -16,6 +16,7 @@ __all__ = ["TARGETS", "code_sha256", "load_target"]
 # Imported when asked for: a command that runs nothing should not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
+    "uml": ("flashbed.targets.uml", "UmlTarget"),
     "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
 }
 

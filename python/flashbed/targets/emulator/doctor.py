@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from flashbed import places
+from flashbed.targets.emulator.kernel import META_PACKAGE, cached_kernel
 from flashbed.targets.emulator.machine import QEMU
-from flashbed.targets.emulator.packages import META_PACKAGE, cache_folder, cached_kernel
+from flashbed.targets.guest.debian import cache_folder
 
 __all__ = ["Finding", "check"]
 

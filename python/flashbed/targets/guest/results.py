@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure
-from flashbed.targets.emulator.job import Item, described
-from flashbed.targets.emulator.stream import CaseDone
+from flashbed.targets.guest.job import Item, described
+from flashbed.targets.guest.stream import CaseDone
 
-__all__ = ["batch_of", "failed"]
+__all__ = ["Measuring", "batch_of", "failed"]
 
 _CASES = {
     name: SCHEMAS["cases"][name]
     for name in (
         "case_id",
         "time_ns",
+        "flash_time_ns",
         "bytes",
         "flash_reads",
         "flash_programs",
@@ -33,6 +35,14 @@ _REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name !=
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
 
 
+@dataclass(frozen=True)
+class Measuring:
+    """What a guest's clock knows."""
+
+    software_time: bool
+    """Whether running code takes time; if not, latencies are unknown, and only flash time is."""
+
+
 def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -42,7 +52,7 @@ def failed(failures: Sequence[Failure]) -> Batch:
     return Batch(_frame([], _CASES), _frame([], _REQUESTS), _frame([], _FLASH), tuple(failures))
 
 
-def batch_of(item: Item, case: CaseDone, kernel_release: str) -> Batch:
+def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuring) -> Batch:
     """A finished case; a failure if flash operations were lost."""
     case_id = item.program.case_id
     assert case.counts is not None, "the reader gives no case without"
@@ -55,20 +65,24 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str) -> Batch:
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
         return failed([Failure(case_id, message)])
-    time_ns = transferred = 0
+    time_ns = transferred = flash_time_ns = 0
     requests: list[tuple[object, ...]] = []
-    for seq, line, start_ns, latency_ns, result in case.requests:
+    for seq, line, start_ns, latency_ns, result, flash_ns in case.requests:
         known = lines[line]
         if known.op != "pause":
             time_ns += latency_ns
+            flash_time_ns += flash_ns or 0
         if known.op in ("read", "write"):
             transferred += max(result, 0)
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
-        requests.append((case_id, seq, *what, start_ns, latency_ns, result))
+        latency = latency_ns if measuring.software_time else None
+        requests.append((case_id, seq, *what, start_ns, latency, flash_ns, result))
+    unknown = any(flash_ns is None for *_, flash_ns in case.requests)
+    times = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced
-    counts = (reads, programs, erases, *page_cache)
+    row = (case_id, *times, transferred, reads, programs, erases, *page_cache, kernel_release)
     return Batch(
-        cases=_frame([(case_id, time_ns, transferred, *counts, kernel_release)], _CASES),
+        cases=_frame([row], _CASES),
         requests=_frame(requests, _REQUESTS),
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
     )

@@ -54,12 +54,12 @@ class CaseBegun:
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    requests: (seq, line, start_ns, latency_ns, result); flash: (seq, start_ns, kind, block, page,
-    offset_bytes, length_bytes, task).
+    requests: (seq, line, start_ns, latency_ns, result, flash_time_ns or None); flash: (seq,
+    start_ns, kind, block, page, offset_bytes, length_bytes, task).
     """
 
     case_id: str
-    requests: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    requests: list[tuple[int, int, int, int, int, int | None]] = field(default_factory=list)
     flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
@@ -82,6 +82,10 @@ class Done:
 
 
 Event = Info | GroupReady | CaseBegun | CaseDone | Trouble | Done
+
+
+def _known(field: str) -> int | None:
+    return None if field == "-" else int(field)
 
 
 class Reader:
@@ -134,8 +138,9 @@ class Reader:
         if case is None:
             raise ValueError(word)
         if word == "r":
-            seq, line, start, latency, result = map(int, fields)
-            case.requests.append((seq, line, start, latency, result))
+            seq, line, start, latency, result = map(int, fields[:5])
+            (flash_time,) = map(_known, fields[5:])
+            case.requests.append((seq, line, start, latency, result, flash_time))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
             case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand (docs/flashbed_nand.md).
+ *
+ * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `counts` has totals as text, `log` the operations in order, each
+ * with its duration, in the layout of struct record. The log grows as it needs to; what the kernel had no memory for is in `lost`.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+#define DIRECTORY "/sys/kernel/debug/flashbed_nand/"
+
+enum { RECORDS = 256 };
+
+struct record {
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint32_t page;
+	uint32_t column;
+	uint32_t length;
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t zero;
+	char task[16];
+};
+
+bool nandlog_there(void)
+{
+	return access(DIRECTORY "log", R_OK) == 0;
+}
+
+int nandlog_command(const char *text)
+{
+	return write_file(DIRECTORY "ctl", text);
+}
+
+/* The number after `name ` at the beginning of a line; 0 when there is no such line. */
+static uint64_t number_of(const char *text, const char *name)
+{
+	const size_t length = strlen(name);
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (strncmp(line, name, length) == 0 && line[length] == ' ')
+			return strtoull(line + length, NULL, 10);
+	return 0;
+}
+
+int nandlog_counts(struct flash_counts *counts)
+{
+	char text[512];
+	const int got = read_file(DIRECTORY "counts", text, sizeof(text));
+
+	if (got < 0)
+		return got;
+	counts->of[FLASH_READ] = number_of(text, "reads");
+	counts->of[FLASH_PROGRAM] = number_of(text, "programs");
+	counts->of[FLASH_ERASE] = number_of(text, "erases");
+	counts->missed = number_of(text, "lost");
+	return 0;
+}
+
+int nandlog_discard(void)
+{
+	return nandlog_command("clear");
+}
+
+static int give(const struct record *record, flash_sink sink, void *context)
+{
+	struct flash_event event = {
+		.start_ns = record->start_ns, .duration_ns = (int64_t)record->duration_ns, .page = record->page,
+		.column = record->column, .length = record->length, .kind = (enum flash_kind)record->kind,
+	};
+
+	if (record->kind >= FLASH_KINDS)
+		return -EPROTO;
+	memcpy(event.task, record->task, sizeof(record->task));
+	event.task[sizeof(record->task) - 1] = '\0';
+	return sink(context, &event);
+}
+
+int nandlog_events(flash_sink sink, void *context)
+{
+	static struct record records[RECORDS];
+	const int fd = open(DIRECTORY "log", O_RDONLY | O_CLOEXEC);
+	ssize_t got = 0;
+	int err = fd < 0 ? -errno : 0;
+
+	while (!err) {
+		got = read(fd, records, sizeof(records));
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(records[0]) && !err; i++)
+			err = give(&records[i], sink, context);
+		if ((size_t)got % sizeof(records[0]))
+			err = -EPROTO;
+	}
+	if (got < 0 && !err)
+		err = -errno;
+	if (fd >= 0)
+		(void)close(fd);
+	return err;
+}

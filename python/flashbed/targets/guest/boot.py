@@ -1,0 +1,148 @@
+"""One boot of a guest: a child process in a folder of its own, watched through the files it writes.
+
+Job and stream are the files `job` and `stream` of the folder, which the agent reads and writes
+(agent/channel.c), the console is `console.log`, what the process itself says `said.log`. All are
+named relative to the folder, so that no path of the host reaches the guest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+
+from flashbed.targets.base import Unavailable
+
+__all__ = ["Boot", "Machine", "Stopped"]
+
+_POLL_S = 0.005
+_CHUNK_BYTES = 1 << 20
+_PANIC = re.compile(r"Kernel panic[^\n]*|Internal error:[^\n]*|BUG: [^\n]*")
+
+
+class Stopped(Exception):
+    """The guest stopped before its job was done; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How a guest is started and spoken of."""
+
+    name: str
+    """As in "the board hung": with its article."""
+    process: str
+    """What runs on the host, as in "QEMU ended by signal 9"."""
+    command: Sequence[str]
+    patience_s: float
+    """Wall time without a new row after which it counts as hung."""
+    patience_variable: str
+    """The environment variable that sets it."""
+    console_is_output: bool = False
+    """Whether the process writes the console to its standard output."""
+    folder_variables: Sequence[str] = ()
+    """Environment variables to set to the boot's folder: where the process keeps its files."""
+
+
+def _dies_with_us() -> list[str]:
+    """A prefix to a command that ends it when this process is killed outright, where it is there.
+
+    setpriv of util-linux sets PR_SET_PDEATHSIG; Python cannot safely between fork and exec.
+    """
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+class Boot:
+    """A running guest. Use it as a context; leaving it ends the process."""
+
+    def __init__(self, folder: Path, machine: Machine, job: str) -> None:
+        self.folder = folder
+        self.machine = machine
+        folder.mkdir(parents=True)
+        (folder / "job").write_text(job, encoding="ascii", newline="\n")
+        console = folder / "console.log"
+        self._output = (console if machine.console_is_output else self._said).open("wb")
+        try:
+            self.process = subprocess.Popen(
+                [*_dies_with_us(), *machine.command],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=self._environment(),
+            )
+        except OSError as error:
+            self._output.close()
+            raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
+
+    def _environment(self) -> dict[str, str]:
+        folder = str(self.folder.resolve())
+        return {**os.environ, **dict.fromkeys(self.machine.folder_variables, folder)}
+
+    @property
+    def _said(self) -> Path:
+        return self.folder / "said.log"
+
+    def __enter__(self) -> Boot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Its children with it: user-mode Linux has one for each program it runs.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._output.close()
+
+    def stream(self) -> Iterator[bytes]:
+        """The stream's bytes as they come, to the end of the process.
+
+        Raises `Stopped` when nothing came for the machine's patience.
+        """
+        path, at, heard = self.folder / "stream", 0, monotonic()
+        while True:
+            ended = self.process.poll() is not None
+            data = b""
+            if path.exists():
+                with path.open("rb") as stream:
+                    stream.seek(at)
+                    data = stream.read(_CHUNK_BYTES)
+            if data:
+                at, heard = at + len(data), monotonic()
+                yield data
+            elif ended:
+                return
+            elif monotonic() - heard > self.machine.patience_s:
+                raise Stopped(
+                    f"{self.machine.name} hung: no progress in {self.machine.patience_s:g} s"
+                    f" ({self.machine.patience_variable}); console: {self.folder / 'console.log'}"
+                )
+            else:
+                sleep(_POLL_S)
+
+    def why_ended(self) -> str:
+        """Why the process ended before its job was done, from its status and the logs."""
+        console = self.folder / "console.log"
+        text = console.read_text(errors="replace") if console.exists() else ""
+        panic = _PANIC.search(text)
+        agent = re.findall(r"flashbed-agent: [^\n\r]*", text)
+        status = self.process.returncode
+        name = self.machine.name
+        if panic:
+            return f"{name}'s kernel died: {panic[0].strip()}; console: {console}"
+        if agent:
+            return f"{name} gave up: {agent[0].strip()}; console: {console}"
+        if status:
+            ended = f"by signal {-status}" if status < 0 else f"with status {status}"
+            said = self._said if self._said.exists() else console
+            last = said.read_text(errors="replace").strip().splitlines()[-1:]
+            words = f"{self.machine.process} ended {ended}{': ' + last[0] if last else ''}"
+            return f"{words}; console: {console}"
+        return f"{name} powered off before its job was done; console: {console}"

@@ -1,0 +1,115 @@
+"""Debian packages in a cache of the project's own: by apt, without touching the host's packages.
+
+apt works on private folders (Dir::State, Dir::Cache), for a foreign architecture and an ordinary
+user; it reads the machine's own sources, so no mirror is named here, and the host's package state
+stays as it is. `update` may end with an error for a source that is listed but out of reach: what
+counts is whether the package is found. Leaves out other distributions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from flashbed import places
+from flashbed.targets.base import Unavailable
+
+__all__ = ["Apt", "cache_folder", "need", "run", "unpack"]
+
+_TIMEOUT_S = 900
+
+
+def cache_folder() -> Path:
+    """`FLASHBED_CACHE`, or build/cache of the checkout."""
+    given = os.environ.get("FLASHBED_CACHE")
+    return Path(given).resolve() if given else places.root() / "build" / "cache"
+
+
+class Apt:
+    """apt on private folders, for one architecture."""
+
+    def __init__(self, folder: Path, architecture: str) -> None:
+        need("apt-get", "apt-cache", "dpkg-deb")
+        self.architecture = architecture
+        state, cache = folder / "state", folder / "cache"
+        for below in (state / "lists" / "partial", cache / "archives" / "partial"):
+            below.mkdir(parents=True, exist_ok=True)
+        (state / "status").touch()
+        options = {
+            "APT::Architecture": architecture,
+            "APT::Architectures": architecture,
+            "Dir::State": state,
+            "Dir::State::Lists": state / "lists",
+            "Dir::State::status": state / "status",
+            "Dir::Cache": cache,
+            "Acquire::Languages": "none",
+        }
+        if os.geteuid() == 0:
+            options["APT::Sandbox::User"] = "root"
+        self.options = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+        self._said = self._run("apt-get", "update")
+
+    def _run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
+        """What it prints; whether it failed is for the caller to see in that."""
+        done = subprocess.run(
+            [program, *self.options, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+        )
+        return done.stdout + done.stderr
+
+    def dependency(self, package: str, prefix: str) -> str:
+        """The package that a meta-package stands for, whose name begins so. `Unavailable`."""
+        found = re.search(rf"Depends: ({prefix}\S+)", self._run("apt-cache", "depends", package))
+        if not found:
+            raise Unavailable(
+                f"no package {package} for {self.architecture} in the sources of apt"
+                f" ({_last_line(self._said)})"
+            )
+        return found[1]
+
+    def download(self, package: str, folder: Path) -> tuple[Path, str]:
+        """Downloads a package (NAME or NAME=VERSION): its file and version. `Unavailable`."""
+        said = self._run("apt-get", "download", package, folder=folder)
+        name = package.partition("=")[0]
+        files = sorted(folder.glob(f"{name}_*.deb"))
+        if not files:
+            raise Unavailable(f"{package} could not be downloaded ({_last_line(said)})")
+        return files[0], files[0].name.split("_")[1].replace("%3a", ":")
+
+
+def need(*programs: str) -> None:
+    """Raises `Unavailable` for a program that is not there."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise Unavailable(
+                f"{program} is not there; the kernel comes from Debian packages"
+                " (on Debian: apt-get install apt dpkg)"
+            )
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.startswith(("E:", "Err:"))]
+    return lines[-1] if lines else "apt found no such package"
+
+
+def unpack(package: Path, folder: Path) -> None:
+    """Unpacks a package into a folder. Raises `Unavailable`."""
+    run(["dpkg-deb", "-x", str(package), str(folder)])
+
+
+def run(command: Sequence[str], *, timeout_s: float = _TIMEOUT_S) -> None:
+    """Runs a command that has to succeed. Raises `Unavailable`."""
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout_s)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"{command[0]} failed: {error}") from None

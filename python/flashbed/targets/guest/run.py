@@ -1,0 +1,246 @@
+"""Programs over as many boots of a guest as it takes, each case yielded as soon as it is measured.
+
+A guest that dies or hangs costs the case it was running: the rest goes on after a reboot.
+Invariant: every program ends as a row of a batch or as a failure, once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed import places
+from flashbed.operations import OperationError
+from flashbed.profiles import Board
+from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.guest.boot import Boot, Machine, Stopped
+from flashbed.targets.guest.job import Group, Item, groups_of, items_of, text_of
+from flashbed.targets.guest.results import Measuring, batch_of, failed
+from flashbed.targets.guest.stream import (
+    CaseBegun,
+    CaseDone,
+    Done,
+    Event,
+    GroupReady,
+    Info,
+    Reader,
+    StreamError,
+    Trouble,
+)
+
+__all__ = ["Guest", "Progress", "run_guest"]
+
+BOOTS_IN_VAIN = 3
+"""After this many boots in a row that finished no case, the rest is given up."""
+_SMALLEST_BLOCKS = {"jffs2": 5, "ubifs": 17 + 4}
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest that can be booted: the machine, the board it stands for, what it can measure."""
+
+    machine: Machine
+    board: Board
+    kernel: str
+    """The kernel profile it runs."""
+    measuring: Measuring
+
+
+def run_guest(
+    guest: Guest,
+    programs: Sequence[Program],
+    work: Path,
+    *,
+    trace_flash: bool,
+    progress: Progress,
+    done: int,
+) -> Iterator[Batch]:
+    """Every program: measured, or a failure.
+
+    Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
+    what `progress` counts from.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
+    run = _Run(guest, folder, trace_flash, progress, done)
+    yield from run.all(programs)
+    if not run.troubled:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refusal(guest: Guest, program: Program) -> str | None:
+    """Why a program cannot run on the guest, before anything is booted."""
+    smallest = _SMALLEST_BLOCKS.get(program.fs)
+    if smallest is None:
+        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_SMALLEST_BLOCKS)}"
+    if program.board.partition.blocks < smallest:
+        return (
+            f"{places.shown(program.board.path)}: partition.blocks:"
+            f" {program.board.partition.blocks} is too small, {program.fs} needs {smallest}"
+        )
+    return None
+
+
+def _mismatch(board: Board, info: dict[str, str]) -> str | None:
+    """Where the board that booted is not the one in the profile."""
+    chip = board.chip
+    expected = {
+        "page_bytes": ("chip.page_bytes", chip.page_bytes),
+        "oob_bytes": ("chip.oob_bytes", chip.oob_bytes),
+        "block_bytes": ("chip.pages_per_block", chip.page_bytes * chip.pages_per_block),
+        "partition_bytes": (
+            "partition.blocks",
+            board.partition.blocks * chip.page_bytes * chip.pages_per_block,
+        ),
+    }
+    for key, (name, value) in expected.items():
+        if key in info and int(info[key]) != value:
+            return (
+                f"{places.shown(board.path)}: {name}: the profile makes {key} {value}, the"
+                f" chip that booted has {info[key]}"
+            )
+    return None
+
+
+class _Run:
+    """The programs of one guest, over as many boots as it takes."""
+
+    def __init__(
+        self, guest: Guest, folder: Path, trace_flash: bool, progress: Progress, done: int
+    ) -> None:
+        self.guest = guest
+        self.folder = folder
+        self.trace_flash = trace_flash
+        self.progress = progress
+        self.done = done
+        self.troubled = False
+        self.info: dict[str, str] = {}
+        self.left: dict[str, Item] = {}
+        self.groups: dict[str, Group] = {}
+        self.group_after: dict[str, str] = {}
+        """Last case of a group -> the group that is prepared next."""
+        self.running: str | None = None
+        self.preparing: str | None = None
+
+    def all(self, programs: Sequence[Program]) -> Iterator[Batch]:
+        """Every program: measured, or a failure."""
+        refused = []
+        for number, program in enumerate(programs):
+            why = _refusal(self.guest, program)
+            try:
+                items = [] if why else items_of([program], {program.case_id: number})
+            except OperationError as error:
+                why, items = f"operations: {error}", []
+            self.left.update((item.name, item) for item in items)
+            if why:
+                refused.append(Failure(program.case_id, why))
+        if refused:
+            yield self._failures(refused)
+        boots = in_vain = 0
+        while self.left:
+            before = len(self.left)
+            finished = False
+            for batch in self._boot(boots):
+                finished = finished or batch.cases.height > 0
+                yield batch
+            boots += 1
+            in_vain = 0 if finished else in_vain + 1
+            if self.left and (in_vain == BOOTS_IN_VAIN or len(self.left) == before):
+                name = self.guest.machine.name
+                yield self._fail(list(self.left), f"given up: {name} died again and again")
+
+    def _boot(self, number: int) -> Iterator[Batch]:
+        groups = groups_of(self.left.values())
+        self.groups = {group.name: group for group in groups}
+        ends = itertools.pairwise(groups)
+        self.group_after = {group.items[-1].name: after.name for group, after in ends}
+        self.running, self.preparing = None, groups[0].name
+        self.info = {}
+        text = text_of(groups, trace_flash=self.trace_flash)
+        self.progress(f"booting {self.guest.machine.name}", self.done)
+        reader, ended = Reader(), False
+        with Boot(self.folder / f"boot-{number}", self.guest.machine, text) as boot:
+            try:
+                for data in boot.stream():
+                    for event in reader.feed(data):
+                        ended = ended or isinstance(event, Done)
+                        yield from self._handle(event)
+                why = None if ended else boot.why_ended()
+            except (Stopped, StreamError) as error:
+                why = str(error)
+        if why is None and self.left:
+            why = f"{self.guest.machine.name} said nothing of this case"
+        if why is not None:
+            self.troubled = True
+            yield self._blame(why)
+
+    def _handle(self, event: Event) -> Iterator[Batch]:
+        match event:
+            case Info(key, value):
+                self.info[key] = value
+                wrong = _mismatch(self.guest.board, {key: value})
+                if wrong:
+                    yield self._fail(list(self.left), wrong)
+            case GroupReady(name):
+                self.preparing = None
+                self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
+            case CaseBegun(name):
+                self.running = name
+                item = self.left.get(name)
+                if item:
+                    self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+            case CaseDone():
+                yield from self._finish(event)
+            case Trouble():
+                yield self._trouble(event)
+            case Done():
+                pass
+
+    def _release(self) -> str:
+        return self.info.get("kernel", "?")
+
+    def _finish(self, case: CaseDone) -> Iterator[Batch]:
+        item = self.left.pop(case.case_id, None)
+        self.running, self.preparing = None, self.group_after.get(case.case_id)
+        if item is None:
+            return
+        self.done += 1
+        yield batch_of(item, case, self._release(), self.guest.measuring)
+        self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+
+    def _trouble(self, trouble: Trouble) -> Batch:
+        where = f"line {trouble.line} of its operations: " if trouble.line else ""
+        full = " (the board's file system is full)" if trouble.code == "ENOSPC" else ""
+        what = f"{where}{trouble.code}: {trouble.message}{full}"
+        if trouble.scope == "case":
+            self.running = None
+            return self._fail([trouble.name], what)
+        if trouble.scope == "group":
+            names = [item.name for item in self.groups[trouble.name].items]
+            return self._fail(names, f"preparation: {what}")
+        return self._fail(list(self.left), what)
+
+    def _blame(self, why: str) -> Batch:
+        """Whose fault it is that the board stopped: the case that ran, the group that was made."""
+        if self.running in self.left:
+            return self._fail([str(self.running)], why)
+        group = self.groups.get(self.preparing or "")
+        names = [item.name for item in group.items] if group and self.info else list(self.left)
+        if not group and self.info:
+            names = names[:1]
+        return self._fail(names, f"before it began: {why}")
+
+    def _fail(self, names: Sequence[str], why: str) -> Batch:
+        self.troubled = True
+        items = [self.left.pop(name) for name in names if name in self.left]
+        return self._failures([Failure(item.program.case_id, why) for item in items])
+
+    def _failures(self, failures: Sequence[Failure]) -> Batch:
+        self.done += len(failures)
+        for failure in failures:
+            self.progress(f"{failure.case_id} failed", self.done)
+        return failed(failures)

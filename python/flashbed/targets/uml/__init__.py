@@ -1,0 +1,110 @@
+"""User-mode Linux as a target: a real kernel as a process, its clock jumping over every wait.
+
+`time-travel=inf-cpu` with a fixed start: running code takes no time, waiting takes exactly what was
+waited for and costs the host nothing. So flash operations and flash time are exact and the same
+every time, and software time is unknown: null in the tables. docs/uml.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from flashbed import places
+from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.guest import initramfs, nand
+from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.results import Measuring, failed
+from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
+
+__all__ = ["UmlTarget"]
+
+PATIENCE_S = 120.0
+_PATIENCE = "FLASHBED_UML_PATIENCE_S"
+_START_S = 1_577_836_800
+"""2020-01-01: without a fixed start some sums differ by a microsecond."""
+
+
+class UmlTarget:
+    """User-mode Linux on our own NAND driver."""
+
+    name = "uml"
+
+    def __init__(
+        self,
+        cache_dir: Path | None = None,
+        work_dir: Path | None = None,
+        *,
+        patience_s: float | None = None,
+    ) -> None:
+        given = os.environ.get(_PATIENCE)
+        self.cache = cache_dir or cache_folder()
+        self.work = work_dir or places.root() / "build" / "uml"
+        self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
+
+    def run(
+        self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
+    ) -> Iterator[Batch]:
+        """Runs programs, those of one board and kernel in as few boots as possible."""
+        agent = _agent()
+        stacks: dict[tuple[str, str], list[Program]] = {}
+        refused = []
+        for program in programs:
+            if program.kernel.name in KERNELS:
+                stacks.setdefault((program.board.sha256, program.kernel.name), []).append(program)
+            else:
+                why = f"kernel {program.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
+                refused.append(Failure(program.case_id, why))
+        done = len(refused)
+        if refused:
+            yield failed(refused)
+        guests = [self._guest(agent, same[0], progress) for same in stacks.values()]
+        for guest, same in zip(guests, stacks.values(), strict=True):
+            yield from run_guest(
+                guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
+            )
+            done += len(same)
+
+    def _guest(self, agent: bytes, first: Program, progress: Progress) -> Guest:
+        def say(what: str) -> None:
+            progress(what, 0)
+
+        board, series = first.board, first.kernel.name
+        kernel = built_kernel(self.cache, series, say)
+        module = nand.built_module(self.cache, nand.Tree(kernel.tree, "um"), say)
+        self.work.mkdir(parents=True, exist_ok=True)
+        image = self.work / f"initramfs-{series}-{board.sha256[:16]}"
+        parameters = {module.stem: nand.parameters(board, wait="busy")}
+        image.write_bytes(initramfs.archive(agent, [module], parameters))
+        machine = Machine(
+            name="user-mode Linux",
+            process="the kernel",
+            command=_command(kernel, first, image),
+            patience_s=self.patience_s,
+            patience_variable=_PATIENCE,
+            console_is_output=True,
+            folder_variables=("TMPDIR", "HOME"),
+        )
+        return Guest(machine, board, series, Measuring(software_time=False))
+
+
+def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
+    return [
+        str(kernel.program),
+        f"mem={program.board.board.ram_mib}M",
+        f"initrd={image}",
+        "time-travel=inf-cpu",
+        f"time-travel-start={_START_S}",
+        *("con=null", "con0=fd:0,fd:1", "ssl=null"),
+        *("hostfs=.", "quiet", "panic=-1", "oops=panic", "random.trust_cpu=on"),
+    ]
+
+
+def _agent() -> bytes:
+    path = places.root() / "build" / "agent" / "flashbed-agent-host"
+    if not path.is_file():
+        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
+    return path.read_bytes()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh file system on an erased MTD partition, without mtd-utils.
+/* A fresh file system on an erased MTD partition, without mtd-utils, and the same one mounted again.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
  * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
@@ -93,17 +93,10 @@ static void put_big_endian(uint8_t *at, uint64_t value, int bytes)
 		at[i] = (uint8_t)value;
 }
 
-/* UBI's crc32: reflected, starts at all ones, not inverted at the end. */
+/* UBI's crc32 is not inverted at the end. */
 static uint32_t crc32_ubi(const uint8_t *bytes, size_t count)
 {
-	uint32_t crc = UINT32_MAX;
-
-	for (size_t i = 0; i < count; i++) {
-		crc ^= bytes[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320U : 0);
-	}
-	return crc;
+	return ~data_crc32(bytes, count);
 }
 
 static uint32_t round_up(uint32_t value, uint32_t unit)
@@ -261,7 +254,15 @@ static int ubi_control(unsigned long request, void *argument)
 	return err;
 }
 
-static int mount_ubifs(struct fs *fs)
+static int mount_jffs2(struct fs *fs)
+{
+	char device[16];
+
+	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
+	return fail(fs, mount(device, fs->mount_point, "jffs2", 0, NULL) ? -errno : 0, "mounting jffs2");
+}
+
+static int mount_ubifs(struct fs *fs, bool new)
 {
 	struct ubi_attach_req attach = {.ubi_num = UBI_NUMBER, .mtd_num = fs->mtd};
 	int32_t number = UBI_NUMBER;
@@ -269,11 +270,21 @@ static int mount_ubifs(struct fs *fs)
 
 	if (err)
 		return err;
-	err = fail(fs, make_volume(), "making the UBI volume");
+	if (new)
+		err = fail(fs, make_volume(), "making the UBI volume");
 	if (!err)
 		err = fail(fs, mount("ubi0_0", fs->mount_point, "ubifs", 0, NULL) ? -errno : 0, "mounting ubifs");
 	if (err)
 		(void)ubi_control(UBI_IOCDET, &number);
+	return err;
+}
+
+static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
+{
+	const int err = kind == FS_JFFS2 ? mount_jffs2(fs) : mount_ubifs(fs, new);
+
+	if (!err)
+		fs->mounted = kind;
 	return err;
 }
 
@@ -293,7 +304,6 @@ int fs_unmount(struct fs *fs)
 int fs_fresh(struct fs *fs, const char *name)
 {
 	const enum fs_kind kind = !strcmp(name, "jffs2") ? FS_JFFS2 : !strcmp(name, "ubifs") ? FS_UBIFS : FS_NONE;
-	char device[16];
 	int err = fs_unmount(fs);
 
 	if (kind == FS_NONE)
@@ -303,13 +313,16 @@ int fs_fresh(struct fs *fs, const char *name)
 	if (err)
 		return err;
 	(void)mkdir(fs->mount_point, 0755);
-	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
-	if (kind == FS_JFFS2)
-		err = fail(fs, mount(device, fs->mount_point, "jffs2", 0, NULL) ? -errno : 0, "mounting jffs2");
-	else
-		err = mount_ubifs(fs);
+	return mount_kind(fs, kind, true);
+}
+
+int fs_remount(struct fs *fs)
+{
+	const enum fs_kind kind = fs->mounted;
+	int err = kind == FS_NONE ? -ENODEV : fs_unmount(fs);
+
 	if (!err)
-		fs->mounted = kind;
+		err = mount_kind(fs, kind, false);
 	return err;
 }
 

@@ -29,6 +29,8 @@ struct job {
 	uint64_t counted_since_ns;  /* between the two readings of the counters */
 	uint64_t counted_until_ns;
 	bool group_ready;
+	bool read_ahead_set;        /* of this mount; else it is as mounting left it */
+	uint64_t read_ahead_kib;
 	char line[LINE_BYTES];
 };
 
@@ -60,6 +62,33 @@ static int before_mark(void *context)
 	if (!err)
 		err = flash_counts(&job->before);
 	return err ? err : sleep_until(mark);
+}
+
+static int set_read_ahead(struct job *job, uint64_t kib)
+{
+	const int err = fs_set_read_ahead(&job->fs, kib);
+
+	job->read_ahead_set = !err;
+	job->read_ahead_kib = kib;
+	return err;
+}
+
+/* A directory that is open would keep the file system busy; a mount forgets its read-ahead. */
+static int remount(void *context)
+{
+	struct job *job = context;
+	int err = run_open_directory(&job->runner, NULL);
+
+	if (!err)
+		err = fs_remount(&job->fs);
+	if (job->fs.mounted != FS_NONE) {
+		const int opened = run_open_directory(&job->runner, job->fs.mount_point);
+
+		err = err ? err : opened;
+	}
+	if (!err && job->read_ahead_set)
+		err = set_read_ahead(job, job->read_ahead_kib);
+	return err;
 }
 
 static int say_error(struct job *job, const char *scope, const char *id, uint32_t line, const char *code, const char *message)
@@ -170,6 +199,7 @@ static int group(struct job *job, const char *id, const char *fs_name)
 	int err = read_ops(job, &text, &length);
 
 	job->group_ready = false;
+	job->read_ahead_set = false;
 	if (!err)
 		err = parse(job, text, length, &ops, "group", id);
 	if (!err)
@@ -185,13 +215,10 @@ static int say_rows(struct job *job)
 	int err = 0;
 
 	for (size_t i = 0; i < runner->rows_count && !err; i++) {
-		const struct row *row = &runner->rows[i];
-		char flash[24] = "-";
+		char row[ROW_BYTES];
 
-		if (flash_knows_durations())
-			(void)snprintf(flash, sizeof(flash), "%" PRId64, row->flash_ns);
-		err = channel_printf(job->out, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s\n", i, row->line,
-				     row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash);
+		run_print_row(runner, i, row, sizeof(row));
+		err = channel_printf(job->out, "%s\n", row);
 	}
 	return err;
 }
@@ -259,7 +286,7 @@ static int say_flash(struct job *job, bool trace, const struct flash_counts *aft
 static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, bool trace, const struct ops *ops)
 {
 	struct flash_counts after;
-	int err = fs_set_read_ahead(&job->fs, read_ahead_kib);
+	int err = set_read_ahead(job, read_ahead_kib);
 
 	if (err)
 		return say_error(job, "case", id, 0, error_name(err), job->fs.detail);
@@ -305,11 +332,24 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, bo
 	return err > 0 ? 0 : err;
 }
 
+/* `counts` or `flash`, and perhaps `,contents`. */
+static bool parse_trace(char *words, bool *flash, bool *contents)
+{
+	char *comma = strchr(words, ',');
+
+	if (comma)
+		*comma = '\0';
+	*flash = strcmp(words, "flash") == 0;
+	*contents = comma != NULL;
+	return (*flash || strcmp(words, "counts") == 0) && (!comma || strcmp(comma + 1, "contents") == 0);
+}
+
 /* The next line that is not part of some operations; 1 for `done`. */
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];
-	char word[8];
+	char word[20];
+	bool trace = false;
 	uint64_t kib = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
 
@@ -317,10 +357,10 @@ static int step(struct job *job)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %7s", id, word) == 2)
+	if (sscanf(job->line, "group %255s %19s", id, word) == 2)
 		return group(job, id, word);
-	if (sscanf(job->line, "case %255s %" SCNu64 " %7s", id, &kib, word) == 3)
-		return one_case(job, id, kib, strcmp(word, "flash") == 0);
+	if (sscanf(job->line, "case %255s %" SCNu64 " %19s", id, &kib, word) == 3 && parse_trace(word, &trace, &job->runner.contents))
+		return one_case(job, id, kib, trace);
 	return -EPROTO;
 }
 
@@ -359,6 +399,7 @@ static int start(struct job *job, int mtd, const char *mount_point)
 	if (!err)
 		err = run_init(&job->runner);
 	job->runner.before_mark = before_mark;
+	job->runner.remount = remount;
 	job->runner.context = job;
 	return err ? err : say_info(job);
 }

@@ -2,7 +2,8 @@
 /* flashbed-agent: the program on the board.
  *
  *   flashbed-agent check FILE           print a valid file without comments and empty lines, or FILE:LINE: CODE: detail and exit 2
- *   flashbed-agent run FILE --dir DIR   run a file's operations in a directory and print its stream rows; no flash counts
+ *   flashbed-agent run FILE --dir DIR [--contents]
+ *                                       run a file's operations in a directory and print its stream rows; no flash counts, no remount
  *   flashbed-agent job [--mtd N] [--mount DIR]
  *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR
  *   (/mnt)
@@ -141,14 +142,14 @@ static int check(const char *path)
 static void print_rows(const struct runner *runner)
 {
 	for (size_t i = 0; i < runner->rows_count; i++) {
-		const struct row *row = &runner->rows[i];
+		char row[ROW_BYTES];
 
-		(void)printf("r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " -\n", i, row->line, row->start_ns - runner->mark_ns,
-			     row->latency_ns, row->result);
+		run_print_row(runner, i, row, sizeof(row));
+		(void)puts(row);
 	}
 }
 
-static int run(const char *path, const char *directory)
+static int run(const char *path, const char *directory, bool contents)
 {
 	struct ops ops;
 	struct runner runner;
@@ -159,6 +160,7 @@ static int run(const char *path, const char *directory)
 		return status;
 	int err = run_init(&runner);
 
+	runner.contents = contents;
 	if (!err)
 		err = run_open_directory(&runner, directory);
 	if (!err)
@@ -205,10 +207,12 @@ int main(int argc, char **argv)
 		return init_main();
 	if (argc == 3 && strcmp(argv[1], "check") == 0)
 		return check(argv[2]);
-	if (argc == 5 && strcmp(argv[1], "run") == 0 && strcmp(argv[3], "--dir") == 0)
-		return run(argv[2], argv[4]);
+	const bool contents = argc == 6 && strcmp(argv[5], "--contents") == 0;
+
+	if ((argc == 5 || contents) && strcmp(argv[1], "run") == 0 && strcmp(argv[3], "--dir") == 0)
+		return run(argv[2], argv[4], contents);
 	if (argc >= 2 && argc % 2 == 0 && strcmp(argv[1], "job") == 0)
 		return job(argc, argv);
-	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
+	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR [--contents] | job [--mtd N] [--mount DIR]\n", stderr);
 	return 2;
 }

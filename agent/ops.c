@@ -27,9 +27,9 @@ static const struct {
 	[OP_READ] = {"read", "sol"},         [OP_WRITE] = {"write", "solnc"},       [OP_FSYNC] = {"fsync", "s"},
 	[OP_FDATASYNC] = {"fdatasync", "s"}, [OP_TRUNCATE] = {"truncate", "sn"},    [OP_FADVISE] = {"fadvise", "sora"},
 	[OP_UNLINK] = {"unlink", "p"},       [OP_RMDIR] = {"rmdir", "p"},           [OP_RENAME] = {"rename", "pp"},
-	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_PAUSE] = {"pause", "n"},
-	[OP_COMPUTE] = {"compute", "n"},     [OP_SQL] = {"sql", "p*"},              [OP_PREPARED] = {"prepared", ""},
-	[OP_MARK] = {"mark", ""},
+	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_REMOUNT] = {"remount", ""},
+	[OP_PAUSE] = {"pause", "n"},         [OP_COMPUTE] = {"compute", "n"},       [OP_SQL] = {"sql", "p*"},
+	[OP_PREPARED] = {"prepared", ""},    [OP_MARK] = {"mark", ""},
 };
 
 enum { WORDS = sizeof(words) / sizeof(words[0]) };
@@ -204,10 +204,12 @@ static int check_order(const struct op *op, struct state *state, struct ops_erro
 			return fail(error, "slot-closed", "slot %s is not open", op->field[0]);
 		if (op->kind == OP_CLOSE)
 			state->open[op->slot] = false;
-	} else if (op->kind == OP_PREPARED) {
+	} else if (op->kind == OP_PREPARED || op->kind == OP_REMOUNT) {
 		for (int slot = 0; slot < SLOTS; slot++)
 			if (state->open[slot])
 				return fail(error, "slot-open", "%s with an open slot", name);
+		if (op->kind == OP_REMOUNT)
+			return 0;
 		if (state->prepared || state->marked)
 			return fail(error, "repeated", "%s again, or after mark", name);
 		state->prepared = true;

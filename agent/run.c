@@ -3,12 +3,14 @@
  *
  * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a
  * program's would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end.
- * The bytes of a write are generated before its first clock reading. `compute` steps are one dependent multiply-add each. Bytes read are
- * not compared with those written. Leaves out `sql`, which fails with ENOSYS.
+ * The bytes of a write are generated before its first clock reading, those of a read summed up after its second if that is asked for.
+ * `compute` steps are one dependent multiply-add each. Leaves out `sql`, which fails with ENOSYS, as `remount` does without a file
+ * system of ours.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -148,6 +150,8 @@ static int64_t execute(struct runner *runner, const struct op *op)
 		return 0;
 	case OP_DROP_CACHES:
 		return value_or_errno(write(runner->drop_caches, "3", 1)) < 0 ? -errno : 0;
+	case OP_REMOUNT:
+		return runner->remount ? runner->remount(runner->context) : -ENOSYS;
 	case OP_PAUSE:
 		return sleep_ns(op->number[0]);
 	case OP_COMPUTE:
@@ -238,6 +242,23 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 		row->line = ops->list[i].line;
 		row->flash_ns = 0;
 		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
+		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
+		if (row->summed)
+			row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
 	}
 	return 0;
+}
+
+void run_print_row(const struct runner *runner, size_t index, char *text, size_t size)
+{
+	const struct row *row = &runner->rows[index];
+	char flash[24] = "-";
+	char crc[16] = "-";
+
+	if (flash_knows_durations())
+		(void)snprintf(flash, sizeof(flash), "%" PRId64, row->flash_ns);
+	if (row->summed)
+		(void)snprintf(crc, sizeof(crc), "%" PRIu32, row->crc32);
+	(void)snprintf(text, size, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s %s", index, row->line,
+		       row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash, crc);
 }

@@ -135,6 +135,7 @@ _FIELDS: dict[str, tuple[_Reader, ...]] = {
     "rename": (_path, _path),
     "sync": (),
     "drop_caches": (),
+    "remount": (),
     "pause": (_ANY,),
     "compute": (_ANY,),
     "sql": (_path, _statement),
@@ -184,12 +185,14 @@ class _Closure:
                 raise _Refused("slot-closed", f"slot {operation.fields[0]} is not open")
             if name == "close":
                 self.open_slots.discard(int(operation.fields[0]))
-        elif name in ("mark", "prepared"):
-            self._check_once(name)
+        elif name in ("mark", "prepared", "remount"):
+            self._check_between(name)
 
-    def _check_once(self, name: str) -> None:
-        if name == "prepared" and self.open_slots:
-            raise _Refused("slot-open", f"slot {min(self.open_slots)} is open at prepared")
+    def _check_between(self, name: str) -> None:
+        if name != "mark" and self.open_slots:
+            raise _Refused("slot-open", f"slot {min(self.open_slots)} is open at {name}")
+        if name == "remount":
+            return
         if name in self.seen or (name == "prepared" and "mark" in self.seen):
             raise _Refused("repeated", f"{name} comes once, prepared before mark")
         self.seen.add(name)

@@ -74,6 +74,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "latency_ns": _WHOLE,
         "flash_time_ns": _WHOLE,
         "result": _WHOLE,
+        "content_crc32": _WHOLE,
     },
     "flash": {
         "case_id": _TEXT,

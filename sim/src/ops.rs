@@ -72,6 +72,7 @@ pub enum Operation<'a> {
     Rename { old: &'a str, new: &'a str },
     Sync,
     DropCaches,
+    Remount,
     Pause { ns: u64 },
     Compute { steps: u64 },
     Sql { path: &'a str, statement: &'a str },
@@ -80,7 +81,7 @@ pub enum Operation<'a> {
 }
 
 /// Names by `Operation::code`.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 20] = [
     "mkdir",
     "open",
     "close",
@@ -95,6 +96,7 @@ pub const NAMES: [&str; 19] = [
     "rename",
     "sync",
     "drop_caches",
+    "remount",
     "pause",
     "compute",
     "sql",
@@ -185,11 +187,9 @@ impl State {
                 }
                 self.open |= 1 << slot;
             }
+            Operation::Remount => self.all_closed("remount")?,
             Operation::Prepared => {
-                if self.open != 0 {
-                    let slot = self.open.trailing_zeros();
-                    return Err(refuse("slot-open", format!("slot {slot} is open at prepared")));
-                }
+                self.all_closed("prepared")?;
                 if self.prepared || self.mark {
                     return Err(refuse("repeated", "prepared may come once, before mark"));
                 }
@@ -211,6 +211,14 @@ impl State {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn all_closed(&self, at: &str) -> Parsed<()> {
+        if self.open != 0 {
+            let slot = self.open.trailing_zeros();
+            return Err(refuse("slot-open", format!("slot {slot} is open at {at}")));
         }
         Ok(())
     }
@@ -281,6 +289,7 @@ enum Word {
     Rename,
     Sync,
     DropCaches,
+    Remount,
     Pause,
     Compute,
     Sql,
@@ -305,6 +314,7 @@ fn parse_word(word: &str) -> Option<(Word, usize)> {
         "rename" => (Word::Rename, 2),
         "sync" => (Word::Sync, 0),
         "drop_caches" => (Word::DropCaches, 0),
+        "remount" => (Word::Remount, 0),
         "pause" => (Word::Pause, 1),
         "compute" => (Word::Compute, 1),
         "sql" => (Word::Sql, 2),
@@ -361,6 +371,7 @@ fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'
         Word::Rename => Operation::Rename { old: parse_path(f[1])?, new: parse_path(f[2])? },
         Word::Sync => Operation::Sync,
         Word::DropCaches => Operation::DropCaches,
+        Word::Remount => Operation::Remount,
         Word::Pause => Operation::Pause { ns: parse_number(f[1])? },
         Word::Compute => Operation::Compute { steps: parse_number(f[1])? },
         Word::Prepared => Operation::Prepared,
@@ -487,6 +498,7 @@ impl Operation<'_> {
             Operation::Rename { .. } => Word::Rename,
             Operation::Sync => Word::Sync,
             Operation::DropCaches => Word::DropCaches,
+            Operation::Remount => Word::Remount,
             Operation::Pause { .. } => Word::Pause,
             Operation::Compute { .. } => Word::Compute,
             Operation::Sql { .. } => Word::Sql,
@@ -555,9 +567,11 @@ impl fmt::Display for Operation<'_> {
             Operation::Pause { ns } => write!(out, " {ns}"),
             Operation::Compute { steps } => write!(out, " {steps}"),
             Operation::Sql { path, statement } => write!(out, " {path} {statement}"),
-            Operation::Sync | Operation::DropCaches | Operation::Prepared | Operation::Mark => {
-                Ok(())
-            }
+            Operation::Sync
+            | Operation::DropCaches
+            | Operation::Remount
+            | Operation::Prepared
+            | Operation::Mark => Ok(()),
         }
     }
 }

@@ -306,6 +306,7 @@ impl<S: FlashFs> Machine<S> {
             Operation::Pause { ns } => Ok((0, vfs.idle(now, now + Ns(ns))?)),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
+            Operation::Remount => Err(FsError::NotModelled("remount")),
             Operation::Truncate { .. } => Err(FsError::NotModelled("truncate")),
             Operation::Unlink { .. } => Err(FsError::NotModelled("unlink")),
             Operation::Rmdir { .. } => Err(FsError::NotModelled("rmdir")),

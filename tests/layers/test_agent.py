@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,26 @@ def test_an_unmeasured_failure_ends_the_run(tmp_path: Path) -> None:
 
 def test_sql_is_read_and_not_supported(tmp_path: Path) -> None:
     assert rows(run(tmp_path, "mark\nsql a.db SELECT 1\n")) == [(3, -38)]
+
+
+def test_remount_needs_a_file_system_of_ours(tmp_path: Path) -> None:
+    assert rows(run(tmp_path, "mark\nremount\nmkdir a\n")) == [(3, -38), (4, 0)]
+
+
+def test_what_reads_return_is_summed_up_if_asked_for(tmp_path: Path) -> None:
+    file, folder = tmp_path / "case.ops", tmp_path / "mounted"
+    file.write_text(
+        f"{HEADER}open 0 a rw,create\nwrite 0 0 5000 9 30\nmark\nread 0 0 4096\n"
+        "read 0 4999 10\nread 0 5000 1\nsync\nread 0 0 1\nopen 1 nothing ro\nread 1 0 1\n"
+    )
+    folder.mkdir()
+    done = agent("run", file, "--dir", folder, "--contents")
+    last = [line.split()[7] for line in done.stdout.splitlines()]
+    content = generated(0, 5000, 9, 30)
+    sums = [zlib.crc32(part) for part in (content[:4096], content[4999:], b"")]
+    assert last == [*map(str, sums), "-", str(zlib.crc32(content[:1])), "-", "-"]
+    plain = agent("run", file, "--dir", folder).stdout.splitlines()
+    assert [len(line.split()) for line in plain] == [6] * 7
 
 
 def test_starts_are_in_order_and_latencies_fit_between_them(tmp_path: Path) -> None:

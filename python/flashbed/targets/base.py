@@ -24,7 +24,8 @@ class Program:
 
     `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the case
     as a file of its own. Programs of the same board, kernel, file system and `prepare` start from
-    the same state, which a target may build once.
+    the same state, which a target may build once. With `check_contents` a target that has contents
+    fills `content_crc32` of `requests`.
     """
 
     case_id: str
@@ -34,6 +35,7 @@ class Program:
     read_ahead_kib: int
     prepare: str
     body: str
+    check_contents: bool = False
 
 
 @dataclass(frozen=True)

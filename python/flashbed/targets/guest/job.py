@@ -15,7 +15,7 @@ from flashbed.targets.base import Program
 
 __all__ = ["Group", "Item", "described", "groups_of", "items_of", "text_of"]
 
-_WRITES = frozenset({"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "sql"})
+_WRITES = frozenset({"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql"})
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool) -> str:
         first = group.items[0]
         parts += (f"group {group.name} {first.program.fs}\n", _section(first.prepare))
         for item in group.items:
-            parts.append(f"case {item.name} {item.program.read_ahead_kib} {trace}\n")
+            words = f"{trace},contents" if item.program.check_contents else trace
+            parts.append(f"case {item.name} {item.program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))
     parts.append("done\n")
     return "".join(parts)

@@ -58,7 +58,7 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuri
     assert case.counts is not None, "the reader gives no case without"
     reads, programs, erases, lost = case.counts
     lines = described(item.operations)
-    strange = [line for _, line, *_ in case.requests if line not in lines]
+    strange = [row.line for row in case.requests if row.line not in lines]
     if strange:
         message = f"the board answers for line {strange[0]}, which is no operation"
         return failed([Failure(case_id, message)])
@@ -67,22 +67,23 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuri
         return failed([Failure(case_id, message)])
     time_ns = transferred = flash_time_ns = 0
     requests: list[tuple[object, ...]] = []
-    for seq, line, start_ns, latency_ns, result, flash_ns in case.requests:
-        known = lines[line]
+    for row in case.requests:
+        known = lines[row.line]
         if known.op != "pause":
-            time_ns += latency_ns
-            flash_time_ns += flash_ns or 0
+            time_ns += row.latency_ns
+            flash_time_ns += row.flash_time_ns or 0
         if known.op in ("read", "write"):
-            transferred += max(result, 0)
+            transferred += max(row.result, 0)
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
-        latency = latency_ns if measuring.software_time else None
-        requests.append((case_id, seq, *what, start_ns, latency, flash_ns, result))
-    unknown = any(flash_ns is None for *_, flash_ns in case.requests)
-    times = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
+        latency = row.latency_ns if measuring.software_time else None
+        times = (row.start_ns, latency, row.flash_time_ns)
+        requests.append((case_id, row.seq, *what, *times, row.result, row.content_crc32))
+    unknown = any(row.flash_time_ns is None for row in case.requests)
+    totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced
-    row = (case_id, *times, transferred, reads, programs, erases, *page_cache, kernel_release)
+    measured = (case_id, *totals, transferred, reads, programs, erases, *page_cache, kernel_release)
     return Batch(
-        cases=_frame([row], _CASES),
+        cases=_frame([measured], _CASES),
         requests=_frame(requests, _REQUESTS),
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = [
     "CaseBegun",
@@ -17,6 +18,7 @@ __all__ = [
     "GroupReady",
     "Info",
     "Reader",
+    "Row",
     "StreamError",
     "Trouble",
 ]
@@ -50,16 +52,27 @@ class CaseBegun:
     case_id: str
 
 
+class Row(NamedTuple):
+    """A measured operation; None is what the board does not know or was not asked."""
+
+    seq: int
+    line: int
+    start_ns: int
+    latency_ns: int
+    result: int
+    flash_time_ns: int | None
+    content_crc32: int | None
+
+
 @dataclass
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    requests: (seq, line, start_ns, latency_ns, result, flash_time_ns or None); flash: (seq,
-    start_ns, kind, block, page, offset_bytes, length_bytes, task).
+    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task).
     """
 
     case_id: str
-    requests: list[tuple[int, int, int, int, int, int | None]] = field(default_factory=list)
+    requests: list[Row] = field(default_factory=list)
     flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
@@ -139,8 +152,8 @@ class Reader:
             raise ValueError(word)
         if word == "r":
             seq, line, start, latency, result = map(int, fields[:5])
-            (flash_time,) = map(_known, fields[5:])
-            case.requests.append((seq, line, start, latency, result, flash_time))
+            flash_time, crc = map(_known, fields[5:])
+            case.requests.append(Row(seq, line, start, latency, result, flash_time, crc))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
             case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))

@@ -107,5 +107,6 @@ build/agent/flashbed-agent-%: $(AGENT) Makefile $(STAMPS)/packages
 	@mkdir -p build/agent
 	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT))
 
-AGENT_TARGET_host :=
+# Not what this machine can do but what every one of its kind can: user-mode Linux keeps no AVX registers of its programs.
+AGENT_TARGET_host := -target $(shell uname -m)-linux-musl
 AGENT_TARGET_armv7 := -target arm-linux-musleabihf -mcpu=generic+v7a

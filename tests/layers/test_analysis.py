@@ -14,6 +14,7 @@ from flashbed.experiment import Claim, load_experiment
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,
     "flash_programs": 0, "flash_erases": 0,
+    "flash_time_ns": None,
 }  # fmt: skip
 
 
@@ -59,6 +60,7 @@ def test_a_request_slower_than_a_stall_read_the_chip() -> None:
             "op": ["read"] * 10,
             "offset_bytes": [4096 * page for page in range(10)],
             "latency_ns": waits,
+            "flash_time_ns": [None] * 10,
         }
     )
     (row,) = measures(cases, requests, stall_ns=1000).to_dicts()
@@ -90,8 +92,8 @@ def verdict(claim: Claim, values: Mapping[tuple[str, str, int], float]) -> tuple
         for (fs, pattern, requests), value in values.items()
     ]  # fmt: skip
     first = judge(experiment, pl.DataFrame(rows))[0]
-    assert first.verdict_emulator == "not measured"
-    return first.sim, first.verdict_sim
+    assert first.judged["emulator"].verdict == "not measured"
+    return first.judged["sim"].value, first.judged["sim"].verdict
 
 
 def claim(reduce: str, operator: str, bound: float, **other: Any) -> Claim:

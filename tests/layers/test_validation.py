@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 import pytest
 
@@ -46,9 +44,9 @@ def test_every_case_runs_on_the_simulator(suite: list[Program]) -> None:
     assert sum(batch.cases.height for batch in batches) == len(suite)
 
 
-def table(**columns: list[int]) -> pl.DataFrame:
+def table(**columns: list[int | None]) -> pl.DataFrame:
     """Two cases with zeros where nothing is said."""
-    names = ("flash_reads", "flash_programs", "flash_erases", "time_ns")
+    names = validation.MEASURES.values()
     filled = {name: columns.get(name, [0, 0]) for name in names}
     return pl.DataFrame({"case_id": ["a", "b"], **filled})
 
@@ -58,7 +56,7 @@ def test_an_error_is_relative_to_the_kernel_and_none_where_both_are_zero() -> No
         table(flash_reads=[98, 5], time_ns=[110, 100]),
         table(flash_reads=[100, 0], time_ns=[100, 100]),
     )
-    assert compared["flash_reads_error_pct"].to_list() == [pytest.approx(-2.0), math.inf]
+    assert compared["flash_reads_error_pct"].to_list() == [pytest.approx(-2.0), 100.0]
     assert compared["flash_erases_error_pct"].to_list() == [0.0, 0.0]
     told = validation.summary(compared)
     assert told["cases"] == 2
@@ -67,3 +65,9 @@ def test_an_error_is_relative_to_the_kernel_and_none_where_both_are_zero() -> No
         "mean_error_pct": pytest.approx(5.0),
         "worst_error_pct": pytest.approx(10.0),
     }
+
+
+def test_what_the_kernel_cannot_know_is_no_error() -> None:
+    told = validation.summary(validation.compare(table(), table(time_ns=[None, None])))
+    assert told["time"] is None
+    assert told["flash_time"]["exact_share"] == 1

@@ -1,6 +1,7 @@
 """The paper's sentences, judged: each is an inequality over the measures of a few points.
 
-A claim gets a verdict per file system and, where it says so, per further kernel of the simulator.
+A claim gets a verdict per file system and target and, where it says so, per further kernel of the
+simulator.
 The number behind a verdict is kept, so that a reader can disagree with the bound.
 """
 
@@ -8,14 +9,17 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from flashbed.experiment import Claim, Compared, Experiment
 
-__all__ = ["AGREES", "DIFFERS", "NOT_MEASURED", "Verdict", "judge"]
+__all__ = ["AGREES", "DIFFERS", "JUDGED", "NOT_MEASURED", "Judged", "Verdict", "judge"]
+
+JUDGED = ("sim", "uml", "emulator")
+"""The targets that get verdicts, in the order in which they are shown."""
 
 AGREES = "agrees"
 DIFFERS = "differs"
@@ -31,18 +35,22 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What a target says of a claim: the kernel, the claim's number (null if not measured)."""
+
+    kernel: str | None
+    value: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """One row of the table of claims. Values are in the claim's unit, null if not measured."""
+    """One row of the table of claims: a claim on a file system, by target."""
 
     id: str
     claim: Claim
     fs: str
-    kernel: str
-    emulator_kernel: str | None
-    sim: float | None
-    emulator: float | None
-    verdict_sim: str
-    verdict_emulator: str
+    judged: Mapping[str, Judged]
 
     def as_json(self) -> dict[str, str | float | None]:
         """The row as `flashbed reproduce --format json` prints it."""
@@ -51,10 +59,8 @@ class Verdict:
             "text": self.claim.text,
             "source": self.claim.source,
             "published": self.claim.published,
-            "sim": self.sim,
-            "emulator": self.emulator,
-            "verdict_sim": self.verdict_sim,
-            "verdict_emulator": self.verdict_emulator,
+            **{target: judged.value for target, judged in self.judged.items()},
+            **{f"verdict_{target}": judged.verdict for target, judged in self.judged.items()},
         }
 
 
@@ -75,25 +81,17 @@ def _verdict(
     kernel: str | None,
     measured: pl.DataFrame,
 ) -> Verdict:
-    """One row; `kernel` is a further kernel of the simulator, which no emulator stands beside."""
-    sim = experiment.compared.get("sim")
-    emulator = experiment.compared.get("emulator") if kernel is None else None
-    if sim is not None and kernel is not None:
-        sim = sim.model_copy(update={"kernel": kernel})
-    sim_value = _value(claim, group, "sim", sim, measured)
-    emulator_value = _value(claim, group, "emulator", emulator, measured)
-    fs = " and ".join(group)
-    return Verdict(
-        id="/".join(part for part in (claim.id, "-".join(group), kernel) if part),
-        claim=claim,
-        fs=fs,
-        kernel=sim.kernel if sim else "",
-        emulator_kernel=emulator.kernel if emulator else None,
-        sim=sim_value,
-        emulator=emulator_value,
-        verdict_sim=_holds(claim, sim_value),
-        verdict_emulator=_holds(claim, emulator_value),
-    )
+    """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
+    judged = {}
+    for target in JUDGED:
+        compared = experiment.compared.get(target)
+        if compared is not None and kernel is not None:
+            further = compared.model_copy(update={"kernel": kernel})
+            compared = further if target == "sim" else None
+        value = _value(claim, group, target, compared, measured)
+        judged[target] = Judged(compared.kernel if compared else None, value, _holds(claim, value))
+    identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)
+    return Verdict(identity, claim, " and ".join(group), judged)
 
 
 def _holds(claim: Claim, value: float | None) -> str:

@@ -49,7 +49,8 @@ def _saved_pct(column: str) -> pl.Expr:
 def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
     """Per point with read-ahead on: cache_hit_pct and prefetch_kib.
 
-    A request slower than `stall_ns` read the chip. What sequential requests read ahead at a time is
+    A request that took chip time read the chip; where that is unknown, one slower than `stall_ns`
+    did. What sequential requests read ahead at a time is
     the distance in the file between two that did: its median over a case, mean over seeds.
     """
     on = cases.filter(pl.col("read_ahead_kib") > 0).select("case_id", *POINT)
@@ -58,7 +59,7 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
         .filter(pl.col("op") == "read")
         .join(on.lazy(), on=["case_id", "target"], maintain_order="left")
     )
-    stalled = pl.col("latency_ns") >= stall_ns
+    stalled = pl.coalesce(pl.col("flash_time_ns") > 0, pl.col("latency_ns") >= stall_ns)
     distance_bytes = pl.col("offset_bytes").filter(stalled).diff().drop_nulls()
     per_case = reads.group_by("case_id", *POINT, maintain_order=True).agg(
         ((~stalled).mean() * 100).alias("cache_hit_pct"),
@@ -82,12 +83,15 @@ def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.D
 def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
     """A metric as a figure draws it: fs, pattern, requests, stack, target, value, low, high, seeds.
 
-    `stack` says what ran: kernel, simulated or real, and the board. `low` and `high` are a standard
+    `stack` says what ran: kernel, simulated or real, and the board; a point at which the metric is
+    unknown is left out. `low` and `high` are a standard
     deviation over seeds from the mean, the mean itself for one seed.
     """
-    how = pl.when(pl.col("target") == "sim").then(pl.lit("simulated")).otherwise(pl.lit("real"))
+    how = pl.col("target").replace_strict(
+        {"sim": "simulated"}, default=pl.format("real ({})", "target")
+    )
     spread = pl.col(f"{metric}_sd").fill_null(0.0)
-    return measured.select(
+    return measured.filter(pl.col(metric).is_not_null()).select(
         "fs",
         "pattern",
         "requests",

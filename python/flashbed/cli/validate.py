@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "validate",
         epilog="Examples: `flashbed validate emulated` · "
-        "`flashbed validate emulated --suite reads --format json`",
+        "`flashbed validate emulated --on uml --suite reads --format json`",
     )(validate)
 
 
@@ -75,15 +75,21 @@ def _show(compared: pl.DataFrame) -> None:
         print(f"{title}: {told['cases']} cases")
         for name in MEASURES:
             errors = told[name]
+            if errors is None:
+                print(f"  {name:15} not known on this target")
+                continue
             print(
                 f"  {name:15} exact in {100 * errors['exact_share']:5.1f} %, "
                 f"off by {errors['mean_error_pct']:.2f} % in the mean, "
                 f"{errors['worst_error_pct']:.2f} % at worst"
             )
-    for name in ("flash_reads", "time"):
+    for name in ("flash_reads", "flash_time", "time"):
         error = pl.col(f"{name}_error_pct")
+        known = compared.filter(error.is_not_null())
+        if not known.height:
+            continue
         print(f"worst in {name}:")
-        worst = compared.sort(error.abs(), descending=True).head(WORST_SHOWN)
+        worst = known.sort(error.abs(), descending=True).head(WORST_SHOWN)
         for row in worst.iter_rows(named=True):
             print(
                 f"  {row['case_id']:44} {row[name]:>12,} simulated, "

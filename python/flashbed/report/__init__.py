@@ -32,6 +32,6 @@ def summary_json(directories: Sequence[Path]) -> dict[str, list[dict[str, Any]]]
         "agreement": [
             row
             for content in contents
-            for row in content.agreement.select("case_id", *ERRORS).to_dicts()
+            for row in content.agreement.select("target", "case_id", *ERRORS).to_dicts()
         ],
     }

@@ -16,15 +16,19 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
-from flashbed.analysis.agreement import ERRORS
-from flashbed.analysis.claims import AGREES, DIFFERS, Verdict
+from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
 from flashbed.experiment import Claim
 from flashbed.figures import agreement_figure, saving_figure
-from flashbed.report.content import BOUNDS_PCT, Content, agreement_errors, figure_tables
+from flashbed.report.content import BOUNDS_PCT, MEASURES, Content, agreement_errors, figure_tables
 
 __all__ = ["render"]
 
 _HERE = Path(__file__).parent
+_NAMES = {
+    "sim": "the simulated stack",
+    "uml": "user-mode Linux",
+    "emulator": "the emulated board",
+}
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
@@ -39,6 +43,8 @@ def render(contents: Sequence[Content]) -> str:
     )
     environment.filters["number"] = _number
     environment.filters["signed"] = _signed
+    environment.filters["hundredths"] = _hundredths
+    environment.filters["microseconds"] = _microseconds
     sections = [_section(content, number) for number, content in enumerate(contents)]
     specifications = {
         figure["id"]: figure["specification"]
@@ -84,9 +90,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
                 "id": f"figure-{number}-agreement",
                 "name": "Figure A",
                 "title": "Simulator against kernel",
-                "caption": "Error of the simulator in each case both ran, in percent of the real "
-                "kernel's value; left of a number of requests read-ahead is off, right of it on. "
-                "The shaded zone is what this project asks of itself.",
+                "caption": "Error of the simulator in each case that a real kernel ran too, in "
+                "percent of its value; left of a number of requests read-ahead is off, right "
+                "of it on. The shaded zone is what this project asks of itself.",
                 "specification": agreement_figure(*agreement_errors(content.agreement)),
             }
         )
@@ -95,12 +101,14 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "facts": experiment.experiment,
         "figures": figures,
         "counts": _counts(content.verdicts),
+        "claimed": [target for target in JUDGED if target in experiment.compared],
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "agreement": content.agreement.to_dicts(),
         "agreement_summary": content.agreement_summary.to_dicts(),
         "within": _within(content),
-        "errors": list(ERRORS),
+        "errors": MEASURES,
+        "targets": _NAMES,
         "bounds": BOUNDS_PCT,
         "profiles": content.profiles,
         "runs": content.runs,
@@ -109,11 +117,11 @@ def _section(content: Content, number: int) -> dict[str, Any]:
 
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     counts = []
-    for target in ("sim", "emulator"):
-        given = [getattr(verdict, f"verdict_{target}") for verdict in verdicts]
+    for target in JUDGED:
+        given = [verdict.judged[target].verdict for verdict in verdicts]
         agree, differ = given.count(AGREES), given.count(DIFFERS)
         if agree + differ:
-            counts.append({"target": target, "agree": agree, "judged": agree + differ})
+            counts.append({"target": _NAMES[target], "agree": agree, "judged": agree + differ})
     return counts
 
 
@@ -145,16 +153,16 @@ def _asked(claim: Claim) -> str:
 
 
 def _within(content: Content) -> list[dict[str, Any]]:
-    """How many cases keep each bound."""
-    return [
-        {
-            "error": error,
-            "bound": bound,
-            "kept": content.agreement.filter(content.agreement[error].abs() <= bound).height,
-            "cases": content.agreement.height,
-        }
-        for error, bound in BOUNDS_PCT.items()
-    ]
+    """How many cases keep each bound, by real target."""
+    kept = []
+    for (target,), table in content.agreement.group_by("target", maintain_order=True):
+        for error, bound in BOUNDS_PCT.items():
+            known = table[error].drop_nulls().abs()
+            if known.len():
+                counts = {"kept": (known <= bound).sum(), "cases": known.len()}
+                name = {"target": _NAMES[str(target)], "measure": MEASURES[error]}
+                kept.append({"bound": bound, **name, **counts})
+    return kept
 
 
 def _number(value: float | None) -> str:
@@ -165,7 +173,17 @@ def _number(value: float | None) -> str:
     return text.replace("-", "\u2212")
 
 
-def _signed(value: float) -> str:
-    """An error in percent with its sign; 0 if it rounds to it."""
+def _signed(value: float | None) -> str:
+    """An error in percent with its sign; 0 if it rounds to it, a dash if nobody knows."""
+    if value is None:
+        return "—"
     text = f"{value:+.2f}"
     return "0" if float(text) == 0 else text.replace("-", "\u2212")
+
+
+def _hundredths(value: float | None) -> str:
+    return "—" if value is None else f"{value:.2f}"
+
+
+def _microseconds(value_ns: int | None) -> str:
+    return "—" if value_ns is None else f"{value_ns // 1000:,}"

@@ -65,7 +65,16 @@ _MAKE = (
     "KBUILD_BUILD_HOST=flashbed",
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
 )
-_XSTATE = "have_xstate_support = 1;"
+_CHANGES = (
+    (
+        "arch/x86/um/os-Linux/registers.c",
+        "have_xstate_support = 1;",
+        "have_xstate_support = 0;",
+    ),
+    ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
+    ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
+)
+"""Files of the kernel, what is replaced in them, and by what."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ def _config() -> Path:
 def _recipe() -> str:
     """Hash over what decides how a kernel is built."""
     digest = hashlib.sha256(_config().read_bytes())
-    digest.update(repr((_MAKE, _KEPT, _XSTATE)).encode())
+    digest.update(repr((_MAKE, _KEPT, _CHANGES)).encode())
     return digest.hexdigest()[:12]
 
 
@@ -158,7 +167,8 @@ def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
         say(f"unpacking the sources of Linux {series}")
         archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
         run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
-        _change(tree / "arch" / "x86" / "um" / "os-Linux" / "registers.c")
+        for name, before, after in _CHANGES:
+            _change(tree / name, before, after)
         say(f"building Linux {series} for user mode (two to six minutes, once)")
         _make(tree, log)
         kept = work / "kept"
@@ -171,11 +181,13 @@ def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
     return UmlKernel(series, version, folder)
 
 
-def _change(source: Path) -> None:
+def _change(source: Path, before: str, after: str) -> None:
     text = source.read_text(encoding="utf-8")
-    if _XSTATE not in text:
-        raise Unavailable(f"{source.name}: this kernel's floating-point code is not as expected")
-    source.write_text(text.replace(_XSTATE, _XSTATE.replace("1", "0")), encoding="utf-8")
+    if before not in text:
+        raise Unavailable(
+            f"{source.name}: this kernel's code is not as expected ({before.strip()})"
+        )
+    source.write_text(text.replace(before, after), encoding="utf-8")
 
 
 def _make(tree: Path, log: Path) -> None:

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c). docs/flashbed_nand.md says what is in them.
+ *
+ * Stands against fs/debugfs/file.c: files are opened through its proxies, so none is in use when the module goes.
+ */
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "flashbed_nand.h"
+
+#define COMMAND_BYTES 64
+
+/* Copies whole and partial records from one chunk; several calls of a program for a long log. */
+static ssize_t log_read(struct file *file, char __user *to, size_t count, loff_t *at)
+{
+	const struct fbn_record *record;
+	u32 skip;
+	u32 run;
+	const u64 number = div_u64_rem(*at, sizeof(*record), &skip);
+	ssize_t copied = 0;
+
+	mutex_lock(&flashbed.lock);
+	record = fbn_log_at(&flashbed.log, number, &run);
+	if (record) {
+		copied = min_t(size_t, count, run * sizeof(*record) - skip);
+		if (copy_to_user(to, (const u8 *)record + skip, copied))
+			copied = -EFAULT;
+	}
+	mutex_unlock(&flashbed.lock);
+	if (copied > 0)
+		*at += copied;
+	return copied;
+}
+
+static const struct file_operations log_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = log_read,
+	.llseek = default_llseek,
+};
+
+static int counts_show(struct seq_file *file, void *unused)
+{
+	const struct mtd_ecc_stats *stats = &nand_to_mtd(&flashbed.nand)->ecc_stats;
+	const struct fbn_counts *counts = &flashbed.counts;
+
+	mutex_lock(&flashbed.lock);
+	seq_printf(file, "reads %llu\nprograms %llu\nerases %llu\nbusy_ns %llu\nchanges %llu\n", counts->reads, counts->programs,
+		   counts->erases, counts->busy_ns, counts->changes);
+	seq_printf(file, "corrected %u\nuncorrectable %u\nbreaches %llu\nlost %llu\n", stats->corrected, stats->failed, counts->breaches,
+		   counts->lost);
+	mutex_unlock(&flashbed.lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counts);
+
+static int blocks_show(struct seq_file *file, void *unused)
+{
+	u32 block;
+
+	mutex_lock(&flashbed.lock);
+	for (block = 0; block < flashbed.p.blocks; block++) {
+		const struct fbn_block *state = &flashbed.cells.blocks[block];
+		const bool bad = state->state == FBN_FACTORY_BAD || fbn_cells_marked_bad(&flashbed.cells, block);
+
+		seq_printf(file, "%u %u %s\n", block, state->erases, bad ? "bad" : state->state == FBN_WORN ? "worn" : "good");
+	}
+	mutex_unlock(&flashbed.lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(blocks);
+
+static int breaches_show(struct seq_file *file, void *unused)
+{
+	return fbn_breaches_show(file, unused);
+}
+DEFINE_SHOW_ATTRIBUTE(breaches);
+
+/* A rewind as the driver sees it: power went and came back. */
+static int rewind_to(u64 change, u64 seed)
+{
+	const int err = fbn_history_rewind(change, seed);
+
+	if (err)
+		return err;
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
+	fbn_forget_driver_state();
+	return 0;
+}
+
+static int power_on(void)
+{
+	if (!flashbed.power.off)
+		return 0;
+	flashbed.power.off = false;
+	fbn_forget_driver_state();
+	return 0;
+}
+
+static void clear_log(void)
+{
+	fbn_log_clear(&flashbed.log);
+	flashbed.bus.logged = NULL;
+}
+
+/* A command with numbers; the words are all there is to it, so one more makes it a bad one. */
+static int obey_numbers(const char *command)
+{
+	u64 number;
+	u64 seed;
+	char more;
+
+	if (sscanf(command, "cut %llu %llu%c", &number, &seed, &more) == 2 && number) {
+		flashbed.power.cut_at = number;
+		flashbed.power.cut_seed = seed;
+		return 0;
+	}
+	if (sscanf(command, "rewind %llu %llu%c", &number, &seed, &more) == 2)
+		return rewind_to(number, seed);
+	if (sscanf(command, "drop %llu%c", &number, &more) == 1 && number) {
+		flashbed.power.drop_at = number;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int obey(const char *command)
+{
+	if (!strcmp(command, "clear")) {
+		clear_log();
+		return 0;
+	}
+	if (!strcmp(command, "record"))
+		return fbn_history_start();
+	if (!strcmp(command, "forget")) {
+		fbn_history_forget();
+		return 0;
+	}
+	if (!strcmp(command, "on"))
+		return power_on();
+	return obey_numbers(command);
+}
+
+static ssize_t ctl_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	char text[COMMAND_BYTES];
+	char *command;
+	int err;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, count))
+		return -EFAULT;
+	text[count] = '\0';
+	command = strim(text);
+	if (!strcmp(command, "load")) {
+		err = fbn_load_finish();
+	} else {
+		mutex_lock(&flashbed.nand.lock);
+		mutex_lock(&flashbed.lock);
+		err = obey(command);
+		mutex_unlock(&flashbed.lock);
+		mutex_unlock(&flashbed.nand.lock);
+	}
+	return err ? err : count;
+}
+
+static const struct file_operations ctl_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = ctl_write,
+	.llseek = noop_llseek,
+};
+
+int fbn_debugfs_create(struct dentry **folder)
+{
+	*folder = debugfs_create_dir(FBN_NAME, NULL);
+	if (IS_ERR(*folder))
+		return PTR_ERR(*folder);
+	debugfs_create_file("log", 0400, *folder, NULL, &log_fops);
+	debugfs_create_file("counts", 0400, *folder, NULL, &counts_fops);
+	debugfs_create_file("blocks", 0400, *folder, NULL, &blocks_fops);
+	debugfs_create_file("breaches", 0400, *folder, NULL, &breaches_fops);
+	debugfs_create_file("chip", 0600, *folder, NULL, &fbn_image_fops);
+	debugfs_create_file("ctl", 0200, *folder, NULL, &ctl_fops);
+	return 0;
+}

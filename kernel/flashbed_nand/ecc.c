@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The controller's ECC, and which of the kernel's to use otherwise; where the spare area's free bytes are.
+ *
+ * Stands against drivers/mtd/nand/raw/nand_base.c (nand_set_ecc_on_host_ops, nand_set_ecc_soft_ops) and drivers/mtd/nand/ecc.c (layouts):
+ *   software-subpage  the kernel's Hamming code with its own layouts where the code fits them, as nandsim
+ *   hardware-page     no code is calculated: the module knows which bits are wrong (flips of this read; `intended` of a torn page) and
+ *                     corrects as a BCH code of ecc_strength_bits a step would; its bytes of the spare area are kept free, and stay 0xff
+ *   none              nothing
+ * Leaves out wrong bits in the spare area, miscorrection by the hardware engine.
+ */
+#include <linux/bitops.h>
+#include <linux/mtd/nand.h>
+#include <linux/string.h>
+
+#include "flashbed_nand.h"
+
+/* Of a BCH code over a step: m bits a corrected bit, where 2^m exceeds the bits of the step. */
+u32 fbn_ecc_bytes(u32 step_bytes, u32 strength_bits)
+{
+	return DIV_ROUND_UP(strength_bits * fls(step_bytes * 8), 8);
+}
+
+static int layout_ecc(struct mtd_info *mtd, int section, struct mtd_oob_region *region)
+{
+	const u32 total = mtd_to_nanddev(mtd)->ecc.ctx.total;
+
+	if (section || !total)
+		return -ERANGE;
+	region->offset = mtd->oobsize - total;
+	region->length = total;
+	return 0;
+}
+
+/* All but the bad block marker (bytes 0 and 1; 5 of small pages) and the code at the end. */
+static int layout_free(struct mtd_info *mtd, int section, struct mtd_oob_region *region)
+{
+	const u32 end = mtd->oobsize - mtd_to_nanddev(mtd)->ecc.ctx.total;
+	const bool small = mtd->writesize <= 512;
+
+	if (section > (small ? 1 : 0))
+		return -ERANGE;
+	if (small && !section) {
+		region->offset = 0;
+		region->length = NAND_BBM_POS_SMALL;
+		return 0;
+	}
+	region->offset = small ? NAND_BBM_POS_SMALL + 1 : 2;
+	region->length = end - region->offset;
+	return 0;
+}
+
+static const struct mtd_ooblayout_ops layout = {
+	.ecc = layout_ecc,
+	.free = layout_free,
+};
+
+static u32 flips_in(u32 step)
+{
+	const struct fbn_bus *bus = &flashbed.bus;
+	const u32 step_bits = flashbed.p.ecc_step_bytes * 8;
+
+	return bus->flips && bus->flip_bits[0] / step_bits == step ? bus->flips : 0;
+}
+
+static u32 different_bits(const u8 *a, const u8 *b, u32 count)
+{
+	u32 bits = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		bits += hweight8(a[i] ^ b[i]);
+	return bits;
+}
+
+/* Corrects one step of a page in `bytes`; how many bits, or -EBADMSG. */
+static int correct_step(const struct fbn_page *page, u32 step, u8 *bytes)
+{
+	const u32 step_bytes = flashbed.p.ecc_step_bytes;
+	u32 wrong = flips_in(step);
+
+	if (page && page->intended) {
+		const u8 *intended = page->intended + step * step_bytes;
+
+		fbn_flip(bytes, step * step_bytes, step_bytes);
+		wrong = different_bits(bytes, intended, step_bytes);
+		if (wrong > flashbed.p.ecc_strength_bits)
+			return -EBADMSG;
+		memcpy(bytes, intended, step_bytes);
+	} else if (wrong > flashbed.p.ecc_strength_bits) {
+		fbn_flip(bytes, step * step_bytes, step_bytes);
+		return -EBADMSG;
+	}
+	return wrong;
+}
+
+/* ecc.read_page: page and spare area in one move. */
+static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page)
+{
+	struct mtd_ecc_stats *stats = &nand_to_mtd(nand)->ecc_stats;
+	const u32 step_bytes = flashbed.p.ecc_step_bytes;
+	const struct fbn_page *cells;
+	u64 started_ns;
+	u64 spent_ns;
+	int max_bitflips = 0;
+	u32 step;
+
+	fbn_begin();
+	if (flashbed.power.off) {
+		fbn_end(&started_ns, &spent_ns);
+		return -EIO;
+	}
+	fbn_command_read(page, 0);
+	fbn_move_in_whole(buf, nand->oob_poi);
+	cells = fbn_cells_page(&flashbed.cells, page);
+	for (step = 0; step < nand->ecc.steps && (flashbed.bus.flips || (cells && cells->intended)); step++) {
+		const int wrong = correct_step(cells, step, buf + step * step_bytes);
+
+		if (wrong < 0) {
+			stats->failed++;
+			fbn_record_flags(FBN_FLAG_FAILED);
+		} else if (wrong) {
+			stats->corrected += wrong;
+			max_bitflips = max(max_bitflips, wrong);
+			fbn_record_flags(FBN_FLAG_CORRECTED);
+		}
+	}
+	fbn_end(&started_ns, &spent_ns);
+	fbn_wait(started_ns, spent_ns);
+	return max_bitflips;
+}
+
+/* ecc.write_page: page and spare area in one move, and the program. */
+static int write_page(struct nand_chip *nand, const u8 *buf, int oob_required, int page)
+{
+	u64 started_ns;
+	u64 spent_ns;
+	int err = -EIO;
+
+	fbn_begin();
+	if (!flashbed.power.off) {
+		fbn_command_program(page, 0);
+		fbn_move_out_whole(buf, nand->oob_poi);
+		err = fbn_confirm_program();
+		if (!err && (flashbed.bus.status & NAND_STATUS_FAIL))
+			err = -EIO;
+	}
+	fbn_end(&started_ns, &spent_ns);
+	fbn_wait(started_ns, spent_ns);
+	return err;
+}
+
+/* Whether the kernel's Hamming code goes where its layout for this spare area puts it. */
+static bool kernel_layout_fits(void)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const u32 total = p->page_bytes / p->ecc_step_bytes * p->ecc_bytes;
+
+	if (p->page_bytes <= 512)
+		return p->oob_bytes == 16 && total == 6;
+	return (p->oob_bytes == 64 && total <= 24) || (p->oob_bytes == 128 && total <= 48);
+}
+
+/* Between identification and the rest of nand_scan. */
+int fbn_attach_chip(struct nand_chip *nand)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+
+	nand->ecc.size = p->ecc_step_bytes;
+	nand->ecc.bytes = p->ecc_bytes;
+	nand->ecc.strength = p->ecc_strength_bits;
+	switch (p->ecc) {
+	case FBN_ECC_SOFTWARE:
+		nand->ecc.engine_type = NAND_ECC_ENGINE_TYPE_SOFT;
+		nand->ecc.algo = NAND_ECC_ALGO_HAMMING;
+		break;
+	case FBN_ECC_HARDWARE:
+		nand->ecc.engine_type = NAND_ECC_ENGINE_TYPE_ON_HOST;
+		nand->ecc.read_page = read_page;
+		nand->ecc.write_page = write_page;
+		nand->options |= NAND_NO_SUBPAGE_WRITE;
+		break;
+	case FBN_ECC_NONE:
+		nand->ecc.engine_type = NAND_ECC_ENGINE_TYPE_NONE;
+		break;
+	}
+	if (p->ecc != FBN_ECC_SOFTWARE || !kernel_layout_fits())
+		mtd_set_ooblayout(nand_to_mtd(nand), &layout);
+	return 0;
+}

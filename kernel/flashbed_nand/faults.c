@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a seed decides: nothing here keeps state, so the same seed and the same operation number always give the same fault.
+ *
+ * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c. Numbers come from SplitMix64 (Steele, Lea,
+ * Flood 2014). Leaves out read disturb, retention, faults that cluster in a block.
+ * Invariant: no 64-bit division, which a 32-bit ARM kernel does not link.
+ */
+#include <linux/kernel.h>
+
+#include "flashbed_nand.h"
+
+static u64 scramble(u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+/* The next number of a sequence. */
+u64 fbn_next(u64 *state)
+{
+	*state += 0x9e3779b97f4a7c15ULL;
+	return scramble(*state);
+}
+
+/* The `number`th draw of a kind. */
+u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number)
+{
+	return scramble(scramble(scramble(seed + 1) + what + 1) + number + 1);
+}
+
+/* 0 to limit - 1. */
+u32 fbn_below(u64 *state, u32 limit)
+{
+	return (u32)((fbn_next(state) >> 32) * limit >> 32);
+}
+
+bool fbn_hit(u64 draw, u32 ppm)
+{
+	return ((draw >> 32) * FBN_PPM >> 32) < ppm;
+}
+
+/* How a power cut tears an operation. */
+struct fbn_effect fbn_torn(u64 seed)
+{
+	static const u8 how[] = {FBN_NOTHING, FBN_PART, FBN_BITS, FBN_WHOLE};
+	struct fbn_effect effect = {.seed = fbn_draw(seed, FBN_DRAW_TEAR, 0)};
+
+	effect.how = how[fbn_below(&effect.seed, ARRAY_SIZE(how))];
+	return effect;
+}
+
+/* Erases a block stands: the mean, up to a tenth less or more. */
+u32 fbn_endurance(const struct fbn_parameters *p, u32 block)
+{
+	u64 state = fbn_draw(p->seed, FBN_DRAW_WEAR, block);
+	const u32 tenth = p->wear_out_erases / 10;
+
+	return p->wear_out_erases - tenth + fbn_below(&state, 2 * tenth + 1);
+}
+
+/* The bits of the main area that one page read gets wrong, all in one ECC step: elsewhere several at once would never meet. */
+int fbn_draw_flips(const struct fbn_parameters *p, u64 number, u32 *bits)
+{
+	u64 state = fbn_draw(p->seed, FBN_DRAW_READ, number);
+	const u32 step_bits = p->ecc_step_bytes * 8;
+	u32 wanted;
+	u32 first;
+	int count = 0;
+
+	if (!p->bit_flip_ppm || !fbn_hit(fbn_next(&state), p->bit_flip_ppm))
+		return 0;
+	wanted = 1 + fbn_below(&state, p->bit_flips_max);
+	first = fbn_below(&state, p->page_bytes / p->ecc_step_bytes) * step_bits;
+	while (count < wanted) {
+		const u32 bit = first + fbn_below(&state, step_bits);
+		int i = 0;
+
+		while (i < count && bits[i] != bit)
+			i++;
+		if (i == count)
+			bits[count++] = bit;
+	}
+	return count;
+}

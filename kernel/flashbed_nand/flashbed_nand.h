@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of flashbed_nand share: a raw NAND chip in memory with its controller.
+ *
+ * Stands against include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops) and in the place of nandsim.
+ * There is one chip a machine, `flashbed`. Layers, each using those above it only:
+ *   parameters  what was asked for, checked
+ *   cells       content of the array: blocks, pages; program and erase, whole or torn
+ *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a torn operation is torn
+ *   rules, log  what is reported of operations
+ *   record      snapshot, changes since, power cut, rewind
+ *   exec, wait  commands of the chip and their time
+ *   ecc         the controller's engine
+ *   image, load, debugfs  files
+ *
+ * Invariants:
+ * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is not held while time is waited for.
+ * 2. Lock order: nand->lock (the NAND core's, held around every operation), then flashbed.lock.
+ */
+#ifndef FLASHBED_NAND_H
+#define FLASHBED_NAND_H
+
+#include <linux/mtd/mtd.h>
+#include <linux/mtd/rawnand.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+#define FBN_NAME "flashbed_nand"
+
+struct seq_file;
+struct dentry;
+struct kmem_cache;
+
+/* parameters.c */
+
+enum fbn_ecc { FBN_ECC_SOFTWARE, FBN_ECC_HARDWARE, FBN_ECC_NONE };
+enum fbn_wait { FBN_WAIT_BUSY, FBN_WAIT_HALT, FBN_WAIT_SLEEP };
+
+struct fbn_parameters {
+	u32 page_bytes;
+	u32 oob_bytes;
+	u32 raw_bytes;		/* page and OOB */
+	u32 pages_per_block;
+	u32 page_in_block_shift;
+	u32 blocks;
+	u32 pages;
+	u32 first_block;
+	u32 partition_blocks;
+	u32 read_array_ns;
+	u32 program_array_ns;
+	u32 erase_array_ns;
+	u32 bus_read_ns;
+	u32 bus_program_ns;
+	u32 column_change_ns;
+	bool transfer_page;
+	enum fbn_ecc ecc;
+	u32 ecc_step_bytes;
+	u32 ecc_strength_bits;
+	u32 ecc_bytes;		/* of OOB, a step */
+	enum fbn_wait wait;
+	u64 seed;
+	u32 bad_blocks;
+	u32 wear_out_erases;
+	u32 program_fail_ppm;
+	u32 erase_fail_ppm;
+	u32 bit_flip_ppm;
+	u32 bit_flips_max;
+};
+
+int fbn_parameters_check(struct fbn_parameters *to);
+
+/* faults.c */
+
+#define FBN_FLIPS_MAX 64
+#define FBN_PPM 1000000U
+
+/* How much of a program or an erase happens. */
+enum fbn_how {
+	FBN_WHOLE,
+	FBN_NOTHING,
+	FBN_PART,		/* program: the first bytes; erase: some pages */
+	FBN_BITS,		/* some of the bits */
+};
+
+struct fbn_effect {
+	u8 how;
+	bool worn;		/* an erase that wears the block out */
+	u64 seed;		/* decides which part, which bits */
+};
+
+enum fbn_draw { FBN_DRAW_BAD, FBN_DRAW_WEAR, FBN_DRAW_PROGRAM, FBN_DRAW_ERASE, FBN_DRAW_READ, FBN_DRAW_TEAR };
+
+u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number);
+u64 fbn_next(u64 *state);
+u32 fbn_below(u64 *state, u32 limit);
+bool fbn_hit(u64 draw, u32 ppm);
+struct fbn_effect fbn_torn(u64 seed);
+u32 fbn_endurance(const struct fbn_parameters *p, u32 block);
+int fbn_draw_flips(const struct fbn_parameters *p, u64 number, u32 *bits);
+
+/* cells.c */
+
+enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
+
+#define FBN_SUBPAGES 4
+#define FBN_PROGRAMS_A_PAGE 4	/* the datasheets' NOP */
+
+/* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long or not there:
+ * no data is all 0xff; intended is what the controller's ECC was calculated over, where that is not what the cells hold.
+ */
+struct fbn_page {
+	u32 users;
+	u8 programs;
+	u8 touched;		/* sub-pages programmed, a bit each */
+	u8 *data;
+	u8 *intended;
+	u8 oob[];
+};
+
+struct fbn_block {
+	struct fbn_page **pages;
+	u32 erases;
+	u16 next_page;		/* after the highest one programmed */
+	u8 state;
+};
+
+struct fbn_cells {
+	struct fbn_block *blocks;
+};
+
+/* Bytes of one program command: columns from..to of the page. */
+struct fbn_program {
+	u32 page;
+	u32 from;
+	u32 to;
+	const u8 *bytes;
+};
+
+int fbn_caches_create(void);
+void fbn_caches_destroy(void);
+int fbn_cells_init(struct fbn_cells *cells);
+void fbn_cells_free(struct fbn_cells *cells);
+int fbn_cells_share(struct fbn_cells *to, const struct fbn_cells *from);
+struct fbn_page *fbn_cells_page(const struct fbn_cells *cells, u32 page);
+struct fbn_page *fbn_cells_own_page(struct fbn_cells *cells, u32 page);
+int fbn_page_fill(u8 **area, const u8 *bytes);
+void fbn_cells_read(const struct fbn_cells *cells, u32 page, u32 column, u8 *to, u32 bytes);
+int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program, struct fbn_effect effect);
+int fbn_cells_erase(struct fbn_cells *cells, u32 block, struct fbn_effect effect);
+bool fbn_cells_marked_bad(const struct fbn_cells *cells, u32 block);
+u32 fbn_marker_column(void);
+
+/* log.c */
+
+enum fbn_kind { FBN_READ, FBN_PROGRAM, FBN_ERASE };
+enum { FBN_FLAG_FAILED = 1, FBN_FLAG_CORRECTED = 2, FBN_FLAG_BREACH = 4 };
+
+struct fbn_record {
+	u64 start_ns;
+	u64 duration_ns;
+	u32 page;
+	u32 column;
+	u32 length;
+	u8 kind;
+	u8 flags;
+	u16 zero;
+	char task[16];
+};
+
+struct fbn_log {
+	struct fbn_record **chunks;
+	u32 chunks_size;
+	u32 chunks_used;
+	u64 records;
+	u32 records_chunk;	/* where the next one goes */
+	u32 records_in_chunk;
+};
+
+struct fbn_record *fbn_log_add(struct fbn_log *log, const struct fbn_record *record);
+void fbn_log_clear(struct fbn_log *log);
+void fbn_log_free(struct fbn_log *log);
+const struct fbn_record *fbn_log_at(const struct fbn_log *log, u64 number, u32 *run);
+
+/* rules.c */
+
+enum fbn_rule { FBN_PROGRAMMED_TWICE, FBN_OUT_OF_ORDER, FBN_TOO_MANY_PROGRAMS };
+
+struct fbn_breach {
+	u64 time_ns;
+	u32 page;
+	u8 rule;
+	char task[16];
+};
+
+struct fbn_breaches {
+	struct fbn_breach *list;
+	u32 size;
+	u32 used;
+};
+
+bool fbn_rules_check(const struct fbn_program *program, u64 time_ns);
+void fbn_breaches_free(void);
+int fbn_breaches_show(struct seq_file *file, void *unused);
+u8 fbn_subpages_touched(const struct fbn_program *program);
+
+/* record.c */
+
+struct fbn_change;
+
+struct fbn_history {
+	bool there;		/* there is a snapshot */
+	bool open;		/* and changes are still added to it */
+	bool broken;		/* memory ran out: what is here is not all */
+	struct fbn_cells snapshot;
+	struct fbn_cells reached;	/* the snapshot after the first `reached_changes` changes */
+	u32 reached_changes;
+	struct fbn_change **changes;
+	u32 size;
+	u32 used;
+};
+
+void fbn_history_add_program(const struct fbn_program *program, struct fbn_effect effect);
+void fbn_history_add_erase(u32 block, struct fbn_effect effect);
+int fbn_history_start(void);
+void fbn_history_forget(void);
+int fbn_history_rewind(u64 change, u64 seed);
+
+/* exec.c */
+
+struct fbn_counts {
+	u64 reads;
+	u64 programs;
+	u64 erases;
+	u64 busy_ns;
+	u64 changes;
+	u64 breaches;
+	u64 lost;
+};
+
+enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
+
+/* The chip's side of the bus. */
+struct fbn_bus {
+	u64 started_ns;		/* this exec_op */
+	u64 spent_ns;
+	u8 command;
+	u8 address[5];
+	u8 addresses;
+	u8 output;
+	u8 status;
+	u8 id_address;
+	u32 base;		/* small pages: where the pointer command put column 0 */
+	u32 page;
+	u32 column;
+	bool moved;		/* the command moved data already */
+	struct fbn_record record;
+	struct fbn_record *logged;	/* a read's, in the log, which later moves make longer */
+	u8 *latch;		/* the page register while a program is loaded: raw_bytes */
+	u32 latch_from;
+	u32 latch_to;
+	int flips;
+	u32 flip_bits[FBN_FLIPS_MAX];
+};
+
+extern const struct nand_controller_ops fbn_controller_ops;
+extern const u8 fbn_id[NAND_MAX_ID_LEN];
+
+void fbn_begin(void);
+void fbn_end(u64 *started_ns, u64 *spent_ns);
+void fbn_command_read(u32 page, u32 column);
+void fbn_move_in_whole(u8 *page, u8 *oob);
+void fbn_command_program(u32 page, u32 column);
+void fbn_move_out_whole(const u8 *page, const u8 *oob);
+int fbn_confirm_program(void);
+void fbn_flip(u8 *bytes, u32 column, u32 length);
+void fbn_record_flags(u8 flags);
+u32 fbn_share_ns(u32 whole_ns, u32 bytes);
+
+/* wait.c */
+
+u64 fbn_now_ns(void);
+void fbn_wait(u64 started_ns, u64 spent_ns);
+
+/* ecc.c */
+
+int fbn_attach_chip(struct nand_chip *nand);
+u32 fbn_ecc_bytes(u32 step_bytes, u32 strength_bits);
+
+/* image.c, load.c */
+
+extern const struct file_operations fbn_image_fops;
+
+#define FBN_IMAGE_MAGIC "flashbed-chip 1\n"
+
+struct fbn_image_head {
+	char magic[16];
+	__le32 page_bytes;
+	__le32 oob_bytes;
+	__le32 pages_per_block;
+	__le32 blocks;
+} __packed;
+
+struct fbn_image_block {
+	__le32 erases;
+	__le16 pages;
+	u8 state;
+	u8 zero;
+} __packed;
+
+enum { FBN_IMAGE_DATA = 1, FBN_IMAGE_INTENDED = 2 };
+
+struct fbn_image_page {
+	__le16 page;
+	u8 programs;
+	u8 touched;
+	u8 areas;
+	u8 zero[3];
+} __packed;
+
+struct fbn_loader;
+
+int fbn_load_bytes(const u8 *bytes, size_t count);
+int fbn_load_finish(void);
+void fbn_load_abandon(void);
+
+/* debugfs.c */
+
+int fbn_debugfs_create(struct dentry **folder);
+
+/* main.c */
+
+struct fbn_power {
+	bool off;
+	u64 cut_at;		/* programs and erases to go until it fails, 0: it does not */
+	u64 cut_seed;
+	u64 drop_at;		/* programs to go until one is not done */
+};
+
+struct fbn {
+	struct mutex lock;
+	struct fbn_parameters p;
+	struct nand_chip nand;
+	struct nand_controller controller;
+	struct kmem_cache *page_cache;
+	struct kmem_cache *data_cache;
+	u8 *scratch;		/* raw_bytes: a torn program's bytes */
+	struct fbn_cells cells;
+	struct fbn_bus bus;
+	struct fbn_power power;
+	struct fbn_counts counts;
+	struct fbn_log log;
+	struct fbn_breaches breaches;
+	struct fbn_history history;
+	struct fbn_loader *loader;
+};
+
+extern struct fbn flashbed;
+
+void fbn_forget_driver_state(void);
+
+#endif

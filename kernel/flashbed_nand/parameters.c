@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the module was loaded with: every parameter is checked here, before anything is allocated.
+ *
+ * Stands against nothing of the kernel; the limits are those of drivers/mtd/nand/raw/nand_base.c (powers of two, three row address
+ * cycles) and of drivers/mtd/nand/ecc-sw-hamming.c (steps of 256 or 512 bytes, 3 bytes of ECC each).
+ * Invariant: a refused load prints one line, which begins with the name of the parameter.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+
+#include "flashbed_nand.h"
+
+#define MISSING UINT_MAX
+#define CHIP_BYTES_MAX (8ULL << 30)
+#define CLEAN_MARKER_BYTES 8
+
+#define FBN_UINT(name, initial, text)		\
+	static uint name = (initial);		\
+	module_param(name, uint, 0444);		\
+	MODULE_PARM_DESC(name, text)
+#define FBN_WORD(name, text)			\
+	static char *name;			\
+	module_param(name, charp, 0444);	\
+	MODULE_PARM_DESC(name, text)
+
+FBN_UINT(page_bytes, MISSING, "page size: a power of two, 512 to 16384");
+FBN_UINT(oob_bytes, MISSING, "spare bytes of a page");
+FBN_UINT(pages_per_block, MISSING, "a power of two, 16 to 256");
+FBN_UINT(blocks, MISSING, "blocks of the chip; up to 8 GiB");
+FBN_UINT(first_block, MISSING, "where the partition begins");
+FBN_UINT(partition_blocks, MISSING, "blocks of the partition");
+FBN_UINT(read_array_ns, MISSING, "cells to page register");
+FBN_UINT(program_array_ns, MISSING, "page register to cells");
+FBN_UINT(erase_array_ns, MISSING, "erase of a block");
+FBN_UINT(bus_read_ns, MISSING, "a whole page with its OOB from the page register");
+FBN_UINT(bus_program_ns, MISSING, "a whole page with its OOB to the page register");
+FBN_UINT(column_change_ns, MISSING, "change of the column within the page register");
+FBN_WORD(transfer, "bytes or page");
+FBN_WORD(ecc, "software-subpage, hardware-page or none");
+FBN_UINT(ecc_step_bytes, MISSING, "data bytes of an ECC step");
+FBN_UINT(ecc_strength_bits, MISSING, "bits corrected in a step (hardware-page)");
+FBN_WORD(wait, "busy, halt or sleep");
+FBN_UINT(bad_blocks, 0, "factory-bad blocks of the partition");
+FBN_UINT(wear_out_erases, 0, "mean endurance of a block; 0: for ever");
+FBN_UINT(program_fail_ppm, 0, "programs that fail");
+FBN_UINT(erase_fail_ppm, 0, "erases that fail");
+FBN_UINT(bit_flip_ppm, 0, "page reads with flipped bits");
+FBN_UINT(bit_flips_max, 1, "how many bits at once, at most");
+static unsigned long long seed;
+module_param(seed, ullong, 0444);
+MODULE_PARM_DESC(seed, "decides all faults");
+
+static int refuse(const char *name, uint value, const char *wanted)
+{
+	if (value == MISSING)
+		pr_err("%s is missing: %s\n", name, wanted);
+	else
+		pr_err("%s=%u is impossible: %s\n", name, value, wanted);
+	return -EINVAL;
+}
+
+#define REFUSE_UNLESS(condition, name, wanted)			\
+	do {							\
+		if (name == MISSING || !(condition))		\
+			return refuse(#name, name, wanted);	\
+	} while (0)
+
+static int check_geometry(struct fbn_parameters *to)
+{
+	u64 block_bytes;
+
+	REFUSE_UNLESS(is_power_of_2(page_bytes) && page_bytes >= 512 && page_bytes <= 16384, page_bytes,
+		      "a power of two, 512 to 16384");
+	REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes, "16 to a quarter of a page");
+	REFUSE_UNLESS(is_power_of_2(pages_per_block) && pages_per_block >= 16 && pages_per_block <= 256, pages_per_block,
+		      "a power of two, 16 to 256");
+	block_bytes = (u64)page_bytes * pages_per_block;
+	REFUSE_UNLESS(blocks > 0 && blocks * block_bytes <= CHIP_BYTES_MAX, blocks, "1 block to 8 GiB");
+	REFUSE_UNLESS(first_block < blocks, first_block, "a block of the chip");
+	REFUSE_UNLESS(partition_blocks > 0 && partition_blocks <= blocks - first_block, partition_blocks, "1 to what the chip has from first_block");
+	to->page_bytes = page_bytes;
+	to->oob_bytes = oob_bytes;
+	to->raw_bytes = page_bytes + oob_bytes;
+	to->pages_per_block = pages_per_block;
+	to->page_in_block_shift = ilog2(pages_per_block);
+	to->blocks = blocks;
+	to->pages = blocks * pages_per_block;
+	to->first_block = first_block;
+	to->partition_blocks = partition_blocks;
+	return 0;
+}
+
+static int check_times(struct fbn_parameters *to)
+{
+	REFUSE_UNLESS(true, read_array_ns, "nanoseconds");
+	REFUSE_UNLESS(true, program_array_ns, "nanoseconds");
+	REFUSE_UNLESS(true, erase_array_ns, "nanoseconds");
+	REFUSE_UNLESS(true, bus_read_ns, "nanoseconds");
+	REFUSE_UNLESS(true, bus_program_ns, "nanoseconds");
+	REFUSE_UNLESS(true, column_change_ns, "nanoseconds");
+	to->read_array_ns = read_array_ns;
+	to->program_array_ns = program_array_ns;
+	to->erase_array_ns = erase_array_ns;
+	to->bus_read_ns = bus_read_ns;
+	to->bus_program_ns = bus_program_ns;
+	to->column_change_ns = column_change_ns;
+	return 0;
+}
+
+/* Which of `words` (0-terminated) it is; a negative error code after the line that says so. */
+static int choose(const char *name, const char *given, const char *const *words, const char *wanted)
+{
+	int i;
+
+	for (i = 0; given && words[i]; i++)
+		if (!strcmp(given, words[i]))
+			return i;
+	if (given)
+		pr_err("%s=%s is impossible: %s\n", name, given, wanted);
+	else
+		pr_err("%s is missing: %s\n", name, wanted);
+	return -EINVAL;
+}
+
+static int check_words(struct fbn_parameters *to)
+{
+	static const char *const transfers[] = {"bytes", "page", NULL};
+	static const char *const eccs[] = {"software-subpage", "hardware-page", "none", NULL};
+	static const char *const waits[] = {"busy", "halt", "sleep", NULL};
+	int which = choose("transfer", transfer, transfers, "bytes or page");
+
+	if (which < 0)
+		return which;
+	to->transfer_page = which == 1;
+	which = choose("ecc", ecc, eccs, "software-subpage, hardware-page or none");
+	if (which < 0)
+		return which;
+	to->ecc = which;
+	which = choose("wait", wait, waits, "busy, halt or sleep");
+	if (which < 0)
+		return which;
+	to->wait = which;
+	return 0;
+}
+
+static int check_ecc(struct fbn_parameters *to)
+{
+	const u32 marker_bytes = page_bytes > 512 ? 2 : 1;
+
+	if (to->ecc == FBN_ECC_NONE) {
+		to->ecc_step_bytes = page_bytes;
+		return 0;
+	}
+	if (to->ecc == FBN_ECC_SOFTWARE) {
+		REFUSE_UNLESS(ecc_step_bytes == 256 || ecc_step_bytes == 512, ecc_step_bytes, "256 or 512 with ecc=software-subpage");
+		to->ecc_strength_bits = 1;
+		to->ecc_bytes = 3;
+	} else {
+		REFUSE_UNLESS(is_power_of_2(ecc_step_bytes) && ecc_step_bytes >= 256 && ecc_step_bytes <= page_bytes, ecc_step_bytes,
+			      "a power of two, 256 to a page");
+		REFUSE_UNLESS(ecc_strength_bits > 0 && ecc_strength_bits <= FBN_FLIPS_MAX, ecc_strength_bits, "1 to 64 with ecc=hardware-page");
+		to->ecc_strength_bits = ecc_strength_bits;
+		to->ecc_bytes = fbn_ecc_bytes(ecc_step_bytes, ecc_strength_bits);
+	}
+	to->ecc_step_bytes = ecc_step_bytes;
+	if (page_bytes / ecc_step_bytes * to->ecc_bytes + marker_bytes + CLEAN_MARKER_BYTES > oob_bytes) {
+		pr_err("oob_bytes=%u is impossible: ECC takes %u, the bad block marker %u and JFFS2's clean marker 8\n", oob_bytes,
+		       page_bytes / ecc_step_bytes * to->ecc_bytes, marker_bytes);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_faults(struct fbn_parameters *to)
+{
+	REFUSE_UNLESS(bad_blocks <= partition_blocks, bad_blocks, "at most the partition's");
+	REFUSE_UNLESS(wear_out_erases <= 100000000, wear_out_erases, "0 to 100000000");
+	REFUSE_UNLESS(program_fail_ppm <= FBN_PPM, program_fail_ppm, "0 to 1000000");
+	REFUSE_UNLESS(erase_fail_ppm <= FBN_PPM, erase_fail_ppm, "0 to 1000000");
+	REFUSE_UNLESS(bit_flip_ppm <= FBN_PPM, bit_flip_ppm, "0 to 1000000");
+	REFUSE_UNLESS(bit_flips_max >= 1 && bit_flips_max <= FBN_FLIPS_MAX, bit_flips_max, "1 to 64");
+	to->seed = seed;
+	to->bad_blocks = bad_blocks;
+	to->wear_out_erases = wear_out_erases;
+	to->program_fail_ppm = program_fail_ppm;
+	to->erase_fail_ppm = erase_fail_ppm;
+	to->bit_flip_ppm = bit_flip_ppm;
+	to->bit_flips_max = bit_flips_max;
+	return 0;
+}
+
+/* Fills `to`; -EINVAL after one line that names what is wrong. */
+int fbn_parameters_check(struct fbn_parameters *to)
+{
+	int err = check_geometry(to);
+
+	if (!err)
+		err = check_times(to);
+	if (!err)
+		err = check_words(to);
+	if (!err)
+		err = check_ecc(to);
+	if (!err)
+		err = check_faults(to);
+	return err;
+}

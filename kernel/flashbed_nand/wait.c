@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How the time of an operation passes for the CPU that asked for it.
+ *
+ * Stands against <linux/delay.h> and kernel/time/hrtimer.c. busy spins, as a driver does that polls the ready line; halt is busy to everything
+ * but the host of an emulator: the CPU halts until an hrtimer rings MARGIN_NS before the end and spins the rest, with preemption off, so nothing
+ * else is scheduled; sleep lets others run. Under user-mode Linux with time travel ndelay moves the clock and returns.
+ *
+ * Invariant: busy and halt return when the operation is over, counted from its start; what the simulation of the chip cost is inside.
+ */
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/irqflags.h>
+#include <linux/ktime.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/timekeeping.h>
+
+#if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
+#include <asm/barrier.h>
+#endif
+
+#include "flashbed_nand.h"
+
+#if defined(CONFIG_ARM64) || (defined(CONFIG_ARM) && __LINUX_ARM_ARCH__ >= 7)
+#define CAN_HALT 1
+#define MARGIN_NS 10000		/* the interrupt and the timer's handler, on a slow emulated core */
+#endif
+
+/* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with interrupts off; a log must cost nothing. */
+u64 fbn_now_ns(void)
+{
+	unsigned long flags;
+	u64 now_ns;
+
+	local_irq_save(flags);
+	now_ns = ktime_get_ns();
+	local_irq_restore(flags);
+	return now_ns;
+}
+
+#ifdef CONFIG_UML
+static void spin(u64 started_ns, u64 spent_ns)
+{
+	ndelay(spent_ns);
+}
+#else
+static void spin(u64 started_ns, u64 spent_ns)
+{
+	while (ktime_get_ns() < started_ns + spent_ns)
+		cpu_relax();
+}
+#endif
+
+#ifdef CAN_HALT
+struct alarm {
+	struct hrtimer timer;
+	bool rang;
+};
+
+static enum hrtimer_restart ring(struct hrtimer *timer)
+{
+	WRITE_ONCE(container_of(timer, struct alarm, timer)->rang, true);
+	return HRTIMER_NORESTART;
+}
+
+static void halt_until(u64 until_ns)
+{
+	struct alarm alarm = {};
+
+	hrtimer_init_on_stack(&alarm.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	alarm.timer.function = ring;
+	preempt_disable();
+	hrtimer_start(&alarm.timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS_PINNED_HARD);
+	local_irq_disable();
+	while (!READ_ONCE(alarm.rang)) {
+		/* With interrupts off a pending one still ends wfi, so none is lost between the test and the halt. */
+		dsb(sy);
+		wfi();
+		local_irq_enable();
+		local_irq_disable();
+	}
+	local_irq_enable();
+	preempt_enable();
+	destroy_hrtimer_on_stack(&alarm.timer);
+}
+
+static void halt(u64 started_ns, u64 spent_ns)
+{
+	if (spent_ns > 2 * MARGIN_NS)
+		halt_until(started_ns + spent_ns - MARGIN_NS);
+	spin(started_ns, spent_ns);
+}
+#else
+#define halt spin
+#endif
+
+static void sleep_until(u64 until_ns)
+{
+	ktime_t until = ns_to_ktime(until_ns);
+
+	do {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+	} while (schedule_hrtimeout(&until, HRTIMER_MODE_ABS));
+}
+
+/* Returns when an operation of `spent_ns` that began at `started_ns` is over. */
+void fbn_wait(u64 started_ns, u64 spent_ns)
+{
+	if (!spent_ns)
+		return;
+	switch (flashbed.p.wait) {
+	case FBN_WAIT_BUSY:
+		spin(started_ns, spent_ns);
+		break;
+	case FBN_WAIT_HALT:
+		halt(started_ns, spent_ns);
+		break;
+	case FBN_WAIT_SLEEP:
+		sleep_until(started_ns + spent_ns);
+		break;
+	}
+}

@@ -13,6 +13,9 @@ pub const SUMMARY_INODE_BYTES: u32 = 18;
 pub const SUMMARY_DIRENT_BYTES: u32 = 24;
 /// JFFS2_SUMMARY_FRAME_SIZE: struct jffs2_raw_summary and the marker in the block's last bytes.
 pub const SUMMARY_FRAME_BYTES: u32 = 40;
+/// MAX_SUMMARY_SIZE and the marker that ends a summary (struct jffs2_sum_marker).
+pub const SUMMARY_BYTES_MAX: u32 = 65536;
+pub const SUMMARY_MARKER_BYTES: u32 = 8;
 /// The cleanmarker in the OOB of a block's first page.
 pub const CLEANMARKER_BYTES: u32 = 8;
 

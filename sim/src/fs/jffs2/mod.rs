@@ -68,6 +68,8 @@ pub struct Jffs2<F> {
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
     summary_bytes: u32,
+    /// Whether the block being written is going to end with a summary.
+    has_summary: bool,
     wbuf: WriteBuffer,
     nodes: Nodes,
     files: Vec<File>,
@@ -99,6 +101,7 @@ impl<F: Flash> Jffs2<F> {
             next_block: None,
             gc_block: None,
             summary_bytes: 0,
+            has_summary: options.summary,
             wbuf: WriteBuffer::default(),
             nodes: Nodes::default(),
             files: vec![File::new()],

@@ -9,8 +9,8 @@
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
 use super::layout::{
-    is_dirty, pad, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_DIRENT_BYTES, SUMMARY_FRAME_BYTES,
-    SUMMARY_INODE_BYTES,
+    is_dirty, pad, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX, SUMMARY_DIRENT_BYTES,
+    SUMMARY_FRAME_BYTES, SUMMARY_INODE_BYTES, SUMMARY_MARKER_BYTES,
 };
 use super::nodes::{Node, NodeId, Role, State};
 use super::Jffs2;
@@ -128,13 +128,18 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<(u32, Ns)> {
         let min_bytes = pad(min_bytes);
         if let Some(block) = self.next_block {
-            let needed = min_bytes + self.summary_reserve(summary);
-            if needed > self.blocks[block as usize].free_bytes {
-                now = if self.options.summary {
-                    self.write_summary(now, block)
-                } else {
-                    self.skip_tail(now, block)
-                };
+            let free = self.blocks[block as usize].free_bytes;
+            if self.has_summary && min_bytes + self.summary_reserve(summary) > free {
+                match self.write_summary(now, block) {
+                    Some(later) => {
+                        now = later;
+                        self.close_next_block();
+                    }
+                    None => self.has_summary = false,
+                }
+            }
+            if self.next_block.is_some() && !self.has_summary && min_bytes > free {
+                now = self.skip_tail(now, block);
                 self.close_next_block();
             }
         }
@@ -147,20 +152,26 @@ impl<F: Flash> Jffs2<F> {
     }
 
     fn summary_reserve(&self, summary: Summary) -> u32 {
-        if self.options.summary {
+        if self.has_summary {
             pad(self.summary_bytes + summary.bytes() + SUMMARY_FRAME_BYTES)
         } else {
             0
         }
     }
 
-    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary.
-    fn write_summary(&mut self, now: Ns, block: u32) -> Ns {
+    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. None where the kernel
+    /// gives it up (jffs2_sum_disable_collecting): the padding of a sync has left no room for it, or it
+    /// would be too long for its buffer, as that of small nodes in a block of 256 KiB.
+    fn write_summary(&mut self, now: Ns, block: u32) -> Option<Ns> {
         let offset = self.write_offset(block);
         let bytes = self.blocks[block as usize].free_bytes;
+        let padding = bytes.checked_sub(self.summary_bytes + SUMMARY_FRAME_BYTES)?;
+        if self.summary_bytes + SUMMARY_MARKER_BYTES + 2 * padding > SUMMARY_BYTES_MAX {
+            return None;
+        }
         let now = self.flash_write(now, offset, &[bytes], None);
         self.link_node(block, bytes, Ino(0), Role::NoInode, State::Normal);
-        now
+        Some(now)
     }
 
     /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
@@ -196,6 +207,7 @@ impl<F: Flash> Jffs2<F> {
         let block = self.lists.free.pop_front().ok_or(FsError::NoSpace)?;
         self.next_block = Some(block);
         self.summary_bytes = 0;
+        self.has_summary = self.options.summary;
         self.forget_empty_wbuf();
         Ok(())
     }

@@ -13,7 +13,7 @@
 //! Invariants:
 //! 1. A block is either mapped or free.
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
-//! 3. Headers take a minimal unit each and data starts on a page (`leb_start`).
+//! 3. Headers take a minimal unit each and data starts on a page (`leb_start`). The driver transfers a page for each.
 
 mod free;
 
@@ -28,8 +28,9 @@ use free::FreeBlocks;
 const HEADER_BYTES: u32 = 64;
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 const LAYOUT_LEBS: u32 = 2;
-/// UBI_MAX_VOLUMES records of UBI_VTBL_RECORD_SIZE bytes.
-const VOLUME_TABLE_BYTES: u32 = 128 * 172;
+/// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
+const VOLUMES_MAX: u32 = 128;
+const VOLUME_RECORD_BYTES: u32 = 172;
 /// WL_RESERVED_PEBS and EBA_RESERVED_PEBS.
 const WORK_BLOCKS: u32 = 2;
 /// CONFIG_MTD_UBI_BEB_LIMIT: bad blocks to expect in 1024.
@@ -242,9 +243,10 @@ impl<F: Flash> Ubi<F> {
         self.mtd.write(now, self.address(block, 0), length)
     }
 
-    /// `vtbl_size`.
+    /// `vtbl_size`: as many records as a logical block holds (ubi_read_volume_table).
     fn table_bytes(&self) -> u32 {
-        align(VOLUME_TABLE_BYTES, self.mtd.page_bytes())
+        let slots = (self.leb_bytes / VOLUME_RECORD_BYTES).min(VOLUMES_MAX);
+        align(slots * VOLUME_RECORD_BYTES, self.mtd.page_bytes())
     }
 
     fn write_volume_header(&mut self, now: Ns, block: u32) -> Ns {

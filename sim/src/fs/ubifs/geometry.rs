@@ -1,6 +1,6 @@
 //! Where the areas of a fresh UBIFS lie and how large its journal is.
 //!
-//! Mirrors fs/ubifs/sb.c (create_default_filesystem), super.c (init_constants_early,
+//! Mirrors fs/ubifs/sb.c (create_default_filesystem, validate_sb), super.c (init_constants_early,
 //! init_constants_sb) and the geometry part of lpt.c (calc_dflt_lpt_geom) of Linux 6.1. Left out:
 //! the big LPT model, which a volume of some gigabytes needs, and authentication.
 
@@ -20,8 +20,13 @@ const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
 pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
 /// MIN_WRITE_SZ.
 pub const SMALLEST_WRITE_BYTES: u32 = DATA_HEADER_BYTES + 8;
+/// UBIFS_MIN_LEB_SZ.
+pub const LEB_BYTES_MIN: u32 = 15 * 1024;
 /// UBIFS_MIN_LEB_CNT: superblock, two masters, log, LPT, orphans and nine LEBs for the rest.
 pub const LEBS_MIN: u32 = 1 + 2 + 2 + 2 + 1 + 9;
+
+/// UBIFS_MIN_MAIN_LEBS, which is also what validate_sb asks for besides the other areas.
+const MAIN_LEBS_MIN: u32 = 9;
 
 /// LEBs with a fixed purpose (UBIFS_SB_LNUM, UBIFS_MST_LNUM, UBIFS_LOG_LNUM).
 pub const SUPERBLOCK_LEB: u32 = 0;
@@ -176,6 +181,11 @@ impl Geometry {
         let others = lebs - LOG_LEB - log_lebs - orphan_lebs;
         let (mut lpt, main_lebs) = default_lpt(leb_bytes, page_bytes, others)?;
         lpt.first_leb = LOG_LEB + log_lebs;
+        if main_lebs < MAIN_LEBS_MIN || buds > main_lebs {
+            return Err(FsError::TooSmall(format!(
+                "UBIFS has no room for its main area in {lebs} LEBs of {leb_bytes} bytes"
+            )));
+        }
         let bud_bytes_max = u64::from(buds) * u64::from(leb_bytes);
         let least = (HEADS as u64 + 1) * u64::from(leb_bytes) + 1;
         Ok(Geometry {

@@ -109,7 +109,14 @@ impl<F: Flash> Ubifs<F> {
                 geometry::LEBS_MIN,
             )));
         }
-        let geometry = Geometry::new(ubi::leb_bytes(&mtd), blocks - overhead, page)?;
+        let leb_bytes = ubi::leb_bytes(&mtd);
+        if leb_bytes < geometry::LEB_BYTES_MIN {
+            return Err(FsError::TooSmall(format!(
+                "UBIFS needs LEBs of at least {} bytes; on these blocks they have {leb_bytes}",
+                geometry::LEB_BYTES_MIN
+            )));
+        }
+        let geometry = Geometry::new(leb_bytes, blocks - overhead, page)?;
         let (mut ubi, now) = Ubi::attach_formatted(mtd, now)?;
         let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
         let main = geometry.main_first;

@@ -153,6 +153,7 @@ impl Columns {
         let row = [
             ("case_index", case),
             ("time_ns", measured.time().0 as i64),
+            ("flash_time_ns", measured.flash_time().0 as i64),
             ("bytes", measured.bytes() as i64),
             ("flash_reads", measured.flash_reads as i64),
             ("flash_programs", measured.flash_programs as i64),
@@ -176,11 +177,15 @@ impl Columns {
         extend("case_index", &mut std::iter::repeat_n(case, n));
         extend("seq", &mut (0..n as i64));
         extend("op_code", &mut requests.iter().map(|r| r.op as i64));
-        extend("file_index", &mut requests.iter().map(|r| r.file.map_or(NULL, |f| files[f])));
+        extend(
+            "file_index",
+            &mut requests.iter().map(|r| r.file.map_or(NULL, |f| files[f as usize])),
+        );
         extend("offset_bytes", &mut requests.iter().map(|r| optional(r.offset_bytes)));
         extend("length_bytes", &mut requests.iter().map(|r| optional(r.length_bytes)));
         extend("start_ns", &mut requests.iter().map(|r| r.start.0 as i64));
         extend("latency_ns", &mut requests.iter().map(|r| r.latency.0 as i64));
+        extend("flash_time_ns", &mut requests.iter().map(|r| r.flash_time.0 as i64));
         extend("result", &mut requests.iter().map(|r| r.result));
         self.add_flash(board, case, measured);
     }

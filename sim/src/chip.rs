@@ -7,9 +7,10 @@
 //! decorator's business).
 //!
 //! Invariants:
-//! 1. A page is programmed at most once between two erases of its block.
-//! 2. The pages of a block are programmed in ascending order; a page may be skipped, and is then lost until the erase.
+//! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is transferred with it.
+//! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What is skipped is lost until the erase.
 //! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable.
+//! 4. `Counts::busy` is the sum of the times that operations take.
 
 use crate::profile::{ChipProfile, Transfer};
 use crate::trace::{FlashOp, Task};
@@ -26,7 +27,39 @@ pub enum Kind {
     Erase,
 }
 
-/// How many operations a chip has done.
+/// Bytes of a page: the main area first, the OOB from `page_bytes` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub column: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// What one command moves over the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// The first data move: what the kernel's operation is given (nand_read_page_op,
+    /// nand_prog_page_begin_op), and what a trace shows.
+    pub first: Span,
+    /// Bytes in all, those of the moves that follow under the same command included: the OOB after a
+    /// whole page.
+    pub bytes: u32,
+}
+
+impl Moves {
+    /// One data move and nothing after it.
+    pub const fn one(column: u32, length: u32) -> Moves {
+        Moves { first: Span { column, length }, bytes: length }
+    }
+
+    /// The same, and so many bytes after it.
+    pub const fn and(self, more: u32) -> Moves {
+        Moves { first: self.first, bytes: self.bytes + more }
+    }
+}
+
+/// What a chip has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Read commands.
@@ -35,6 +68,8 @@ pub struct Counts {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
+    /// How long they and the changes of column took: array and bus.
+    pub busy: Ns,
 }
 
 /// The lowest seam of the stack: a chip, or a decorator around one. Operations take the time and
@@ -42,16 +77,16 @@ pub struct Counts {
 pub trait Flash: Clone {
     /// Geometry and timing.
     fn profile(&self) -> &ChipProfile;
-    /// Reads `length` bytes at `column` of `page` into the controller; columns from `page_bytes` on
-    /// are the OOB.
-    fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns;
+    /// Reads `page` into its register and `moves` from there into the controller.
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns;
     /// Moves on to another column of the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
-    /// Programs `length` bytes at `column` of `page`.
-    fn program(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns;
+    /// Moves bytes to the register and programs `page`. `cells` are those that change: a driver
+    /// that pads part of a page with ones moves more than it programs.
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns;
     /// Erases a block.
     fn erase(&mut self, now: Ns, block: BlockNo) -> Ns;
-    /// Operations so far.
+    /// Operations so far, and their time.
     fn counts(&self) -> Counts;
     /// Erases of one block so far.
     fn block_erases(&self, block: BlockNo) -> u32;
@@ -67,7 +102,8 @@ pub trait Flash: Clone {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    next_page: u32,
+    /// First byte of the block, OOBs not counted, that may still be programmed.
+    next: u32,
     erases: u32,
 }
 
@@ -89,15 +125,12 @@ impl Chip {
         Chip { profile, blocks, pages, counts: Counts::default() }
     }
 
-    fn bus_read(&self, length: u32) -> Ns {
-        match self.profile.transfer {
-            Transfer::Page => self.profile.bus_read_ns,
-            Transfer::Bytes => self.share(self.profile.bus_read_ns, length),
-        }
-    }
-
     /// The part of a whole page's bus time that `length` bytes take.
-    fn share(&self, whole: Ns, length: u32) -> Ns {
+    #[inline]
+    fn bus(&self, whole: Ns, length: u32) -> Ns {
+        if self.profile.transfer == Transfer::Page {
+            return whole;
+        }
         let page = self.profile.page_bytes + self.profile.oob_bytes;
         if length == page {
             return whole;
@@ -105,8 +138,15 @@ impl Chip {
         Ns(whole.0 * u64::from(length) / u64::from(page))
     }
 
-    fn block_of(&self, page: PageNo) -> usize {
-        (page.0 / self.profile.pages_per_block) as usize
+    /// The chip is busy for `time` from `now`.
+    #[inline]
+    fn spend(&mut self, now: Ns, time: Ns) -> Ns {
+        self.counts.busy += time;
+        now + time
+    }
+
+    fn in_page(&self, span: Span) -> bool {
+        span.column + span.length <= self.profile.page_bytes + self.profile.oob_bytes
     }
 }
 
@@ -116,58 +156,50 @@ impl Flash for Chip {
     }
 
     #[inline]
-    fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
-        debug_assert!(
-            column + length <= self.profile.page_bytes + self.profile.oob_bytes,
-            "read past the OOB"
-        );
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+        debug_assert!(self.in_page(moves.first), "read past the OOB");
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
-        now + self.profile.read_array_ns + self.bus_read(length)
+        let bus = self.bus(self.profile.bus_read_ns, moves.bytes);
+        self.spend(now, self.profile.read_array_ns + bus)
     }
 
     #[inline]
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
-        match self.profile.transfer {
-            Transfer::Page => now + self.profile.column_change_ns,
-            Transfer::Bytes => {
-                now + self.profile.column_change_ns + self.share(self.profile.bus_read_ns, length)
-            }
-        }
+        let moved = match self.profile.transfer {
+            Transfer::Page => Ns::ZERO,
+            Transfer::Bytes => self.bus(self.profile.bus_read_ns, length),
+        };
+        self.spend(now, self.profile.column_change_ns + moved)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns {
+        assert!(self.in_page(moves.first) && self.in_page(cells), "program past the OOB");
+        let ChipProfile { page_bytes, pages_per_block, .. } = self.profile;
+        let start = page.0 % pages_per_block * page_bytes;
+        let main_area = cells.column < page_bytes;
+        let first = if main_area { start + cells.column } else { start };
+        let block = &mut self.blocks[(page.0 / pages_per_block) as usize];
         assert!(
-            column + length <= self.profile.page_bytes + self.profile.oob_bytes,
-            "program past the OOB"
-        );
-        let index = self.block_of(page);
-        let in_block = page.0 % self.profile.pages_per_block;
-        let oob_only = column >= self.profile.page_bytes;
-        let block = &mut self.blocks[index];
-        assert!(
-            in_block >= block.next_page,
-            "page {} programmed twice or out of order (next is {})",
+            first >= block.next,
+            "page {} programmed twice or out of order (byte {first} of its block, next is {})",
             page.0,
-            block.next_page
+            block.next
         );
-        if !oob_only && column + length >= self.profile.page_bytes {
-            block.next_page = in_block + 1;
+        if main_area {
+            block.next = start + page_bytes.min(cells.column + cells.length);
         }
         self.counts.programs += 1;
-        let bus = match self.profile.transfer {
-            Transfer::Page => self.profile.bus_program_ns,
-            Transfer::Bytes => self.share(self.profile.bus_program_ns, length),
-        };
-        now + bus + self.profile.program_array_ns
+        let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
+        self.spend(now, bus + self.profile.program_array_ns)
     }
 
     fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
         let state = &mut self.blocks[block.0 as usize];
-        state.next_page = 0;
+        state.next = 0;
         state.erases += 1;
         self.counts.erases += 1;
-        now + self.profile.erase_array_ns
+        self.spend(now, self.profile.erase_array_ns)
     }
 
     fn counts(&self) -> Counts {

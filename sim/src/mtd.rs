@@ -1,18 +1,20 @@
 //! The MTD layer and its raw NAND driver over one partition of a chip.
 //!
-//! Mirrors drivers/mtd/nand/raw/nand_base.c of Linux 6.1 (nand_do_read_ops, nand_read_subpage,
-//! nand_do_write_ops, nand_erase_nand) and its 2.6.37 ancestor drivers/mtd/nand/nand_base.c, which
-//! differ in nothing that is modelled: both keep the page that was last read in part (`pagebuf`,
-//! later `pagecache`) and both leave it alone for whole pages. Left out: retries, bit flips, bad
-//! blocks, bounce buffers of DMA controllers.
+//! Mirrors drivers/mtd/nand/raw/nand_base.c of Linux 6.1 (nand_scan_tail, nand_do_read_ops,
+//! nand_read_subpage, nand_do_write_ops, nand_do_write_oob, nand_erase_nand) and its 2.6.37
+//! ancestor drivers/mtd/nand/nand_base.c, which differ in nothing that is modelled: both keep the
+//! page that was last read in part (`pagebuf`, later `pagecache`) and both leave it alone for whole
+//! pages. Left out: retries, bit flips, bad blocks, bounce buffers of DMA controllers.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
 //! Invariants:
-//! 1. The page buffer is filled by partial reads on hardware-ECC boards only, and forgotten when its page is programmed or its block erased.
-//! 2. Offsets are within the partition; a write starts and ends on a page.
+//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is forgotten when its page is programmed from its
+//!    start or its block is erased.
+//! 2. Offsets are within the partition; a write starts and ends on a sub-page.
+//! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
-use crate::chip::{Counts, Flash};
+use crate::chip::{Counts, Flash, Moves, Span};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -21,6 +23,9 @@ use crate::units::{BlockNo, Ns, PageNo};
 /// Bytes of ECC per step and what is fetched of them: 3 for 1-bit Hamming over 256 bytes
 /// (mtd/nand_ecc).
 const ECC_BYTES_PER_STEP: u32 = 3;
+
+/// A page of this size or less is never read in part (`page_shift > 9`).
+const SMALL_PAGE_BYTES: u32 = 512;
 
 /// One partition of one chip.
 #[derive(Clone, Debug)]
@@ -31,6 +36,12 @@ pub struct Mtd<F> {
     partition: PartitionProfile,
     costs: SoftwareCosts,
     page_buffer: Option<PageNo>,
+    /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
+    subpage_reads: bool,
+    /// A whole page as the driver moves it of its own: with the OOB where its ECC is in there.
+    whole_page: Moves,
+    /// What the CPU needs for an ECC step; nothing where it has no part in it.
+    ecc_step_ns: Ns,
     /// page_shift, and the same of an ECC step: pages and steps are powers of two.
     page_shift: u32,
     step_shift: u32,
@@ -41,7 +52,15 @@ impl<F: Flash> Mtd<F> {
     pub fn new(flash: F, board: &BoardProfile) -> Mtd<F> {
         let (page_bytes, step_bytes) = (board.chip.page_bytes, board.ecc.step_bytes);
         assert!(page_bytes.is_power_of_two() && step_bytes.is_power_of_two(), "checked profiles");
+        let (oob_bytes, ecc_step_ns) = match board.ecc.kind {
+            EccKind::SoftwareSubpage => (board.chip.oob_bytes, board.software.ecc_step_ns),
+            EccKind::HardwarePage => (board.chip.oob_bytes, Ns::ZERO),
+            EccKind::NoEcc => (0, Ns::ZERO),
+        };
         Mtd {
+            subpage_reads: board.ecc.kind == EccKind::SoftwareSubpage
+                && page_bytes > SMALL_PAGE_BYTES,
+            whole_page: Moves::one(0, page_bytes).and(oob_bytes),
             page_shift: page_bytes.trailing_zeros(),
             step_shift: step_bytes.trailing_zeros(),
             flash,
@@ -50,6 +69,7 @@ impl<F: Flash> Mtd<F> {
             partition: board.partition,
             costs: board.software,
             page_buffer: None,
+            ecc_step_ns,
         }
     }
 
@@ -79,13 +99,16 @@ impl<F: Flash> Mtd<F> {
         self.chip.page_bytes
     }
 
-    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`): a quarter of a page with
-    /// software ECC over sub-pages, else a page.
+    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`). Only software ECC of two,
+    /// four, eight or sixteen steps has units below a page: hardware ECC is NAND_NO_SUBPAGE_WRITE,
+    /// and without ECC the page is one step.
     pub fn subpage_bytes(&self) -> u32 {
-        match self.ecc.kind {
-            EccKind::SoftwareSubpage => self.chip.page_bytes / 4,
-            EccKind::HardwarePage => self.chip.page_bytes,
-        }
+        let shift = match (self.ecc.kind, self.chip.page_bytes >> self.step_shift) {
+            (EccKind::SoftwareSubpage, 2) => 1,
+            (EccKind::SoftwareSubpage, 4 | 8 | 16) => 2,
+            _ => 0,
+        };
+        self.chip.page_bytes >> shift
     }
 
     /// Block size (`mtd->erasesize`).
@@ -137,34 +160,32 @@ impl<F: Flash> Mtd<F> {
         now
     }
 
-    /// ecc.read_page: main area and OOB.
+    /// A whole page, unless it is in the page buffer.
     #[inline]
     fn read_page(&mut self, now: Ns, page: PageNo) -> Ns {
         if self.page_buffer == Some(page) {
             return now;
         }
-        let bytes = self.chip.page_bytes + self.chip.oob_bytes;
-        let now = self.flash.read(now, page, 0, bytes) + self.costs.nand_read_ns;
-        self.software_ecc(
-            now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps),
-            self.chip.page_bytes,
-        )
+        self.fetch_page(now, page, self.whole_page)
+    }
+
+    /// ecc.read_page.
+    #[inline]
+    fn fetch_page(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+        let now = self.flash.read(now, page, moves) + self.costs.nand_read_ns;
+        let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
+        self.software_ecc(now + moved, self.chip.page_bytes)
     }
 
     /// Part of a page: the steps it touches, or the whole page into the page buffer.
     #[inline]
     fn read_partial(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
-        if self.page_buffer == Some(page) {
-            return now;
+        if self.subpage_reads {
+            return self.read_subpage(now, page, column, bytes);
         }
-        match self.ecc.kind {
-            EccKind::HardwarePage => {
-                let now = self.read_page(now, page);
-                self.page_buffer = Some(page);
-                now
-            }
-            EccKind::SoftwareSubpage => self.read_subpage(now, page, column, bytes),
-        }
+        let now = self.read_page(now, page);
+        self.page_buffer = Some(page);
+        now
     }
 
     /// nand_read_subpage: the ECC steps that hold the bytes, then their ECC after a change of
@@ -176,18 +197,14 @@ impl<F: Flash> Mtd<F> {
         let data = steps << self.step_shift;
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
-        let now = self.flash.read(now, page, column, data) + self.costs.nand_read_ns;
+        let now = self.flash.read(now, page, Moves::one(column, data)) + self.costs.nand_read_ns;
         let now = self.flash.change_column(now, code);
         self.software_ecc(now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps), data)
     }
 
+    #[inline]
     fn software_ecc(&self, now: Ns, bytes: u32) -> Ns {
-        match self.ecc.kind {
-            EccKind::HardwarePage => now,
-            EccKind::SoftwareSubpage => {
-                now + self.costs.ecc_step_ns * u64::from(bytes >> self.step_shift)
-            }
-        }
+        now + self.ecc_step_ns * u64::from(bytes >> self.step_shift)
     }
 
     /// mtd_read_oob of whole pages: data and OOB together, one read command a page; the page buffer
@@ -196,15 +213,16 @@ impl<F: Flash> Mtd<F> {
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Ns {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
-        let bytes = self.chip.page_bytes + self.chip.oob_bytes;
         for page in first.0..first.0 + pages {
-            now = self.flash.read(now, PageNo(page), 0, bytes) + self.costs.nand_read_ns;
-            now = self.software_ecc(
-                now + Ns::from_ps(u64::from(bytes), self.costs.nand_byte_ps),
-                self.chip.page_bytes,
-            );
+            now = self.fetch_page(now, PageNo(page), self.page_with_oob());
         }
         now
+    }
+
+    /// A whole page whose OOB was asked for.
+    #[inline]
+    fn page_with_oob(&self) -> Moves {
+        Moves::one(0, self.chip.page_bytes).and(self.chip.oob_bytes)
     }
 
     /// mtd_write: whole pages, or whole sub-pages of one page.
@@ -221,7 +239,7 @@ impl<F: Flash> Mtd<F> {
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
-            now = self.program(now, page, column, bytes);
+            now = self.program(now, page, Span { column, length: bytes }, self.whole_page);
             left -= bytes;
             column = 0;
             page.0 += 1;
@@ -229,22 +247,35 @@ impl<F: Flash> Mtd<F> {
         now
     }
 
-    /// mtd_write_oob: only the OOB of a page (a JFFS2 cleanmarker).
+    /// mtd_write_oob of a whole page with its OOB (a YAFFS2 chunk and its tags).
+    pub fn write_with_oob(&mut self, now: Ns, offset: u64) -> Ns {
+        assert!(offset % u64::from(self.chip.page_bytes) == 0, "write of part of a page");
+        let whole = Span { column: 0, length: self.chip.page_bytes };
+        let now = now + self.costs.mtd_call_ns;
+        self.program(now, self.page_at(offset), whole, self.page_with_oob())
+    }
+
+    /// mtd_write_oob of `length` bytes in the OOB of a page alone (a JFFS2 cleanmarker):
+    /// nand_write_oob_std moves the whole OOB, the rest of it ones.
     pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Ns {
         let page = self.page_at(offset);
         self.forget(page, page);
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
-        self.flash.program(now, page, self.chip.page_bytes, length)
+        let column = self.chip.page_bytes;
+        let moves = Moves::one(column, self.chip.oob_bytes);
+        self.flash.program(now, page, moves, Span { column, length })
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
-        self.forget(page, page);
-        let moved = u64::from(self.chip.page_bytes + self.chip.oob_bytes);
-        let now = now + self.costs.nand_program_ns + Ns::from_ps(moved, self.costs.nand_byte_ps);
-        let now = self.software_ecc(now, self.chip.page_bytes);
-        let whole = bytes == self.chip.page_bytes;
-        let length = if whole { bytes + self.chip.oob_bytes } else { bytes };
-        self.flash.program(now, page, column, length)
+    /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved and
+    /// checked as a whole (nand_write_page_swecc). nand_do_write_ops compares the page buffer with the
+    /// bytes written, so that one written from a later sub-page on is not forgotten.
+    fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Ns {
+        if written.column == 0 {
+            self.forget(page, page);
+        }
+        let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
+        let now = self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
+        self.flash.program(now, page, moves, written)
     }
 
     /// mtd_erase of one block of the partition.

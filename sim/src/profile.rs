@@ -51,8 +51,12 @@ pub enum EccKind {
     HardwarePage,
     /// By the CPU over steps: a partial read fetches only the steps it touches, and then their ECC
     /// bytes with a change of column; the page buffer is never filled (nand_base.c
-    /// nand_read_subpage, NAND_HAS_SUBPAGE_READ).
+    /// nand_read_subpage, NAND_HAS_SUBPAGE_READ). Pages of 512 bytes are read as in hardware.
     SoftwareSubpage,
+    /// Not at all (NAND_ECC_ENGINE_TYPE_NONE): reads as in hardware, but the OOB is moved only when
+    /// it is asked for.
+    #[serde(rename = "none")]
+    NoEcc,
 }
 
 /// `[ecc]`.

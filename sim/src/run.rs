@@ -57,7 +57,7 @@ pub struct Request {
     /// Index of its name in [`ops::NAMES`].
     pub op: usize,
     /// Index of its file in [`Measured::files`].
-    pub file: Option<usize>,
+    pub file: Option<u32>,
     /// Of read, write and fadvise.
     pub offset_bytes: Option<u64>,
     /// Of read, write, truncate and fadvise.
@@ -66,6 +66,8 @@ pub struct Request {
     pub start: Ns,
     /// How long it took.
     pub latency: Ns,
+    /// How long of that the chip was busy.
+    pub flash_time: Ns,
     /// The system call's return value.
     pub result: i64,
 }
@@ -196,7 +198,7 @@ struct Machine<S> {
     now: Ns,
     /// Paths that operations have named, and which of them each slot holds.
     files: Vec<String>,
-    slots: Vec<Option<usize>>,
+    slots: Vec<Option<u32>>,
 }
 
 impl<S: FlashFs> Machine<S> {
@@ -239,6 +241,7 @@ impl<S: FlashFs> Machine<S> {
         self.vfs.flash_mut().start_recording();
         let mut measured = Measured::default();
         measured.requests.reserve(after.len());
+        let mut busy = counts.busy;
         for (line, operation) in after {
             let began = self.now;
             let result = self.step(operation).map_err(|error| RunError::Failed {
@@ -247,8 +250,11 @@ impl<S: FlashFs> Machine<S> {
                 message: error.to_string(),
             })?;
             let file = self.file_of(operation);
-            let latency = self.now - began;
-            measured.requests.push(request(operation, file, began - start, latency, result));
+            let (latency, busy_before) = (self.now - began, busy);
+            busy = self.vfs.flash().counts().busy;
+            let flash_time = busy - busy_before;
+            let times = (began - start, latency, flash_time);
+            measured.requests.push(request(operation, file, times, result));
         }
         measured.files = core::mem::take(&mut self.files);
         let spent = self.vfs.flash().counts();
@@ -317,7 +323,7 @@ impl<S: FlashFs> Machine<S> {
 
     /// The index of the file an operation is about.
     #[inline]
-    fn file_of(&mut self, operation: &Operation<'_>) -> Option<usize> {
+    fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
         match *operation {
             Operation::Mkdir { path }
             | Operation::Unlink { path }
@@ -330,18 +336,19 @@ impl<S: FlashFs> Machine<S> {
 }
 
 /// Where `path` stands in `files`, added on first sight.
-fn index_of(files: &mut Vec<String>, path: &str) -> usize {
-    files.iter().position(|file| file == path).unwrap_or_else(|| {
+fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
+    let known = files.iter().position(|file| file == path);
+    let index = known.unwrap_or_else(|| {
         files.push(path.to_owned());
         files.len() - 1
-    })
+    });
+    u32::try_from(index).expect("fewer files than 2^32")
 }
 
 fn request(
     operation: &Operation<'_>,
-    file: Option<usize>,
-    start: Ns,
-    latency: Ns,
+    file: Option<u32>,
+    (start, latency, flash_time): (Ns, Ns, Ns),
     result: i64,
 ) -> Request {
     let (offset_bytes, length_bytes) = match *operation {
@@ -351,13 +358,19 @@ fn request(
         Operation::Truncate { length, .. } => (None, Some(length)),
         _ => (None, None),
     };
-    Request { op: operation.code(), file, offset_bytes, length_bytes, start, latency, result }
+    let op = operation.code();
+    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, result }
 }
 
 impl Measured {
     /// The time of the case: the sum of the latencies of what was measured, pauses left out.
     pub fn time(&self) -> Ns {
         self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.latency).sum()
+    }
+
+    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
+    pub fn flash_time(&self) -> Ns {
+        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.flash_time).sum()
     }
 
     /// Bytes that reads and writes moved.

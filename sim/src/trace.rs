@@ -1,6 +1,9 @@
 //! A decorator that writes down every flash operation of the chip it is put around.
+//!
+//! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
+//! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::chip::{Counts, Flash, Kind};
+use crate::chip::{Counts, Flash, Kind, Moves, Span};
 use crate::profile::ChipProfile;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -13,9 +16,9 @@ pub struct FlashOp {
     pub kind: Kind,
     /// First page, or the first page of the block for an erase.
     pub page: PageNo,
-    /// First byte within the page.
+    /// First byte within the page of the first data move.
     pub column: u32,
-    /// Bytes.
+    /// Its bytes; those of the block for an erase.
     pub length: u32,
     /// Who caused it.
     pub task: Task,
@@ -49,8 +52,9 @@ impl<F: Flash> Traced<F> {
         Traced { inner, task: Task::default(), record: None }
     }
 
-    fn note(&mut self, start: Ns, kind: Kind, page: PageNo, column: u32, length: u32) {
+    fn note(&mut self, start: Ns, kind: Kind, page: PageNo, span: Span) {
         let task = self.task;
+        let Span { column, length } = span;
         if let Some(record) = &mut self.record {
             record.push(FlashOp { start, kind, page, column, length, task });
         }
@@ -62,24 +66,24 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.profile()
     }
 
-    fn read(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
-        self.note(now, Kind::Read, page, column, length);
-        self.inner.read(now, page, column, length)
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+        self.note(now, Kind::Read, page, moves.first);
+        self.inner.read(now, page, moves)
     }
 
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.inner.change_column(now, length)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, column: u32, length: u32) -> Ns {
-        self.note(now, Kind::Program, page, column, length);
-        self.inner.program(now, page, column, length)
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns {
+        self.note(now, Kind::Program, page, moves.first);
+        self.inner.program(now, page, moves, cells)
     }
 
     fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
         let pages = self.profile().pages_per_block;
         let length = self.profile().page_bytes * pages;
-        self.note(now, Kind::Erase, PageNo(block.0 * pages), 0, length);
+        self.note(now, Kind::Erase, PageNo(block.0 * pages), Span { column: 0, length });
         self.inner.erase(now, block)
     }
 

@@ -4,22 +4,30 @@ mod support;
 
 use sim::chip::{Chip, Flash, Kind};
 use sim::mtd::Mtd;
+use sim::profile::{BoardProfile, EccKind};
 use sim::trace::Traced;
 use sim::units::Ns;
 
 fn driver(board: &str) -> Mtd<Traced<Chip>> {
-    let board = support::board(board);
-    let mut mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    driver_of(&support::board(board))
+}
+
+fn driver_of(board: &BoardProfile) -> Mtd<Traced<Chip>> {
+    let mut mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
     mtd.flash_mut().start_recording();
     mtd
 }
 
-/// (page, column, length) of the reads since the last call.
-fn reads(mtd: &mut Mtd<Traced<Chip>>) -> Vec<(u32, u32, u32)> {
+/// (page, column, length) of the operations since the last call, all of this kind.
+fn operations(mtd: &mut Mtd<Traced<Chip>>, kind: Kind) -> Vec<(u32, u32, u32)> {
     let record = mtd.flash_mut().take_record();
     mtd.flash_mut().start_recording();
-    assert!(record.iter().all(|op| op.kind == Kind::Read));
+    assert!(record.iter().all(|op| op.kind == kind), "{record:?}");
     record.iter().map(|op| (op.page.0, op.column, op.length)).collect()
+}
+
+fn reads(mtd: &mut Mtd<Traced<Chip>>) -> Vec<(u32, u32, u32)> {
+    operations(mtd, Kind::Read)
 }
 
 #[test]
@@ -32,7 +40,7 @@ fn software_ecc_reads_only_the_steps_that_hold_the_bytes() {
     mtd.read(Ns::ZERO, 2048 + 1024, 2048);
     assert_eq!(reads(&mut mtd), [(1, 1024, 1024), (2, 0, 1024)]);
     mtd.read(Ns::ZERO, 2048 + 1024, 4096);
-    assert_eq!(reads(&mut mtd), [(1, 1024, 1024), (2, 0, 2112), (3, 0, 1024)]);
+    assert_eq!(reads(&mut mtd), [(1, 1024, 1024), (2, 0, 2048), (3, 0, 1024)]);
 }
 
 #[test]
@@ -47,13 +55,13 @@ fn software_ecc_never_remembers_a_page() {
 fn hardware_ecc_reads_whole_pages_and_remembers_the_last_one_read_in_part() {
     let mut mtd = driver("omap3evm");
     mtd.read(Ns::ZERO, 100, 68);
-    assert_eq!(reads(&mut mtd), [(0, 0, 2112)]);
+    assert_eq!(reads(&mut mtd), [(0, 0, 2048)]);
     mtd.read(Ns::ZERO, 168, 4096);
-    assert_eq!(reads(&mut mtd), [(1, 0, 2112), (2, 0, 2112)], "page 0 is in the buffer");
+    assert_eq!(reads(&mut mtd), [(1, 0, 2048), (2, 0, 2048)], "page 0 is in the buffer");
     mtd.read(Ns::ZERO, 2 * 2048 + 500, 68);
     assert_eq!(reads(&mut mtd), [], "page 2 is, page 1 was read whole and is not");
     mtd.read(Ns::ZERO, 2048, 10);
-    assert_eq!(reads(&mut mtd), [(1, 0, 2112)]);
+    assert_eq!(reads(&mut mtd), [(1, 0, 2048)]);
 }
 
 #[test]
@@ -77,4 +85,98 @@ fn the_driver_of_the_omap3evm_takes_the_slides_185_065_and_407_600_ns() {
     let mut mtd = driver("omap3evm");
     assert_eq!(mtd.read(Ns::ZERO, 0, 2048), Ns(185_065));
     assert_eq!(mtd.write(Ns::ZERO, 0, 2048), Ns(407_600));
+}
+
+/// The emulated board's chip over a bus that is paid by the byte, with this ECC: 100 ns for each of
+/// 2,112 bytes, software free.
+fn by_the_byte(kind: EccKind) -> Mtd<Traced<Chip>> {
+    let (mut board, chip) = (support::board("emulated"), support::board("omap3evm").chip);
+    board.chip = chip;
+    (board.chip.bus_read_ns, board.chip.bus_program_ns) = (Ns(211_200), Ns(211_200));
+    board.ecc.kind = kind;
+    if kind == EccKind::NoEcc {
+        board.ecc.step_bytes = chip.page_bytes;
+    }
+    board.software = support::free_software();
+    driver_of(&board)
+}
+
+#[test]
+fn a_header_is_programmed_as_a_page_filled_up_with_ones() {
+    for (kind, bus) in [(EccKind::SoftwareSubpage, 211_200), (EccKind::NoEcc, 204_800)] {
+        let mut mtd = by_the_byte(kind);
+        let bytes = mtd.subpage_bytes();
+        let now = mtd.write(Ns::ZERO, 0, bytes);
+        assert_eq!(now, Ns(200_000 + bus), "{kind:?}");
+        assert_eq!(operations(&mut mtd, Kind::Program), [(0, 0, 2048)]);
+    }
+}
+
+#[test]
+fn the_second_header_may_follow_on_the_same_page() {
+    let mut mtd = driver("emulated");
+    mtd.write(Ns::ZERO, 0, 512);
+    mtd.write(Ns::ZERO, 512, 512);
+    mtd.write(Ns::ZERO, 2048, 4096);
+    let whole = [(0, 0, 2048), (0, 0, 2048), (1, 0, 2048), (2, 0, 2048)];
+    assert_eq!(operations(&mut mtd, Kind::Program), whole);
+}
+
+#[test]
+#[should_panic(expected = "programmed twice or out of order")]
+fn the_first_header_may_not_be_written_again() {
+    let mut mtd = driver("emulated");
+    mtd.write(Ns::ZERO, 0, 512);
+    mtd.write(Ns::ZERO, 0, 512);
+}
+
+#[test]
+fn a_cleanmarker_moves_the_whole_oob_and_nothing_else() {
+    let mut mtd = by_the_byte(EccKind::HardwarePage);
+    assert_eq!(mtd.write_oob(Ns::ZERO, 0, 8), Ns(200_000 + 6_400));
+    assert_eq!(operations(&mut mtd, Kind::Program), [(0, 2048, 64)]);
+}
+
+/// nand_read_page_raw and nand_write_page_raw leave the OOB out unless it was asked for.
+#[test]
+fn without_ecc_pages_are_whole_and_the_oob_stays_where_it_is() {
+    let mut mtd = by_the_byte(EccKind::NoEcc);
+    assert_eq!(mtd.subpage_bytes(), 2048);
+    assert_eq!(mtd.read(Ns::ZERO, 100, 68), Ns(25_000 + 204_800));
+    assert_eq!(mtd.read(Ns::ZERO, 500, 68), Ns::ZERO, "the page is in the page buffer");
+    assert_eq!(mtd.read_with_oob(Ns::ZERO, 0, 1), Ns(25_000 + 211_200));
+    assert_eq!(reads(&mut mtd), [(0, 0, 2048); 2]);
+    assert_eq!(mtd.write_with_oob(Ns::ZERO, 0), Ns(200_000 + 211_200));
+}
+
+/// nand_scan_tail: steps of 256 bytes, and what they make of sub-pages.
+#[test]
+fn sub_pages_are_quarters_of_a_page_of_four_to_sixteen_steps_and_halves_of_one_of_two() {
+    for (page_bytes, subpage_bytes) in
+        [(256, 256), (512, 256), (1024, 256), (2048, 512), (4096, 1024), (8192, 8192)]
+    {
+        let mut board = support::board("emulated");
+        board.chip.page_bytes = page_bytes;
+        assert_eq!(driver_of(&board).subpage_bytes(), subpage_bytes, "{page_bytes}");
+        board.ecc.kind = EccKind::HardwarePage;
+        assert_eq!(driver_of(&board).subpage_bytes(), page_bytes);
+    }
+}
+
+/// NAND_SUBPAGE_READ is for large pages; nand_do_write_ops compares the buffer with where it writes.
+#[test]
+fn a_page_of_512_bytes_is_read_whole_and_remembered() {
+    let mut mtd = driver_of(&support::small_pages());
+    mtd.read(Ns::ZERO, 0, 64);
+    mtd.read(Ns::ZERO, 256, 64);
+    assert_eq!(reads(&mut mtd), [(0, 0, 512)]);
+    mtd.write(Ns::ZERO, 256, 256);
+    mtd.read(Ns::ZERO, 256, 64);
+    assert_eq!(operations(&mut mtd, Kind::Program), [(0, 0, 512)], "and no read");
+    mtd.write(Ns::ZERO, 512, 512);
+    mtd.erase(Ns::ZERO, 0);
+    mtd.flash_mut().take_record();
+    mtd.flash_mut().start_recording();
+    mtd.read(Ns::ZERO, 256, 64);
+    assert_eq!(reads(&mut mtd).len(), 1);
 }

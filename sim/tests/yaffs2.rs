@@ -33,7 +33,7 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
     fs.read_page(now, ino, 1).expect("readable");
     let record = fs.flash_mut().take_record();
     let places: Vec<_> = record.iter().map(|op| (op.page.0, op.column, op.length)).collect();
-    assert_eq!(places, [(3, 0, 2112), (4, 0, 2112)], "the object header is page 0");
+    assert_eq!(places, [(3, 0, 2048), (4, 0, 2048)], "the object header is page 0");
 }
 
 /// Ten chunks are five pages: the sixth page finds the cache full of dirty chunks.

@@ -78,8 +78,9 @@ def test_every_case_reads_the_flash_as_often_and_takes_as_long(results: Path) ->
 
 
 def test_the_flash_sees_the_same_reads_in_the_same_order(results: Path) -> None:
-    """Kind, block, page and column, operation by operation."""
-    simulated, real = by_target(results, "flash", ["kind", "block", "page", "offset_bytes"])
+    """Kind, block, page, column and bytes, operation by operation."""
+    place = ["kind", "block", "page", "offset_bytes", "length_bytes"]
+    simulated, real = by_target(results, "flash", place)
     assert simulated.height == real.height > 10_000
     pairs = zip(simulated.iter_rows(), real.iter_rows(), strict=True)
     differences = [(mine, theirs) for mine, theirs in pairs if mine != theirs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,17 @@ def test_a_board_unlike_its_profile_fails_and_names_the_key(board: Boards) -> No
     measured, failures = outcome(board(ANSWER + script), [program("a")])
     assert measured == []
     assert "boards/emulated.toml: partition.blocks: the profile makes" in failures["a"]
+
+
+def test_a_chip_that_nandsim_cannot_be_is_refused(board: Boards) -> None:
+    target = board(ANSWER + 'out.write(CASE.format(*cases) + "done\\n")')
+    other = replace(program("a"), board=load_board("emulated-4k"))
+    measured, failures = outcome(target, [other])
+    assert measured == []
+    assert failures["a"] == (
+        "boards/emulated-4k.toml: [emulator] has no nandsim, and the emulated board has no other"
+        " chip"
+    )
 
 
 def test_what_cannot_run_is_refused_and_the_rest_runs(board: Boards) -> None:

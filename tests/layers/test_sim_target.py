@@ -14,7 +14,8 @@ def column(*values: int) -> bytes:
 def test_codes_become_names_and_the_least_integer_null() -> None:
     one = column(1)
     raw = {
-        "cases": {"case_index": one, "time_ns": column(5), "erase_count_mean_milli": column(1500)},
+        "cases": {"case_index": one, "time_ns": column(5),
+                  "flash_time_ns": column(3), "erase_count_mean_milli": column(1500)},
         "requests": {
             "case_index": column(1, 1),
             "seq": column(0, 1),
@@ -22,6 +23,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
             "file_index": column(0, NULL),
             "offset_bytes": column(4096, NULL),
             "latency_ns": column(7, 8),
+            "flash_time_ns": column(6, 0),
         },
         "flash": {"case_index": one, "seq": one, "start_ns": one, "kind": one, "block": column(2),
                   "task": column(0)},
@@ -32,7 +34,10 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         "failures": [("a", "no space left on device")],
     }  # fmt: skip
     batch = batch_of(raw, ["a", "b"])
-    assert batch.cases.to_dicts() == [{"case_id": "b", "time_ns": 5, "erase_count_mean": 1.5}]
+    assert batch.cases.to_dicts() == [
+        {"case_id": "b", "time_ns": 5, "flash_time_ns": 3, "erase_count_mean": 1.5}
+    ]
+    assert batch.requests["flash_time_ns"].to_list() == [6, 0]
     assert batch.requests["op"].to_list() == ["read", "sync"]
     assert batch.requests["file"].to_list() == ["file.bin", None]
     assert batch.requests["offset_bytes"].to_list() == [4096, None]

@@ -22,6 +22,9 @@ use std::collections::VecDeque;
 const CACHES: usize = 10;
 /// n_reserved_blocks: kept back for the collector.
 const RESERVED_BLOCKS: u32 = 5;
+/// YAFFS_MIN_YAFFS2_CHUNK_SIZE and YAFFS_MIN_YAFFS2_SPARE_SIZE, below which the Linux glue refuses.
+const CHUNK_BYTES_MIN: u32 = 1024;
+const SPARE_BYTES_MIN: u32 = 64;
 /// struct yaffs_summary_tags and yaffs_summary_header.
 const SUMMARY_TAGS_BYTES: u32 = 12;
 const SUMMARY_HEADER_BYTES: u32 = 16;
@@ -72,6 +75,11 @@ impl<F: Flash> Yaffs2<F> {
         if PAGE_BYTES % mtd.page_bytes() != 0 {
             return Err(FsError::NotModelled("yaffs2 on flash pages larger than 4 KiB"));
         }
+        if mtd.page_bytes() < CHUNK_BYTES_MIN || mtd.oob_bytes() < SPARE_BYTES_MIN {
+            return Err(FsError::NotModelled(
+                "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
+            ));
+        }
         let tags = pages_per_block * SUMMARY_TAGS_BYTES + mtd.page_bytes() - 1;
         let summary_chunks = tags / (mtd.page_bytes() - SUMMARY_HEADER_BYTES);
         let fs = Yaffs2 {
@@ -116,11 +124,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     fn program(&mut self, now: Ns, page: u32) -> Ns {
-        self.mtd.write(
-            now + self.mtd.costs().yaffs2_chunk_ns,
-            self.offset(page),
-            self.mtd.page_bytes(),
-        )
+        self.mtd.write_with_oob(now + self.mtd.costs().yaffs2_chunk_ns, self.offset(page))
     }
 
     fn offset(&self, page: u32) -> u64 {

@@ -4,7 +4,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use sim::profile::BoardProfile;
+use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
 use std::fmt::Write;
 
@@ -13,14 +13,19 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
     entries.remove("source");
+    entries.remove("strength_bits");
     value
 }
 
-fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
+fn read(path: &str) -> toml::Table {
     let path = format!("{}/../boards/{path}.toml", env!("CARGO_MANIFEST_DIR"));
     #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let profile: toml::Table = text.parse().expect("TOML");
+    text.parse().expect("TOML")
+}
+
+fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
+    let profile = read(path);
     let tables = tables.iter().map(|&name| (name.to_owned(), table(&profile, name)));
     let value = Value::Object(tables.collect::<Map<_, _>>());
     serde_json::from_value(value).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -29,6 +34,21 @@ fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
 /// boards/NAME.toml.
 pub fn board(name: &str) -> BoardProfile {
     load(name, &["chip", "ecc", "partition", "software"])
+}
+
+/// The emulated board with a chip of 512-byte pages: 16 KiB blocks, software ECC.
+pub fn small_pages() -> BoardProfile {
+    let mut board = board("emulated");
+    (board.chip.page_bytes, board.chip.oob_bytes) = (512, 16);
+    board.chip.pages_per_block = 32;
+    board
+}
+
+/// Software that costs nothing.
+pub fn free_software() -> SoftwareCosts {
+    let mut costs = table(&read("emulated"), "software");
+    costs.as_object_mut().expect("a table").values_mut().for_each(|cost| *cost = Value::from(0));
+    serde_json::from_value(costs).expect("the same table")
 }
 
 /// boards/kernels/NAME.toml.

@@ -56,9 +56,9 @@ FITTED = (
 )
 FOLDED = {
     "mtd_call_ns": "in nand_read_ns and the nodes' costs: no operation has one without the other",
-    "nand_byte_ps": "in ecc_step_ns: every byte moved is in an ECC step",
+    "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
     "nand_erase_ns": "no case erases; taken to be that of a program, 1 % of an erase",
-    "yaffs2_chunk_ns": "no packaged kernel has it; by analogy 2,048 bytes at jffs2_byte_ps",
+    "yaffs2_chunk_ns": "no packaged kernel has it; by analogy a flash page at jffs2_byte_ps",
     "compute_step_ps": "one instruction of the board's clock",
 }
 UNIT = 1_000_000
@@ -125,12 +125,12 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
 def folded_costs(costs: Mapping[str, int], board: Board) -> dict[str, int]:
     """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
     clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
-    half_page_ns = costs["jffs2_byte_ps"] * 2048 // 1000
+    flash_page_ns = costs["jffs2_byte_ps"] * board.chip.page_bytes // 1000
     return {
         "mtd_call_ns": 0,
         "nand_byte_ps": 0,
         "nand_erase_ns": costs["nand_program_ns"],
-        "yaffs2_chunk_ns": half_page_ns,
+        "yaffs2_chunk_ns": flash_page_ns,
         "compute_step_ps": clock_ps,
     }
 

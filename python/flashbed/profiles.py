@@ -8,6 +8,7 @@ default, every table says where its numbers come from. The simulator gets the nu
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -36,6 +37,12 @@ Text = Annotated[str, Field(min_length=1)]
 
 PAGE_BYTES_MAX = 65_536
 
+HAMMING_STEP_BYTES = (256, 512)
+HAMMING_STRENGTH_BITS = 1
+HAMMING_CODE_BYTES = 3
+HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
+"""By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
+
 
 class ProfileError(InputError):
     """A profile that cannot be used; the message names the file and the key."""
@@ -46,14 +53,13 @@ def _power_of_two(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value} is not a power of two")
 
 
-_NOT_SIMULATED = ("source", "strength_bits")
-
-
-def _without_sources(profile: Strict, names: set[str]) -> str:
+def _without_sources(profile: Strict, names: set[str], others: Set[str] = frozenset()) -> str:
+    """These tables as JSON, without `source` and other keys."""
     tables = profile.model_dump(include=names)
+    left_out = {"source", *others}
     return json.dumps(
         {
-            name: {key: value for key, value in table.items() if key not in _NOT_SIMULATED}
+            name: {key: value for key, value in table.items() if key not in left_out}
             for name, table in tables.items()
         }
     )
@@ -89,12 +95,29 @@ class Chip(Strict):
 
 
 class Ecc(Strict):
-    """`[ecc]`: who corrects, and over how many bytes."""
+    """`[ecc]`: who corrects, over how many bytes, and how many bits of them.
+
+    `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
+    """
 
     source: Text
-    kind: Literal["hardware-page", "software-subpage"]
+    kind: Literal["hardware-page", "software-subpage", "none"]
     step_bytes: Positive
-    strength_bits: Positive
+    strength_bits: Count
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if (self.strength_bits == 0) != (self.kind == "none"):
+            raise ValueError(
+                f"strength_bits = {self.strength_bits} with kind = {self.kind!r}: it is 0 with"
+                " 'none' and with nothing else"
+            )
+        if self.kind == "software-subpage":
+            if self.strength_bits != HAMMING_STRENGTH_BITS:
+                raise ValueError("strength_bits: the kernel's software ECC is a Hamming code, 1")
+            if self.step_bytes not in HAMMING_STEP_BYTES:
+                raise ValueError("step_bytes: the kernel's Hamming code has steps of 256 or 512")
+        return self
 
 
 class Partition(Strict):
@@ -133,13 +156,16 @@ class Software(Strict):
 
 
 class Emulator(Strict):
-    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board."""
+    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
+
+    Without `nandsim` the chip is none that nandsim can be.
+    """
 
     source: Text
     machine: Text
     cpu: Text
     icount_shift: Annotated[int, Field(ge=0, le=10)]
-    nandsim: Text
+    nandsim: Text | None = None
 
 
 class BoardFacts(Strict):
@@ -174,7 +200,24 @@ class Board(FromFile):
                 f"ecc.step_bytes: a page of {self.chip.page_bytes} bytes is not whole steps of "
                 f"{self.ecc.step_bytes}"
             )
+        self._check_ecc()
         return self
+
+    def _check_ecc(self) -> None:
+        """What drivers/mtd/nand/raw/nand_base.c would refuse when it scans the chip."""
+        page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
+        if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
+            raise ValueError(
+                f"ecc.step_bytes: without ECC a page of {page_bytes} bytes is the only step"
+            )
+        if self.ecc.kind == "software-subpage":
+            code_bytes = page_bytes // self.ecc.step_bytes * HAMMING_CODE_BYTES
+            room_bytes = HAMMING_ROOM_BYTES.get(oob_bytes, 0)
+            if code_bytes > room_bytes:
+                raise ValueError(
+                    f"chip.oob_bytes: {oob_bytes} bytes have room for {room_bytes} of software"
+                    f" ECC, a page has {code_bytes}"
+                )
 
     @property
     def name(self) -> str:
@@ -183,8 +226,11 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
-        return _without_sources(self, {"chip", "ecc", "partition", "software"})
+        """The numbers for the simulator: chip, ecc, partition, software, without the sources.
+
+        Nothing flips bits in the simulator, so it does not need to know how many are corrected.
+        """
+        return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
 
 
 class KernelFacts(Strict):

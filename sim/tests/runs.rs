@@ -4,6 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use sim::units::Ns;
 use std::fmt::Write;
 
 const KINDS: [FsKind; 3] = [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs];
@@ -26,7 +27,7 @@ proptest! {
         reads in prop::collection::vec((0u64..900_000, 1u64..200_000), 1..20),
         read_ahead_kib in prop::sample::select(vec![0u32, 16, 128, 512]),
         kernel in prop::sample::select(vec!["2.6.37", "2.6.37-64bit", "3.12", "6.1"]),
-        board in prop::sample::select(vec!["omap3evm", "emulated"]),
+        board in prop::sample::select(vec!["omap3evm", "emulated", "emulated-4k"]),
     ) {
         let (board, kernel) = (support::board(board), support::kernel(kernel));
         let file_bytes = pages * 4096;
@@ -104,4 +105,43 @@ fn what_is_not_modelled_is_refused_by_name() {
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n" };
     let error = run_cases(&setting, &[case]).remove(0).expect_err("compressible");
     assert_eq!(error.to_string(), "line 3: write: compressible data is not modelled");
+}
+
+/// What a program writes with syncs, reads, pauses and flushing between: the chip is all that takes time.
+#[test]
+fn where_software_is_free_every_operation_takes_the_chips_time() {
+    let kernel = support::kernel("6.1");
+    let mut body = support::page_reads(&[3, 4, 90, 5]);
+    body += "open 1 new rw,create\npause 6000000000\n";
+    for offset in (0..40).map(|page| page * 4096) {
+        writeln!(body, "write 1 {offset} 4096 1 0").expect("a String");
+    }
+    body += "fsync 1\nwrite 1 0 4096 1 0\npause 40000000000\nsync\ndrop_caches\nread 1 0 9000\n";
+    for name in ["omap3evm", "emulated", "emulated-4k"] {
+        let mut board = support::board(name);
+        board.software = support::free_software();
+        for fs in KINDS {
+            let prepare = support::written_file(100 * 4096);
+            let measured = support::run(&board, &kernel, fs, &prepare, 128, &body);
+            for request in &measured.requests {
+                if request.op != sim::ops::PAUSE {
+                    assert_eq!(request.flash_time, request.latency, "{name} {fs:?} {request:?}");
+                }
+            }
+            assert_eq!(measured.flash_time(), measured.time());
+            assert!(measured.time() > Ns::ZERO);
+            let all: Ns = measured.requests.iter().map(|request| request.flash_time).sum();
+            let background = fs != FsKind::Yaffs2;
+            assert_eq!(all > measured.flash_time(), background, "{fs:?} works in the pauses");
+        }
+    }
+}
+
+#[test]
+fn software_takes_time_that_the_chip_does_not() {
+    let (board, kernel) = (support::board("omap3evm"), support::kernel("2.6.37"));
+    let (prepare, body) = program(400, &[(0, 4096)]);
+    let measured = support::run(&board, &kernel, FsKind::Yaffs2, &prepare, 0, &body);
+    assert_eq!(measured.flash_time(), Ns(2 * 130_000), "two chunks");
+    assert!(measured.time() > measured.flash_time());
 }

@@ -30,9 +30,17 @@ def test_every_shipped_kernel_is_complete() -> None:
 
 
 def test_every_shipped_board_is_complete() -> None:
-    assert {"emulated", "omap3evm"} <= set(board_names())
-    for name in board_names():
-        assert load_board(name).chip.page_bytes == 2048
+    assert {"emulated", "emulated-4k", "omap3evm"} <= set(board_names())
+    pages = {name: load_board(name).chip.page_bytes for name in board_names()}
+    assert pages["emulated"] == pages["omap3evm"] == 2048
+    assert pages["emulated-4k"] == 4096
+
+
+def test_the_4k_chip_moves_a_byte_in_40_ns() -> None:
+    chip = load_board("emulated-4k").chip
+    whole_bytes = chip.page_bytes + chip.oob_bytes
+    assert chip.bus_read_ns == chip.bus_program_ns == 40 * whole_bytes
+    assert chip.page_bytes * chip.pages_per_block * chip.blocks == 256 << 20
 
 
 def test_the_driver_of_omap3evm_takes_what_was_measured() -> None:
@@ -48,6 +56,7 @@ def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
     tables = json.loads(load_board("omap3evm").sim_json)
     assert list(tables) == ["chip", "ecc", "partition", "software"]
     assert all("source" not in table for table in tables.values())
+    assert tables["ecc"] == {"kind": "hardware-page", "step_bytes": 512}
     assert "source" not in json.loads(load_kernel("6.1").sim_json)["readahead"]
 
 
@@ -61,6 +70,10 @@ def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
         ("page_bytes = 2048", 'page_bytes = "2048"', "chip.page_bytes: "),
         ("first_block = 0", "first_block = 1300", "the partition ends at block 2100"),
         ("step_bytes = 512", "step_bytes = 500", "ecc.step_bytes: a page of 2048"),
+        ("strength_bits = 1 ", "strength = 1 ", "ecc.strength: unknown key"),
+        ("strength_bits = 1 ", "strength_bits = 0 ", "it is 0 with 'none' and with nothing else"),
+        ('"hardware-page"', '"none"', "it is 0 with 'none' and with nothing else"),
+        ('"hardware-page"', '"software"', "ecc.kind: "),
         ('transfer = "bytes"', 'transfer = "bits"', "chip.transfer: "),
         ("oob_bytes = 64", "oob_bytes = -1", "chip.oob_bytes: "),
         ("\n[chip]\n", "\n[chip\n", "not TOML"),
@@ -76,6 +89,35 @@ def test_a_bad_board_is_refused_by_key(small: Path, old: str, new: str, says: st
     assert "boards/omap3evm.toml: " in message
     assert says in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "step_bytes", "strength_bits", "oob_bytes", "says"),
+    [
+        ("none", 2048, 0, 64, None),
+        ("none", 512, 0, 64, "ecc.step_bytes: without ECC a page of 2048 bytes is the only step"),
+        ("software-subpage", 256, 1, 64, None),
+        ("software-subpage", 512, 1, 64, None),
+        ("software-subpage", 256, 1, 224, "chip.oob_bytes: 224 bytes have room for 0 of software"),
+        ("software-subpage", 256, 1, 16, "chip.oob_bytes: 16 bytes have room for 6 of software"),
+        ("software-subpage", 256, 4, 64, "strength_bits: the kernel's software ECC is a Hamming"),
+        ("software-subpage", 1024, 1, 64, "step_bytes: the kernel's Hamming code has steps of"),
+        ("hardware-page", 512, 4, 224, None),
+    ],
+)
+def test_an_ecc_the_kernel_would_not_scan_is_refused(
+    small: Path, kind: str, step_bytes: int, strength_bits: int, oob_bytes: int, says: str | None
+) -> None:
+    change(small, 'kind = "hardware-page"', f'kind = "{kind}"')
+    change(small, "step_bytes = 512", f"step_bytes = {step_bytes}")
+    change(small, "strength_bits = 1 ", f"strength_bits = {strength_bits} ")
+    change(small, "oob_bytes = 64", f"oob_bytes = {oob_bytes}")
+    if says is None:
+        assert load_board("omap3evm").ecc.kind == kind
+        return
+    with pytest.raises(ProfileError) as refused:
+        load_board("omap3evm")
+    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize("table", ["board", "chip", "ecc", "partition", "software"])

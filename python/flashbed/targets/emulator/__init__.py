@@ -74,7 +74,7 @@ class EmulatorTarget:
     def _guest(self, qemu: str, agent: bytes, kernel: KernelFiles, first: Program) -> Guest:
         board = first.board
         modules = initramfs.load_order(kernel.modules)
-        parameters = {"nandsim": board.emulator.nandsim if board.emulator else ""}
+        parameters = {"nandsim": (board.emulator and board.emulator.nandsim) or ""}
         image = self.work / f"initramfs-{board.sha256[:16]}"
         image.write_bytes(initramfs.archive(agent, modules, parameters))
         machine = Machine(

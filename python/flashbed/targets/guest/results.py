@@ -30,9 +30,8 @@ _CASES = {
         "kernel_release",
     )
 }
-# The runner adds the target; nandsim does not tell how long it was busy.
-_UNKNOWN = ("target", "flash_time_ns")
-_REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name not in _UNKNOWN}
+# The runner adds the target.
+_REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
 
 

@@ -18,6 +18,7 @@ TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
     "uml": ("flashbed.targets.uml", "UmlTarget"),
     "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
+    "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
 }
 
 
@@ -34,11 +35,14 @@ def load_target(name: str) -> Target:
 def code_sha256(name: str) -> str:
     """SHA-256 over the code that makes a target's numbers; a case is run again when it changes."""
     here = Path(__file__).parent
-    files = [*here.glob(f"{name}.py"), *(here / name).rglob("*.py")]
+    package = TARGETS[name][0].rpartition(".")[2]
+    files = [*here.glob(f"{package}.py"), *(here / package).rglob("*.py")]
     if name == "sim":
         files += here.parent.glob("_sim.*")
     else:
-        files += [file for file in (root() / "agent").glob("*") if file.suffix in (".c", ".h")]
+        files += (here / "guest").glob("*.py")
+        sources = (*(root() / "agent").glob("*"), *(root() / "kernel").rglob("*"))
+        files += [file for file in sources if file.suffix in (".c", ".h") or file.name == "config"]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.name} {sha256_of(file)}\n".encode())

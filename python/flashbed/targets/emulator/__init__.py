@@ -1,26 +1,29 @@
 """The emulated board as a target: a real Linux kernel in QEMU, on a clock that counts instructions.
 
-Many cases a boot; each is yielded as soon as it is measured. A board that dies or hangs costs the
-case it was running: the rest goes on after a reboot. docs/emulator.md says what is measured.
+Its chip is our NAND driver; `emulator-nandsim` is the same board on the kernel's own nandsim, which
+is what ours is checked against. Many cases a boot; each is yielded as soon as it is measured. A
+board that dies or hangs costs the case it was running: the rest goes on after a reboot.
+docs/emulator.md says what is measured.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed import places
+from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
-from flashbed.targets.emulator.kernel import KernelFiles, fetch_kernel
+from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
-from flashbed.targets.guest import initramfs
+from flashbed.targets.guest import initramfs, nand
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
 
-__all__ = ["EmulatorTarget"]
+__all__ = ["EmulatorTarget", "NandsimTarget"]
 
 KERNEL = "6.1"
 PATIENCE_S = 300.0
@@ -52,11 +55,12 @@ class EmulatorTarget:
         """Runs programs, those of one board in as few boots as possible. See `Target.run`."""
         qemu, agent = find_qemu(self.qemu), _agent()
         kernel = fetch_kernel(self.cache, lambda what: progress(what, 0))
+        chip = self._chip(kernel, lambda what: progress(what, 0))
         self.work.mkdir(parents=True, exist_ok=True)
         boards: dict[str, list[Program]] = {}
         refused = []
         for program in programs:
-            why = _refusal(program)
+            why = self._refusal(program)
             if why:
                 refused.append(Failure(program.case_id, why))
             else:
@@ -65,17 +69,35 @@ class EmulatorTarget:
         if refused:
             yield failed(refused)
         for same in boards.values():
-            guest = self._guest(qemu, agent, kernel, same[0])
+            guest = self._guest(qemu, agent, kernel, chip, same[0].board)
             yield from run_guest(
                 guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
             )
             done += len(same)
 
-    def _guest(self, qemu: str, agent: bytes, kernel: KernelFiles, first: Program) -> Guest:
-        board = first.board
-        modules = initramfs.load_order(kernel.modules)
-        parameters = {"nandsim": (board.emulator and board.emulator.nandsim) or ""}
-        image = self.work / f"initramfs-{board.sha256[:16]}"
+    def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:
+        """The module of the chip's driver. Raises `Unavailable`."""
+        return nand.built_module(self.cache, fetch_headers(self.cache, kernel, say), say)
+
+    def _parameters(self, board: Board) -> str:
+        """Those of the chip's driver."""
+        return nand.parameters(board, wait="halt")
+
+    def _refusal(self, program: Program) -> str | None:
+        """Why a program cannot run on the emulated board, before anything is booted."""
+        path = places.shown(program.board.path)
+        if program.kernel.name != KERNEL:
+            return f"kernel {program.kernel.name}: the emulated board has Linux {KERNEL}"
+        if program.board.emulator is None:
+            return f"{path}: board {program.board.name} has no [emulator]"
+        return None
+
+    def _guest(
+        self, qemu: str, agent: bytes, kernel: KernelFiles, chip: Path, board: Board
+    ) -> Guest:
+        modules = initramfs.load_order(kernel.modules, (chip.stem, *initramfs.MODULES), [chip])
+        image = self.work / f"initramfs-{self.name}-{board.sha256[:16]}"
+        parameters = {chip.stem: self._parameters(board)}
         image.write_bytes(initramfs.archive(agent, modules, parameters))
         machine = Machine(
             name="the board",
@@ -87,17 +109,25 @@ class EmulatorTarget:
         return Guest(machine, board, KERNEL, Measuring(software_time=True))
 
 
+class NandsimTarget(EmulatorTarget):
+    """The same board on nandsim, with kprobes for its log: the cross-check of our driver."""
+
+    name = "emulator-nandsim"
+
+    def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:  # noqa: ARG002
+        return initramfs.modules_of(kernel.modules)["nandsim"]
+
+    def _parameters(self, board: Board) -> str:
+        return (board.emulator and board.emulator.nandsim) or ""
+
+    def _refusal(self, program: Program) -> str | None:
+        if not self._parameters(program.board):
+            return f"{places.shown(program.board.path)}: [emulator] has no nandsim"
+        return super()._refusal(program)
+
+
 def _agent() -> bytes:
     path = places.root() / "build" / "agent" / "flashbed-agent-armv7"
     if not path.is_file():
         raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
     return path.read_bytes()
-
-
-def _refusal(program: Program) -> str | None:
-    """Why a program cannot run on the emulated board, before anything is booted."""
-    if program.kernel.name != KERNEL:
-        return f"kernel {program.kernel.name}: the emulated board has Linux {KERNEL}"
-    if program.board.emulator is None:
-        return f"{places.shown(program.board.path)}: board {program.board.name} has no [emulator]"
-    return None

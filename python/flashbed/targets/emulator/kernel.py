@@ -1,11 +1,14 @@
-"""The emulated board's kernel: Debian's armhf package, unpacked in the cache.
+"""The emulated board's kernel: Debian's armhf packages, unpacked in the cache.
 
-Whole or not at all: a kernel is unpacked in a temporary folder and renamed.
+The image with its modules, and the headers that our driver is compiled against: those of the same
+release, the part they share with other flavours, and the tools (linux-kbuild) for this machine.
+Whole or not at all: packages are unpacked in a temporary folder and renamed.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -15,12 +18,23 @@ from pathlib import Path
 
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, need, unpack
+from flashbed.targets.guest.nand import Tree
 
-__all__ = ["ARCHITECTURE", "META_PACKAGE", "KernelFiles", "cached_kernel", "fetch_kernel"]
+__all__ = [
+    "CROSS_COMPILER",
+    "META_PACKAGE",
+    "KernelFiles",
+    "cached_kernel",
+    "fetch_headers",
+    "fetch_kernel",
+]
 
 META_PACKAGE = "linux-image-armmp"
 ARCHITECTURE = "armhf"
+CROSS_COMPILER = "arm-linux-gnueabihf-gcc"
 _MANIFEST = "kernel.json"
+_HOSTS = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Machine -> Debian's name of it."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +93,47 @@ def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
     if not found:
         raise Unavailable(f"{manifest['package']} holds no kernel image and modules")
     return found
+
+
+def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) -> Tree:
+    """What our driver is compiled against, fetched if it is not there yet. Raises `Unavailable`."""
+    if shutil.which(CROSS_COMPILER) is None:
+        raise Unavailable(
+            f"{CROSS_COMPILER} is not installed; it compiles the board's NAND driver"
+            " (on Debian: apt-get install gcc-arm-linux-gnueabihf)"
+        )
+    release = kernel.package.removeprefix("linux-image-")
+    folder = cache / f"linux-headers-{release}_{kernel.version.replace(':', '-')}"
+    if not folder.is_dir():
+        say("downloading the headers of the board's kernel (about 11 MB, once)")
+        try:
+            _download_headers(cache, release, folder)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unavailable(f"the kernel's headers could not be fetched: {error}") from None
+    tree = folder / "usr" / "src" / f"linux-headers-{release}"
+    cross = CROSS_COMPILER.removesuffix("gcc")
+    # The package asks for the compiler by its version, which may be another one here.
+    return Tree(tree, "arm", cross, (f"CC={CROSS_COMPILER}",))
+
+
+def _download_headers(cache: Path, release: str, folder: Path) -> None:
+    machine = platform.machine()
+    if machine not in _HOSTS:
+        raise Unavailable(f"Debian's kernel tools are not known for {machine}")
+    apt = Apt(cache / "apt", ARCHITECTURE)
+    name = f"linux-headers-{release}"
+    shared = apt.dependency(name, "linux-headers-")
+    tools = apt.dependency(name, "linux-kbuild-")
+    with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as made:
+        work = Path(made)
+        whole = work / "whole"
+        for package in (name, shared):
+            unpack(apt.download(package, work)[0], whole)
+        # Separate lists: of the same package for another machine.
+        host = Apt(cache / "apt-host", _HOSTS[machine])
+        unpack(host.download(tools, work)[0], whole)
+        # The package names where it would be installed.
+        makefile = whole / "usr" / "src" / name / "Makefile"
+        shared_makefile = folder / "usr" / "src" / shared / "Makefile"
+        makefile.write_text(f"include {shared_makefile.resolve()}\n", encoding="utf-8")
+        whole.rename(folder)

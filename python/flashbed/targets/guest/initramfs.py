@@ -23,12 +23,11 @@ MODULES = (
     "lzo-rle",
     "deflate",
     "zstd",
-    "nandsim",
     "jffs2",
     "ubi",
     "ubifs",
 )
-"""What the board loads, with everything they depend on before them."""
+"""What a board loads beside its chip's driver, with everything they depend on before them."""
 
 _FILE, _FOLDER, _DEVICE = 0o100000, 0o040000, 0o020000
 _DEPENDS = re.compile(rb"\x00depends=([^\x00]*)\x00")
@@ -44,19 +43,21 @@ def _built_in(folder: Path) -> set[str]:
     return {Path(line).stem.replace("-", "_") for line in text.splitlines()}
 
 
-def load_order(folder: Path, wanted: Sequence[str] = MODULES) -> list[Path]:
+def load_order(folder: Path, wanted: Sequence[str], ours: Sequence[Path] = ()) -> list[Path]:
     """The modules wanted and what they depend on, in an order in which they can be loaded.
 
-    What is built into the kernel is left out. Raises `RunError` for one that is nowhere.
+    `ours` are modules from elsewhere. What is built into the kernel is left out. Raises `RunError`
+    for one that is nowhere.
     """
-    files, built_in = modules_of(folder), _built_in(folder)
+    files = modules_of(folder) | {path.stem.replace("-", "_"): path for path in ours}
+    built_in = _built_in(folder)
     order: dict[str, Path] = {}
 
     def visit(name: str) -> None:
         if name in order or name in built_in:
             return
         if name not in files:
-            raise RunError(f"emulator: the kernel package has no module {name}")
+            raise RunError(f"the kernel package has no module {name}")
         found = _DEPENDS.search(b"\0" + files[name].read_bytes())
         for needed in found[1].decode("ascii").split(",") if found else []:
             if needed:

@@ -9,8 +9,8 @@
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
 //! Invariants:
-//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is forgotten when its page is programmed from its
-//!    start or its block is erased.
+//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is forgotten when its page is programmed, its
+//!    block erased, or part of any page written.
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
@@ -267,10 +267,12 @@ impl<F: Flash> Mtd<F> {
     }
 
     /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved and
-    /// checked as a whole (nand_write_page_swecc). nand_do_write_ops compares the page buffer with the
-    /// bytes written, so that one written from a later sub-page on is not forgotten.
+    /// checked as a whole (nand_write_page_swecc). It is filled up in the page buffer's memory
+    /// (nand_get_data_buf), which forgets whatever page was there.
     fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Ns {
-        if written.column == 0 {
+        if written.length < self.chip.page_bytes {
+            self.page_buffer = None;
+        } else {
             self.forget(page, page);
         }
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);

@@ -64,6 +64,94 @@ fn a_page_is_split_where_its_block_ends() {
     assert!(ops.iter().any(|op| op.page.0 / 64 == 397), "the second piece is in the next block");
 }
 
+/// Pages and page buffer of 4 KiB: a node of 4,164 bytes ends in its second page, which the next node begins
+/// in. 62 nodes end at 116 + 62 * 4164 = 258,284; 3,860 bytes are left, less the summary of inode, dirent, 63
+/// nodes and its frame (18 + 24 + 8 + 63 * 18 + 40 = 1,224): 2,636 for a header and 2,568 bytes of page 62.
+#[test]
+fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
+    let (mut fs, now) = fresh("emulated-4k", true);
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    append_pages(&mut fs, now, ino, 0..65);
+    let mut reads = |page| -> Vec<(u32, u32, u32, u32)> {
+        let ops = read_ops(&mut fs, ino, page);
+        ops.iter().map(|op| (op.page.0 / 64, op.page.0 % 64, op.column, op.length)).collect()
+    };
+    assert_eq!(reads(0), [(198, 0, 0, 4096), (198, 1, 0, 4096)]);
+    assert_eq!(reads(1), [(198, 2, 0, 4096)], "it begins where the buffer stands");
+    assert_eq!(reads(61), [(198, 62, 0, 4096), (198, 63, 0, 4096)]);
+    assert_eq!(reads(62), [(197, 0, 0, 4096)], "its first piece is on the page in the buffer");
+    assert_eq!(reads(60), [(198, 61, 0, 4096), (198, 62, 0, 4096)]);
+    assert_eq!(reads(62), [(198, 63, 0, 4096), (197, 0, 0, 4096)]);
+}
+
+/// 512-byte pages, blocks of 16 KiB: three nodes end at 116 + 3 * 4164 = 12,608; of 3,776 bytes the summary
+/// keeps 18 + 32 + 4 * 18 + 40 = 162, padded to 164, so that 3,612 take 3,544 bytes of page 3.
+#[test]
+fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
+    let board = support::small_pages();
+    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    append_pages(&mut fs, now, ino, 0..5);
+    let ops = read_ops(&mut fs, ino, 3);
+    let pages: Vec<_> = ops.iter().map(|op| (op.page.0 / 32, op.page.0 % 32)).collect();
+    let first = (24..=31).map(|page| (398, page)); // 12,608 to 16,220 in pages of 512
+    let second = (0..=1).map(|page| (397, page)); // a header and 552 bytes
+    assert_eq!(pages, first.chain(second).collect::<Vec<_>>());
+}
+
+/// Appends `bytes` at a time, `count` times, to a file that has as many bytes as `start`.
+fn append_bytes(fs: &mut Fs, mut now: Ns, ino: Ino, start: u32, (count, bytes): (u32, u32)) -> Ns {
+    for at in (start..start + count * bytes).step_by(bytes as usize) {
+        let (page, from) = (at / 4096, at % 4096);
+        let (to, file_bytes) = (from + bytes, u64::from(at + bytes));
+        let write = PageWrite { ino, page, from, to, file_bytes, cached: true };
+        now = fs.write_page(now, write).expect("space");
+    }
+    now
+}
+
+/// The blocks that reading a page touches.
+fn blocks_of(fs: &mut Fs, ino: Ino, page: u32) -> Vec<u32> {
+    let block_pages = fs.flash().profile().pages_per_block;
+    let ops = read_ops(fs, ino, page);
+    let mut blocks: Vec<u32> = ops.iter().map(|op| op.page.0 / block_pages).collect();
+    blocks.dedup();
+    blocks
+}
+
+/// A block of 512 KiB, a byte at a time: 72 bytes and 18 of summary a node are over 64 KiB of summary when
+/// they meet, and jffs2_sum_write_data gives it up. Nodes then go on until 196 bytes do not fit. Byte
+/// 4,095 writes its page again: 116 + 4,164 + 7,220 * 72 is 168 short of the block.
+#[test]
+fn a_summary_of_more_than_64_kib_is_not_written() {
+    let mut board = support::board("emulated-4k");
+    board.chip.pages_per_block = 128;
+    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let now = append_bytes(&mut fs, now, ino, 0, (7221, 1));
+    assert_eq!(blocks_of(&mut fs, ino, 1), [198]);
+    append_bytes(&mut fs, now, ino, 7221, (1, 1));
+    assert_eq!(blocks_of(&mut fs, ino, 1), [198, 197]);
+}
+
+/// 512-byte pages, 178 nodes of 72 bytes: they end at 12,932 and need 18 + 32 + 178 * 18 + 40 = 3,294 bytes of
+/// summary. A sync pads them to 13,312, and the 3,072 left take 40 nodes without a summary.
+#[test]
+fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
+    let board = support::small_pages();
+    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let now = append_bytes(&mut fs, now, ino, 0, (178, 4));
+    let now = fs.sync(now).expect("sync");
+    let now = append_bytes(&mut fs, now, ino, 178 * 4, (40, 4));
+    assert_eq!(blocks_of(&mut fs, ino, 0), [398]);
+    append_bytes(&mut fs, now, ino, 218 * 4, (1, 4));
+    assert_eq!(blocks_of(&mut fs, ino, 0), [398, 397]);
+}
+
 #[test]
 fn a_sequential_read_costs_2_03_flash_reads_a_page_with_a_page_buffer_and_4_07_without() {
     let prepare = support::written_file(5 << 20);

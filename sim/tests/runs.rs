@@ -3,7 +3,10 @@
 mod support;
 
 use proptest::prelude::*;
+use sim::chip::Kind;
+use sim::profile::EccKind;
 use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use sim::trace::FlashOp;
 use sim::units::Ns;
 use std::fmt::Write;
 
@@ -144,4 +147,77 @@ fn software_takes_time_that_the_chip_does_not() {
     let measured = support::run(&board, &kernel, FsKind::Yaffs2, &prepare, 0, &body);
     assert_eq!(measured.flash_time(), Ns(2 * 130_000), "two chunks");
     assert!(measured.time() > measured.flash_time());
+}
+
+/// From 16 KiB to 4 MiB a block, each kind of ECC: what a program gets back is what it wrote, and the chip's rules
+/// hold.
+#[test]
+fn every_file_system_runs_on_every_chip_it_can_be_on() {
+    use EccKind::{HardwarePage, NoEcc, SoftwareSubpage};
+    let kernel = support::kernel("6.1");
+    for (page_bytes, oob_bytes, pages_per_block, kind, step_bytes) in [
+        (512, 16, 32, SoftwareSubpage, 256),
+        (512, 16, 64, NoEcc, 512),
+        (1024, 32, 64, HardwarePage, 512),
+        (2048, 64, 64, NoEcc, 2048),
+        (4096, 128, 64, SoftwareSubpage, 256),
+        (4096, 224, 64, NoEcc, 4096),
+        (8192, 640, 128, HardwarePage, 1024),
+        (16384, 1280, 256, HardwarePage, 1024),
+    ] {
+        let mut board = support::board("emulated-4k");
+        (board.chip.page_bytes, board.chip.oob_bytes) = (page_bytes, oob_bytes);
+        board.chip.pages_per_block = pages_per_block;
+        (board.ecc.kind, board.ecc.step_bytes) = (kind, step_bytes);
+        let mut body = support::page_reads(&[0, 1, 2, 250, 7, 255]);
+        body += "open 1 new rw,create\nwrite 1 0 9000 1 0\nfsync 1\nwrite 1 9000 4096 1 0\nsync\n";
+        body += "write 0 4096 4096 1 0\n";
+        let body = body.replace("open 0 file.bin ro", "open 0 file.bin rw");
+        for fs in KINDS {
+            let chip = format!("{fs:?} on {page_bytes} * {pages_per_block}, {kind:?}");
+            let case = CaseInput { read_ahead_kib: 16, body: &body };
+            let prepare = support::written_file(1 << 20);
+            let setting = Setting {
+                board: &board,
+                kernel: &kernel,
+                fs,
+                prepare: &prepare,
+                trace_flash: true,
+            };
+            let result = run_cases(&setting, &[case]).remove(0);
+            if fs == FsKind::Yaffs2 && !(2048..=4096).contains(&page_bytes) {
+                let refusal = result.expect_err("no chunk of this size").to_string();
+                assert!(refusal.contains("yaffs2 on flash pages"), "{chip}: {refusal}");
+                continue;
+            }
+            let measured = result.unwrap_or_else(|error| panic!("{chip}: {error}"));
+            let results: Vec<i64> = measured.requests.iter().map(|r| r.result).collect();
+            let mut wanted = vec![4096; 6];
+            wanted.extend([0, 9000, 0, 4096, 0, 4096]);
+            assert_eq!(results, wanted, "{chip}");
+            assert!(measured.flash_programs > 0 && measured.flash_reads > 0, "{chip}");
+            let whole = |op: &&FlashOp| op.kind == Kind::Program;
+            let programs: Vec<_> = measured.flash.iter().filter(whole).collect();
+            assert!(programs.iter().all(|op| (op.column, op.length) == (0, page_bytes)), "{chip}");
+        }
+    }
+}
+
+#[test]
+fn blocks_too_small_for_ubifs_are_refused() {
+    let (mut board, kernel) = (support::board("emulated-4k"), support::kernel("6.1"));
+    (board.chip.page_bytes, board.chip.oob_bytes, board.chip.pages_per_block) = (1024, 32, 16);
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs: FsKind::Ubifs,
+        prepare: "",
+        trace_flash: false,
+    };
+    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n" };
+    let refusal = run_cases(&setting, &[case]).remove(0).expect_err("too small").to_string();
+    assert_eq!(
+        refusal,
+        "UBIFS needs LEBs of at least 15360 bytes; on these blocks they have 14336"
+    );
 }

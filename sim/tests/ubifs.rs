@@ -37,7 +37,7 @@ impl Flash for Recorder {
         self.chip.program(now, page, moves, cells)
     }
     fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
-        self.log.push(('E', block.0 * 64, 0, 0));
+        self.log.push(('E', block.0 * self.chip.profile().pages_per_block, 0, 0));
         self.chip.erase(now, block)
     }
     fn counts(&self) -> Counts {
@@ -146,6 +146,62 @@ fn a_data_node_is_read_where_the_journal_put_it() {
         let last = log[log.len() - 1];
         assert_eq!((last.1 - first + 1) * 2048 + last.2 + last.3, end.div_ceil(256) * 256);
     }
+}
+
+/// Pages of 4 KiB, both headers a page: a data node begins at 8192 + 4144 * n of its block, and its second
+/// page stays in the driver's buffer for the next one. 61 nodes fill a LEB of 62 pages.
+#[test]
+fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
+    let (mut fs, ino, now) = prepared("emulated-4k", 62);
+    let now = read_pages(&mut fs, now, ino, 0..62); // the index is in memory then
+    let mut first = None;
+    let mut now = now;
+    for page in 0..61 {
+        let (log, later) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, page).expect("."));
+        now = later;
+        let (begin, end) = (8192 + page * 4144, 8192 + (page + 1) * 4144 - 1);
+        let block = log[0].1 / 64;
+        assert_eq!(*first.get_or_insert(block), block, "page {page} is in the first LEB");
+        let begins = u32::from(page == 0);
+        let pages: Vec<Seen> = (begin / 4096 + 1 - begins..=end / 4096)
+            .map(|in_block| ('R', block * 64 + in_block, 0, 4096))
+            .collect();
+        assert_eq!(log, pages, "page {page}");
+    }
+    let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 61).expect("read"));
+    assert_ne!(Some(log[0].1 / 64), first);
+    assert_eq!((log[0].1 % 64, log.len()), (2, 2), "the next LEB begins after its headers");
+}
+
+/// 200 blocks of a chip of 1,024: format writes each header, attach reads both of each block and the volume
+/// table twice, and so on, a page at a time: 8192 + 24576 bytes for headers and table.
+#[test]
+fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
+    let (fs, _) = fresh(&support::board("emulated-4k")).expect("large enough");
+    let log = &fs.flash().log;
+    let format: Vec<Seen> = log.iter().take(2 * (1 + 8) + 2).copied().collect();
+    let mut wanted = Vec::new();
+    for block in 0..2 {
+        wanted.push(('E', block * 64, 0, 0));
+        wanted.extend((0..8).map(|page| ('P', block * 64 + page, 0, 4096)));
+    }
+    wanted.extend([('E', 128, 0, 0), ('P', 128, 0, 4096)]);
+    assert_eq!(format, wanted);
+    let attach: Vec<Seen> = log.iter().skip(200 + 2 * 8 + 198).take(400).copied().collect();
+    let headers = (0..200).flat_map(|block| [0, 1].map(|page| ('R', block * 64 + page, 0, 4096)));
+    assert_eq!(attach, headers.collect::<Vec<_>>());
+}
+
+/// 512-byte pages: headers share a page, both programs are of the whole page, data follows on the next.
+#[test]
+fn on_512_byte_pages_both_headers_are_programs_of_the_first_page() {
+    let (mut fs, now) = fresh(&support::small_pages()).expect("large enough");
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("room");
+    let (log, _) = seen(&mut fs, now, |fs, now| write_pages(fs, now, ino, &[0]));
+    let header = log.iter().position(|op| op.1 % 32 == 0).expect("a LEB is mapped");
+    assert_eq!((log[header].0, log[header].2, log[header].3), ('P', 0, 512));
+    let data = log.iter().filter(|op| op.1 / 32 == log[header].1 / 32).count();
+    assert_eq!(data, 1 + 4144 / 512, "whole pages; the rest waits in the write-buffer");
 }
 
 #[test]

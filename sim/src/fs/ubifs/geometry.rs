@@ -212,3 +212,74 @@ impl Geometry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Superblock and masters, log, LPT, orphans, main area; buds and their limits.
+    fn areas(g: &Geometry) -> [u64; 7] {
+        let orphans = g.main_first - g.lpt.first_leb - g.lpt.lebs;
+        let lebs = [g.log_lebs, g.lpt.lebs, orphans, g.main_first, g.main_lebs].map(u64::from);
+        let [log, lpt, orphans, first, main] = lebs;
+        [log, lpt, orphans, first, main, g.bud_bytes_max, g.bud_bytes_background]
+    }
+
+    fn tree(g: &Geometry) -> [u32; 6] {
+        let LptGeometry { pnodes, height, pnode_bytes, nnode_bytes, .. } = g.lpt;
+        [pnodes, height, pnode_bytes, nnode_bytes, g.lpt.table_bytes, g.lpt.total_bytes]
+    }
+
+    /// 356 LEBs of 126 pages of 2 KiB. Journal 5 % = 17, log ceil(2 * 2048 * 17 / 129024) + 1 + 1.
+    #[test]
+    fn the_emulated_board_has_the_areas_its_kernel_shows() {
+        let g = Geometry::new(126 * 1024, 356, 2048).expect("it fits");
+        let leb = 126 * 1024;
+        assert_eq!(areas(&g), [3, 2, 2, 10, 346, 14 * leb, 14 * leb * 13 / 16]);
+        assert_eq!((g.dead_bytes, g.dark_bytes), (2048, 6144));
+    }
+
+    /// 176 LEBs of 62 pages of 4 KiB. Journal 176 * 5 / 100 = 8; log ceil(2 * 4096 * 8 / 253952) + 1 + 1
+    /// = 3, so five buds; a commit is asked for at 13/16 of them. Two LEBs of orphans; 168 for the rest.
+    /// LPT: 166 / 4 = 42 pnodes over 11 + 3 + 1 nnodes; 15 bits of space: (16 + 4 + 4 * 31) / 8 = 18
+    /// bytes a pnode, (20 + 4 * (2 + 18)) / 8 = 13 a nnode, (20 + 2 * 2 * 18) / 8 = 12 of table. With one
+    /// node of waste 981 bytes, a page; four times that is less than the two LEBs there have to be.
+    #[test]
+    fn pages_of_4_kib_have_the_areas_the_kernels_formulas_give() {
+        let leb = 62 * 4096;
+        let g = Geometry::new(leb as u32, 176, 4096).expect("it fits");
+        let most = 5 * leb + 1; // (jhead_cnt + 1) LEBs, a byte, and a LEB more
+        assert_eq!(areas(&g), [3, 2, 2, 10, 166, most, 5 * leb * 13 / 16]);
+        assert_eq!(tree(&g), [42, 3, 18, 13, 12, 4096]);
+        assert_eq!((g.dead_bytes, g.dark_bytes), (4096, 8192));
+        assert_eq!(align(REFERENCE_BYTES, g.page_bytes), 4096);
+    }
+
+    /// 356 LEBs of 31 pages of 512 bytes. Journal 17; log ceil(2 * 512 * 17 / 15872) + 1 + 1 = 4; 347 for the
+    /// rest. LPT: 345 / 4 = 87 pnodes over 22 + 6 + 2 + 1 nnodes of (20 + 4 * 23) / 8 = 14 and
+    /// (20 + 4 * 16) / 8 = 11 bytes, a table of (20 + 2 * 2 * 14) / 8 = 10; with 14 of waste 1,583 bytes.
+    #[test]
+    fn pages_of_512_bytes_have_the_areas_the_kernels_formulas_give() {
+        let leb = 31 * 512;
+        let g = Geometry::new(leb as u32, 356, 512).expect("it fits");
+        assert_eq!(areas(&g), [4, 2, 2, 11, 345, 13 * leb, 13 * leb * 13 / 16]);
+        assert_eq!(tree(&g), [87, 4, 14, 11, 10, 2048]);
+        assert_eq!((g.dead_bytes, g.dark_bytes), (512, 4608));
+    }
+
+    /// UBIFS_MIN_LEB_CNT leaves a main area of nine whatever the page.
+    #[test]
+    fn the_fewest_lebs_leave_the_smallest_main_area() {
+        for (leb_bytes, page_bytes) in [(15_872, 512), (129_024, 2048), (253_952, 4096)] {
+            let g = Geometry::new(leb_bytes, LEBS_MIN, page_bytes).expect("the least");
+            assert_eq!((g.log_lebs, g.lpt.lebs, g.main_lebs), (2, 2, MAIN_LEBS_MIN));
+        }
+    }
+
+    /// LEBs of one page, which no UBI makes: the references of a journal of five take ten of seventeen.
+    #[test]
+    fn a_log_that_leaves_no_main_area_is_refused() {
+        let refused = Geometry::new(16_384, LEBS_MIN, 16_384);
+        assert!(matches!(refused, Err(FsError::TooSmall(_))));
+    }
+}

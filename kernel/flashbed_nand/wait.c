@@ -52,20 +52,20 @@ static void spin(u64 started_ns, u64 spent_ns)
 #endif
 
 #ifdef CAN_HALT
-struct alarm {
+struct fbn_alarm {
 	struct hrtimer timer;
 	bool rang;
 };
 
 static enum hrtimer_restart ring(struct hrtimer *timer)
 {
-	WRITE_ONCE(container_of(timer, struct alarm, timer)->rang, true);
+	WRITE_ONCE(container_of(timer, struct fbn_alarm, timer)->rang, true);
 	return HRTIMER_NORESTART;
 }
 
 static void halt_until(u64 until_ns)
 {
-	struct alarm alarm = {};
+	struct fbn_alarm alarm = {};
 
 	hrtimer_init_on_stack(&alarm.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	alarm.timer.function = ring;

@@ -3,7 +3,7 @@
  *
  * Kernel interfaces: finit_module(2), mtd/mtd-user.h, mtd/ubi-user.h, mount(2). The folder of the host that the kernel's command line names
  * (`host=PATH`, user-mode Linux's hostfs) is /host: the script is /host/script and results go to /host/result; without it they are /script
- * and the console. A result is `NUMBER COMMAND ok|ERRNO NANOSECONDS DETAIL`, with the time the command took. File systems are made by the
+ * and the console. A result is `NUMBER COMMAND ERRNO NANOSECONDS DETAIL`, 0 for a success, with the time the command took. File systems are made by the
  * agent (agent/fs.c). Linked with it; not part of it.
  */
 #define _GNU_SOURCE
@@ -402,7 +402,7 @@ static void run(FILE *script, FILE *result)
 		const int err = obey(line);
 		const uint64_t took_ns = now_ns() - from_ns;
 
-		(void)fprintf(result, "%d %s %s %" PRIu64 " %s\n", at, fields ? field[0] : "?", err ? strerrorname_np(-err) : "ok", took_ns, detail);
+		(void)fprintf(result, "%d %s %d %" PRIu64 " %s\n", at, fields ? field[0] : "?", -err, took_ns, detail);
 		(void)fflush(result);
 	}
 }

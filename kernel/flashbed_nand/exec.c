@@ -131,10 +131,11 @@ void fbn_move_in_whole(u8 *page, u8 *oob)
 	move(flashbed.p.bus_read_ns, flashbed.p.raw_bytes);
 }
 
-/* Turns the bits that this read got wrong in `bytes`, which came from `column`. */
-void fbn_flip(u8 *bytes, u32 column, u32 length)
+/* Turns the bits that this read got wrong in `bytes`, which came from `column`; whether there were any. */
+bool fbn_flip(u8 *bytes, u32 column, u32 length)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
+	bool any = false;
 	int i;
 
 	for (i = 0; i < bus->flips; i++) {
@@ -143,8 +144,9 @@ void fbn_flip(u8 *bytes, u32 column, u32 length)
 		if (at < column || at - column >= length)
 			continue;
 		bytes[at - column] ^= 1U << (bus->flip_bits[i] & 7);
-		fbn_record_flags(FBN_FLAG_CORRECTED);
+		any = true;
 	}
+	return any;
 }
 
 static void move_in(u8 *to, u32 bytes)
@@ -152,7 +154,8 @@ static void move_in(u8 *to, u32 bytes)
 	const u32 column = flashbed.bus.column;
 
 	fbn_cells_read(&flashbed.cells, flashbed.bus.page, column, to, bytes);
-	fbn_flip(to, column, bytes);
+	if (fbn_flip(to, column, bytes))
+		fbn_record_flags(FBN_FLAG_CORRECTED);
 	move(flashbed.p.bus_read_ns, bytes);
 }
 
@@ -443,6 +446,25 @@ static bool knows(u8 opcode)
 	return false;
 }
 
+/* nand_read_page_swecc does not look at errors and corrects whatever is in its buffers: without power they get steps of zeros but for two
+ * bits, whose Hamming code is two bits off an erased page's and next to no other.
+ */
+static void read_nonsense(const struct nand_operation *op)
+{
+	unsigned int i;
+	u32 at;
+
+	for (i = 0; i < op->ninstrs; i++) {
+		const struct nand_op_data_instr *data = &op->instrs[i].ctx.data;
+
+		if (op->instrs[i].type != NAND_OP_DATA_IN_INSTR)
+			continue;
+		memset(data->buf.in, 0, data->len);
+		for (at = 0; at < data->len; at += flashbed.p.ecc_step_bytes)
+			((u8 *)data->buf.in)[at] = 3;
+	}
+}
+
 static int exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only)
 {
 	u64 started_ns;
@@ -457,6 +479,8 @@ static int exec_op(struct nand_chip *nand, const struct nand_operation *op, bool
 		return 0;
 	fbn_begin();
 	err = flashbed.power.off ? -EIO : 0;
+	if (err)
+		read_nonsense(op);
 	for (i = 0; i < op->ninstrs && !err; i++)
 		err = do_instruction(&op->instrs[i]);
 	fbn_end(&started_ns, &spent_ns);

@@ -271,7 +271,7 @@ void fbn_move_in_whole(u8 *page, u8 *oob);
 void fbn_command_program(u32 page, u32 column);
 void fbn_move_out_whole(const u8 *page, const u8 *oob);
 int fbn_confirm_program(void);
-void fbn_flip(u8 *bytes, u32 column, u32 length);
+bool fbn_flip(u8 *bytes, u32 column, u32 length);
 void fbn_record_flags(u8 flags);
 u32 fbn_share_ns(u32 whole_ns, u32 bytes);
 

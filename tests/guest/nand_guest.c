@@ -200,6 +200,17 @@ static int do_fresh(void)
 	return err;
 }
 
+static void detach_ubi(void)
+{
+	const int fd = open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
+	int32_t ubi = 0;
+
+	if (fd < 0 || ioctl(fd, UBI_IOCDET, &ubi))
+		(void)fprintf(stderr, "nand_guest: detaching UBI: %s\n", strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 /* mount jffs2|ubifs: what is on the chip. */
 static int do_mount(void)
 {
@@ -214,10 +225,13 @@ static int do_mount(void)
 		if (fd >= 0)
 			(void)close(fd);
 	}
+	if (err)
+		return err;
+	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], 0, NULL) ? -errno : 0;
 	if (!err)
-		err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], 0, NULL) ? -errno : 0;
-	if (!err || ubifs)
 		fs.mounted = ubifs ? FS_UBIFS : FS_JFFS2;
+	else if (ubifs)
+		detach_ubi();
 	return err;
 }
 

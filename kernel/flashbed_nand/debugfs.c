@@ -94,12 +94,14 @@ static int rewind_to(u64 change, u64 seed)
 	return 0;
 }
 
+/* A cut or a drop that is still to come is not: what was to be cut is over. */
 static int power_on(void)
 {
-	if (!flashbed.power.off)
-		return 0;
-	flashbed.power.off = false;
-	fbn_forget_driver_state();
+	const bool was_off = flashbed.power.off;
+
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
+	if (was_off)
+		fbn_forget_driver_state();
 	return 0;
 }
 

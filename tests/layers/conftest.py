@@ -1,0 +1,5 @@
+"""Fixtures of the layers' tests."""
+
+from tests.nand import boot, made
+
+__all__ = ["boot", "made"]

@@ -82,9 +82,13 @@ class Booted:
         """The log that the script copied to /host/NAME."""
         data = (self.host / name).read_bytes()
         assert len(data) % 48 == 0
-        rows = list(struct.iter_unpack("<QQIIIBBH16s", data))
-        assert all(row[7] == 0 for row in rows)
-        return [Operation(*row[:7], row[8].split(b"\0")[0].decode()) for row in rows]
+        found = []
+        for row in struct.iter_unpack("<QQIIIBBH16s", data):
+            start_ns, duration_ns, page, column, length, kind, flags, zero, task = row
+            assert zero == 0
+            name = task.split(b"\0")[0].decode()
+            found.append(Operation(start_ns, duration_ns, page, column, length, kind, flags, name))
+        return found
 
     def module_lines(self) -> list[str]:
         """What the module printed."""

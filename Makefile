@@ -21,16 +21,16 @@ AGENT := $(wildcard agent/*.c agent/*.h)
 AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
 AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
 
-.PHONY: report test bench lint build clean qemu chromium tools
+.PHONY: report test bench lint build clean qemu uml chromium tools
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-report: build qemu
-	@$(BIN)/flashbed reproduce readahead --on sim,emulator
+report: build qemu uml
+	@$(BIN)/flashbed reproduce readahead --on sim,uml,emulator
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-test: lint chromium qemu
+test: lint chromium qemu uml
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
 	@echo "== all other tests" && $(BIN)/python -m pytest
 
@@ -67,9 +67,18 @@ if command -v apt-get >/dev/null && { [ -z "$$as" ] || command -v sudo >/dev/nul
 else false; fi
 endef
 
-qemu:
+# Each installs only what is missing, and says in one line what could not be.
+qemu: build
 	@command -v qemu-system-arm >/dev/null || { $(call apt_install,qemu-system-arm); } || \
 	  echo "make: qemu-system-arm is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
+	@command -v arm-linux-gnueabihf-gcc >/dev/null || { $(call apt_install,gcc-arm-linux-gnueabihf); } || \
+	  echo "make: gcc-arm-linux-gnueabihf is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
+	@$(BIN)/flashbed prepare --on emulator || true
+
+uml: build
+	@for tool in flex bison bc; do command -v $$tool >/dev/null || { $(call apt_install,$$tool); } || \
+	  echo "make: $$tool is missing and could not be installed (apt needs root): user-mode Linux will not be measured" >&2; done
+	@$(BIN)/flashbed prepare --on uml || true
 
 chromium:
 	@command -v chromium >/dev/null || { $(call apt_install,chromium); } || \

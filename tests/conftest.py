@@ -11,6 +11,8 @@ import pytest
 
 from flashbed import places
 from flashbed.targets import TARGETS
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.uml.kernel import cached_kernel
 from tests.fake import FakeTarget
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -51,7 +53,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, FakeTarget]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs the compiled simulator, or the emulated board, where they are not there."""
+    """Skips what needs the compiled simulator or a real kernel where it is not there."""
     missing = {}
     if find_spec("flashbed._sim") is None:
         missing["extension"] = "the simulator is not compiled: make build"
@@ -59,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         missing["emulator"] = "qemu-system-arm is missing"
     elif not (PROJECT / "build" / "agent" / "flashbed-agent-armv7").is_file():
         missing["emulator"] = "the agent is not built: make build"
+    if cached_kernel(cache_folder(), "6.1") is None:
+        missing["uml"] = "user-mode Linux is not built: make uml"
     for marker, reason in missing.items():
         for item in items:
             if item.get_closest_marker(marker):

@@ -32,6 +32,11 @@ class FakeTarget:
 
     made: ClassVar[dict[str, FakeTarget]] = {}
 
+    def prepare(self, say: Callable[[str], None]) -> None:
+        if self.unavailable:
+            raise Unavailable(self.unavailable)
+        say("nothing to fetch")
+
     def run(
         self,
         programs: Sequence[Program],

@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.targets.emulator.initramfs import archive
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.initramfs import archive
+from flashbed.targets.uml.kernel import cached_kernel
 
 PROJECT = Path(__file__).resolve().parents[1]
 DEBUGFS = "/sys/kernel/debug/flashbed_nand"
@@ -31,10 +33,11 @@ ARGUMENTS = ("initrd=initramfs", "time-travel=inf-cpu", "time-travel-start=15778
 CONSOLE = ("con=null", "con0=fd:0,fd:1", "ssl=null")
 
 
-def find_kernel() -> Path | None:
-    """A built user-mode Linux tree (with `linux` in it), or nothing."""
-    given = os.environ.get("FLASHBED_UML_TREE")
-    return Path(given) if given and (Path(given) / "linux").is_file() else None
+def find_kernel() -> Path:
+    """The tree of user-mode Linux (with `linux` in it) that tests with the marker `uml` have."""
+    kernel = cached_kernel(cache_folder(), os.environ.get("FLASHBED_UML_SERIES", "6.1"))
+    assert kernel, "conftest.py skips tests without one"
+    return kernel.tree
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,6 @@ SUM_CHIP = f"sum {DEBUGFS}/chip"
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     """The kernel, and the module and the guest's program built for it."""
     tree = find_kernel()
-    if tree is None or shutil.which("make") is None:
-        pytest.skip("no user-mode Linux tree (FLASHBED_UML_TREE) to build the module against")
     folder = tmp_path_factory.mktemp("flashbed_nand")
     shutil.copytree(PROJECT / "kernel" / "flashbed_nand", folder / "module")
     built = subprocess.run(
@@ -158,7 +159,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     assert built.returncode == 0, built.stderr
     assert "warning" not in built.stderr.replace("modpost: suppressed", "")
     guest = folder / "guest"
-    sources = [PROJECT / "tests" / "guest" / "nand_guest.c", PROJECT / "agent" / "fs.c"]
+    sources = [PROJECT / "tests" / "guest" / "nand_guest.c"]
+    sources += [PROJECT / "agent" / name for name in ("fs.c", "data.c")]
     flags = ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     target = ["-target", "x86_64-linux-musl", f"-I{PROJECT / 'agent'}"]
     compiled = subprocess.run(
@@ -196,6 +198,7 @@ def boot(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 cwd=tmp_path,
+                env={**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
                 timeout=300,
                 check=False,
             )

@@ -170,6 +170,7 @@ static ssize_t ctl_write(struct file *file, const char __user *from, size_t coun
 		mutex_unlock(&flashbed.lock);
 		mutex_unlock(&flashbed.nand.lock);
 	}
+	fbn_pay();
 	return err ? err : count;
 }
 

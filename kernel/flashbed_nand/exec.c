@@ -64,7 +64,7 @@ static void start_record(enum fbn_kind kind, u32 page, u32 column)
 	struct fbn_bus *bus = &flashbed.bus;
 
 	memset(&bus->record, 0, sizeof(bus->record));
-	bus->record.start_ns = bus->started_ns;
+	bus->record.start_ns = bus->started_ns + fbn_owed_ns();
 	bus->record.page = page;
 	bus->record.column = column;
 	bus->record.kind = kind;
@@ -85,18 +85,20 @@ static struct fbn_record *put_in_log(void)
 	return at;
 }
 
-/* Accounts for a data move from or to the page register. */
+/* Accounts for a data move from or to the page register. The log has the part of the first one that is in the main area, if it begins there: a
+ * whole page looks the same whether its OOB comes in one move with it or in another. */
 static void move(u32 whole_ns, u32 bytes)
 {
 	struct fbn_bus *bus = &flashbed.bus;
+	const u32 page_bytes = flashbed.p.page_bytes;
 
 	if (!bus->moved) {
 		bus->moved = true;
 		bus->record.column = bus->column;
-		bus->record.length = bytes;
+		bus->record.length = bus->column < page_bytes ? min(bytes, page_bytes - bus->column) : bytes;
 		if (bus->logged) {
-			bus->logged->column = bus->column;
-			bus->logged->length = bytes;
+			bus->logged->column = bus->record.column;
+			bus->logged->length = bus->record.length;
 		}
 	}
 	if (!flashbed.p.transfer_page)

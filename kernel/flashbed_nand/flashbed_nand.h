@@ -279,6 +279,12 @@ u32 fbn_share_ns(u32 whole_ns, u32 bytes);
 
 u64 fbn_now_ns(void);
 void fbn_wait(u64 started_ns, u64 spent_ns);
+u64 fbn_owed_ns(void);
+void fbn_pay(void);
+
+/* calls.c */
+
+void fbn_calls_pay(struct mtd_info *mtd);
 
 /* ecc.c */
 

@@ -153,6 +153,7 @@ static int __init flashbed_init(void)
 	err = scan();
 	if (err)
 		goto free;
+	fbn_calls_pay(nand_to_mtd(&flashbed.nand));
 	err = add_partition();
 	if (err)
 		goto clean_up;

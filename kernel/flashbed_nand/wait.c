@@ -5,8 +5,14 @@
  * but the host of an emulator: in waits that are worth it the CPU halts until an hrtimer rings MARGIN_NS before the end and spins the rest, with
  * preemption off, so nothing else is scheduled; sleep lets others run. Under user-mode Linux with time travel ndelay moves the clock and returns.
  *
- * Invariant: busy and halt return when the operation is over, counted from its start; what the simulation of the chip cost is inside.
+ * Halting and waking costs an emulator's host as much as spinning through SHORTEST_NS, and one call into MTD is many short operations: reading part
+ * of a page is two. So with halt the time of an operation is owed, and the call pays for all of its operations when it returns (calls.c). The
+ * caller cannot tell: the sum is the same. A command in the log begins when it would have, with what was owed before it paid.
+ *
+ * Invariants: busy returns when the operation is over, counted from its start, halt when the call's operations are; what the simulation of the chip
+ * cost is inside. Nothing is owed when a call into MTD has returned.
  */
+#include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/irqflags.h>
@@ -26,6 +32,7 @@
 #define MARGIN_NS 10000		/* the interrupt and the timer's handler, on a slow emulated core */
 #define SHORTEST_NS 200000	/* measured with QEMU: its host halts and wakes no faster than it spins through this */
 #endif
+#define LONGEST_NS 10000000	/* a call of thousands of operations should not hold off timers for all of them */
 
 /* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with interrupts off; a log must cost nothing. */
 u64 fbn_now_ns(void)
@@ -85,15 +92,45 @@ static void halt_until(u64 until_ns)
 	destroy_hrtimer_on_stack(&alarm.timer);
 }
 
-static void halt(u64 started_ns, u64 spent_ns)
+static void halt(u64 until_ns, u64 owed_ns)
 {
-	if (spent_ns >= SHORTEST_NS)
-		halt_until(started_ns + spent_ns - MARGIN_NS);
-	spin(started_ns, spent_ns);
+	if (owed_ns >= SHORTEST_NS)
+		halt_until(until_ns - MARGIN_NS);
+	spin(until_ns - owed_ns, owed_ns);
 }
 #else
-#define halt spin
+static void halt(u64 until_ns, u64 owed_ns)
+{
+	spin(until_ns - owed_ns, owed_ns);
+}
 #endif
+
+static atomic64_t owed = ATOMIC64_INIT(0);
+
+/* What the call that is under way still has to wait for. */
+u64 fbn_owed_ns(void)
+{
+	return atomic64_read(&owed);
+}
+
+/* Waits for everything that is owed. */
+void fbn_pay(void)
+{
+	const u64 owed_ns = atomic64_xchg(&owed, 0);
+
+	if (owed_ns)
+		halt(fbn_now_ns() + owed_ns, owed_ns);
+}
+
+static void owe(u64 started_ns, u64 spent_ns)
+{
+	const u64 passed_ns = fbn_now_ns() - started_ns;
+
+	if (spent_ns > passed_ns)
+		atomic64_add(spent_ns - passed_ns, &owed);
+	if (fbn_owed_ns() > LONGEST_NS)
+		fbn_pay();
+}
 
 static void sleep_until(u64 until_ns)
 {
@@ -104,7 +141,7 @@ static void sleep_until(u64 until_ns)
 	} while (schedule_hrtimeout(&until, HRTIMER_MODE_ABS));
 }
 
-/* Returns when an operation of `spent_ns` that began at `started_ns` is over. */
+/* Lets the time of an operation pass that began at `started_ns` and takes `spent_ns`. */
 void fbn_wait(u64 started_ns, u64 spent_ns)
 {
 	if (!spent_ns)
@@ -114,7 +151,7 @@ void fbn_wait(u64 started_ns, u64 spent_ns)
 		spin(started_ns, spent_ns);
 		break;
 	case FBN_WAIT_HALT:
-		halt(started_ns, spent_ns);
+		owe(started_ns, spent_ns);
 		break;
 	case FBN_WAIT_SLEEP:
 		sleep_until(started_ns + spent_ns);

@@ -19,6 +19,8 @@ from tests.nand import (
     numbers,
 )
 
+pytestmark = pytest.mark.uml
+
 
 def workload(fs: str) -> list[str]:
     """Some of everything: new files, one written again, one removed."""

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, run, show, validate
+from flashbed.cli import calibrate, doctor, prepare, run, show, validate
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -33,6 +33,7 @@ calibrate.register(app)
 validate.register(app)
 show.register(app)
 doctor.register(app)
+prepare.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -60,13 +60,18 @@ def _simulator() -> Check:
     return Check("simulator", found, detail, "target sim", "make build (needs Rust)")
 
 
-def _emulator() -> list[Check]:
-    from flashbed.targets.emulator.doctor import check
+def _guests() -> list[Check]:
+    from flashbed.targets.emulator.doctor import check as emulator
+    from flashbed.targets.uml.doctor import check as uml
 
-    return [
-        Check(finding.name, finding.found, finding.detail, "target emulator", finding.how)
-        for finding in check()
-    ]
+    needs = [(finding, "target emulator") for finding in emulator()]
+    needs += [(finding, "target uml") for finding in uml()]
+    found: dict[str, Check] = {}
+    for finding, needed in needs:
+        before = found.get(finding.name)
+        both = f"{before.needed_for}, {needed}" if before else needed
+        found[finding.name] = Check(finding.name, finding.found, finding.detail, both, finding.how)
+    return list(found.values())
 
 
 def checks() -> list[Check]:
@@ -75,7 +80,7 @@ def checks() -> list[Check]:
         _python(),
         _simulator(),
         _program("cargo", "compiling the simulator", "install Rust 1.85 or later (rustup)"),
-        *_emulator(),
+        *_guests(),
         _program("chromium", "tests of the report only", "apt-get install chromium"),
     ]
 

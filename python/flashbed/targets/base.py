@@ -71,6 +71,13 @@ class Target(Protocol):
 
     name: str
 
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetches and builds what a run would; `say(what)` when it begins something long.
+
+        Raises `Unavailable`.
+        """
+        ...
+
     def run(
         self,
         programs: Sequence[Program],

@@ -28,6 +28,10 @@ class SimTarget:
 
     name = "sim"
 
+    def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+        """Nothing to fetch; see `Target.prepare`."""
+        _run_cases()
+
     def run(
         self,
         programs: Sequence[Program],
@@ -36,12 +40,7 @@ class SimTarget:
         progress: Callable[[str, int], None],
     ) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in one call. See `Target.run`."""
-        try:
-            from flashbed._sim import run_cases
-        except ImportError:
-            raise Unavailable(
-                "the simulator is not compiled; `make build` compiles it (needs Rust)"
-            ) from None
+        run_cases = _run_cases()
         threads = os.cpu_count() or 1
         done = 0
         for group in _groups(programs):
@@ -57,6 +56,16 @@ class SimTarget:
             done += len(group)
             yield batch_of(raw, [program.case_id for program in group])
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+
+def _run_cases() -> Callable[..., Mapping[str, Any]]:
+    try:
+        from flashbed._sim import run_cases
+    except ImportError:
+        raise Unavailable(
+            "the simulator is not compiled; `make build` compiles it (needs Rust)"
+        ) from None
+    return run_cases
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:

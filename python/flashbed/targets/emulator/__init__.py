@@ -15,6 +15,7 @@ from pathlib import Path
 from flashbed import places
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
 from flashbed.targets.guest import initramfs, nand
@@ -48,6 +49,14 @@ class EmulatorTarget:
         self.work = work_dir or places.root() / "build" / "emulator"
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """QEMU, the kernel, the driver. See `Target.prepare`."""
+        find_qemu(self.qemu)
+        _agent()
+        kernel = fetch_kernel(self.cache, say)
+        bootable(kernel.image)
+        self._chip(kernel, say)
 
     def run(
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
@@ -102,7 +111,7 @@ class EmulatorTarget:
         machine = Machine(
             name="the board",
             process="QEMU",
-            command=command(qemu, board, kernel.image, image),
+            command=command(qemu, board, bootable(kernel.image), image),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
         )

@@ -97,6 +97,8 @@ def _build(cache: Path, tree: Tree, log: Path) -> Path:
         module = work / f"{MODULE}.ko"
         if done.returncode or not module.is_file():
             raise Unavailable(f"{MODULE} does not build: {_why(log)}; log: {log}")
+        # Debugging information is most of it, and has to be unpacked at every boot.
+        subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
         folder = _folder(cache, tree)
         part = Path(made) / "whole"
         part.mkdir()

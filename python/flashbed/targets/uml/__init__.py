@@ -8,7 +8,7 @@ every time, and software time is unknown: null in the tables. docs/uml.md says w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed import places
@@ -44,6 +44,12 @@ class UmlTarget:
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "uml"
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """The default kernel and its driver. See `Target.prepare`."""
+        _agent()
+        kernel = built_kernel(self.cache, KERNELS[0], say)
+        nand.built_module(self.cache, nand.Tree(kernel.tree, "um"), say)
 
     def run(
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress

@@ -1,0 +1,42 @@
+"""The command that fetches and builds what targets need, before anything is run on them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flashbed.cli.screen import bar, say
+from flashbed.errors import RunError
+
+__all__ = ["register"]
+
+On = Annotated[
+    str, typer.Option("--on", metavar="TARGET,...", help="Which targets: uml, emulator.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command("prepare", epilog="Example: `flashbed prepare --on uml`")(prepare)
+
+
+def prepare(on: On = "uml,emulator") -> None:
+    """Fetches and builds the kernels and drivers of targets, so that runs start at once.
+
+    A target does the same when it is first used. Minutes and a network the first time, nothing
+    afterwards; build/cache keeps it (`FLASHBED_CACHE` names another place).
+    """
+    from flashbed.targets import load_target
+    from flashbed.targets.base import Unavailable
+
+    failed = 0
+    for name in on.split(","):
+        with bar(f"preparing {name}") as progress:
+            try:
+                load_target(name).prepare(lambda what: progress(what, 0, 1))
+            except Unavailable as why:
+                say(f"flashbed: {name}: {why}")
+                failed += 1
+    if failed:
+        raise RunError(f"{failed} of the targets cannot run here")

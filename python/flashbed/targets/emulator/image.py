@@ -1,0 +1,60 @@
+"""The kernel's image as the emulated board boots it: decompressed by the host.
+
+A zImage decompresses itself, which takes the emulated CPU as long as everything else it does to
+boot. Here the host does it, once, and a few instructions of ours move the result to where the
+decompressor would have put it (arch/arm/boot/compressed/head.S: base of RAM plus TEXT_OFFSET) and
+go there with registers as they are. A zImage compressed in another way boots as it is.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+from pathlib import Path
+
+__all__ = ["bootable"]
+
+_XZ_MAGIC = b"\xfd7zXZ\0"
+_TEXT_OFFSET = 0x208000
+"""Of a kernel for many boards. One that is linked for a smaller one runs there as well."""
+_MOVE = struct.pack(
+    "<12I",
+    0xE28F4030,  # add   r4, pc, #0x30         the image, after these words
+    0xE59F5024,  # ldr   r5, [pc, #0x24]       TEXT_OFFSET
+    0xE59F6024,  # ldr   r6, [pc, #0x24]       the image's size
+    0xE20F84FF,  # and   r8, pc, #0xff000000   the RAM's base
+    0xE0855008,  # add   r5, r5, r8
+    0xE0844006,  # add   r4, r4, r6
+    0xE0857006,  # add   r7, r5, r6
+    0xE9340F00,  # ldmdb r4!, {r8-r11}         from the end, as source and destination overlap
+    0xE9270F00,  # stmdb r7!, {r8-r11}
+    0xE1570005,  # cmp   r7, r5
+    0x8AFFFFFB,  # bhi   the ldmdb
+    0xE1A0F005,  # mov   pc, r5
+)
+
+
+def bootable(image: Path) -> Path:
+    """The image to give to QEMU: made beside the package's own, if it is not there yet."""
+    made = image.with_name(f"{image.name}.plain")
+    if made.is_file():
+        return made
+    plain = _decompressed(image.read_bytes())
+    if plain is None:
+        return image
+    plain += bytes(-len(plain) % 16)
+    part = made.with_name(f"{made.name}.part")
+    part.write_bytes(_MOVE + struct.pack("<2I", _TEXT_OFFSET, len(plain)) + plain)
+    part.replace(made)
+    return made
+
+
+def _decompressed(data: bytes) -> bytes | None:
+    """What the zImage holds; its decompressor has the magic number as well, and is no stream."""
+    start = data.find(_XZ_MAGIC)
+    while start >= 0:
+        try:
+            return lzma.LZMADecompressor().decompress(data[start:])
+        except lzma.LZMAError:
+            start = data.find(_XZ_MAGIC, start + 1)
+    return None

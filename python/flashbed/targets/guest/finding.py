@@ -1,0 +1,40 @@
+"""What a guest needs of the machine, what of it is here, and how to get the rest, a line each."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from flashbed import places
+
+__all__ = ["Finding", "agent", "program", "ziglang"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is needed: whether it is here, and how to get it."""
+
+    name: str
+    found: bool
+    detail: str
+    how: str
+
+
+def program(name: str, how: str) -> Finding:
+    """A program on the path."""
+    path = shutil.which(name)
+    return Finding(name, path is not None, path or "not found", how)
+
+
+def agent(architecture: str) -> Finding:
+    """The agent that was built for an architecture."""
+    path = places.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
+    return Finding(f"agent ({architecture})", path.is_file(), places.shown(path), "make build")
+
+
+def ziglang() -> Finding:
+    """The compiler of the agents."""
+    found = find_spec("ziglang") is not None
+    detail = "installed" if found else "not installed"
+    return Finding("ziglang", found, detail, "pip install ziglang")

@@ -1,0 +1,117 @@
+"""Both targets under one roof: programs go in, verdicts come out.
+
+The simulator is fast and goes first; the kernel's cases are judged as they are finished. What the
+simulator refuses by name is no difference, but the kernel is held against the oracle all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.compare import Difference, Outcome, first_difference, outcomes_of
+from flashbed.fuzz.oracle import expected_of
+from flashbed.profiles import Board, Kernel
+from flashbed.targets.base import Batch, Program, Target
+
+__all__ = ["Bench", "Verdict"]
+
+NOT_MODELLED = " is not modelled"
+"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/fs/mod.rs)."""
+
+_Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a program.
+
+    `message` is what was refused, or what went wrong.
+    """
+
+    case: FuzzCase
+    kind: Literal["exact", "differs", "refused", "error"]
+    difference: Difference | None = None
+    message: str = ""
+
+
+class Bench:
+    """A simulator and a real kernel of one board and kernel version."""
+
+    def __init__(self, sim: Target, real: Target, board: Board, kernel: Kernel) -> None:
+        self.sim = sim
+        self.real = real
+        self.board = board
+        self.kernel = kernel
+
+    def verdicts(
+        self, cases: Sequence[FuzzCase], progress: _Progress
+    ) -> Generator[Verdict, None, None]:
+        """A verdict for each program, as the kernel finishes them.
+
+        `progress(what, cases_done)`. Raises `Unavailable` if one of the targets cannot run here.
+        """
+        programs = [case.program(self.board, self.kernel) for case in cases]
+        by_id = {case.case_id: case for case in cases}
+        simulated: dict[str, Outcome | str] = {}
+        for outcomes in _runs(self.sim, programs, lambda what, _done: progress(what, 0)):
+            simulated |= outcomes
+        # Closed at once when the caller has had enough, so that nothing goes on running.
+        with closing(_runs(self.real, programs, progress)) as runs:
+            for outcomes in runs:
+                for case_id, outcome in outcomes.items():
+                    case = by_id.pop(case_id)
+                    yield self._verdict(case, simulated.get(case_id), outcome)
+        for case in by_id.values():
+            yield Verdict(case, "error", message=f"{self.real.name}: nothing was said of it")
+
+    def differences(
+        self, cases: Sequence[FuzzCase], progress: _Progress
+    ) -> list[Difference | None]:
+        """The difference of each program, in order; none for those that did not run."""
+        named = [replace(case, case_id=f"candidate-{n}") for n, case in enumerate(cases)]
+        found = {v.case.case_id: v.difference for v in self.verdicts(named, progress)}
+        return [found[case.case_id] for case in named]
+
+    def _verdict(self, case: FuzzCase, sim: Outcome | str | None, real: Outcome | str) -> Verdict:
+        expected = expected_of(case)
+        if isinstance(real, str):
+            return Verdict(case, "error", message=f"{self.real.name}: {real}")
+        if expected is None:
+            return Verdict(case, "error", message="an operation before the mark fails")
+        refused = isinstance(sim, str) and sim.endswith(NOT_MODELLED)
+        if not isinstance(sim, Outcome) and not refused:
+            message = sim or "nothing was said of it"
+            return Verdict(case, "error", message=f"{self.sim.name}: {message}")
+        outcome = sim if isinstance(sim, Outcome) else None
+        difference = first_difference(case, expected, real, outcome)
+        if difference:
+            return Verdict(case, "differs", difference)
+        if isinstance(sim, str):
+            what = sim.removesuffix(NOT_MODELLED).rpartition(": ")[2]
+            return Verdict(case, "refused", message=what)
+        return Verdict(case, "exact")
+
+
+def _runs(
+    target: Target, programs: Sequence[Program], progress: _Progress
+) -> Generator[dict[str, Outcome | str], None, None]:
+    """What each finished program did, or why it failed, batch by batch."""
+    batches = target.run(programs, trace_flash=True, progress=progress)
+    with _closed(batches):
+        for batch in batches:
+            failures = {failure.case_id: failure.message for failure in batch.failures}
+            yield {**outcomes_of(batch), **failures}
+
+
+@contextmanager
+def _closed(batches: Iterator[Batch]) -> Generator[None, None, None]:
+    """Closes what a target yields from, if it can be: it ends the guest that runs behind it."""
+    try:
+        yield
+    finally:
+        if isinstance(batches, Generator):
+            batches.close()

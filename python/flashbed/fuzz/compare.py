@@ -1,0 +1,206 @@
+"""Two runs of one program side by side: where they first differ.
+
+Compared are, for every measured operation, what the kernel answered with what the oracle says and
+with what the simulator answered, and the flash operations of the simulator and the kernel in their
+order: kind, page, offset, length. Times and the names of tasks are not compared. An operation's
+flash operations are those that began after it and before the next one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import polars as pl
+
+from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.oracle import Expected
+from flashbed.targets.base import Batch
+
+__all__ = ["Difference", "FlashOp", "Outcome", "Row", "first_difference", "outcomes_of"]
+
+SHOWN_BEFORE = 3
+SHOWN_AFTER = 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a measured operation answered."""
+
+    op: str
+    start_ns: int
+    result: int
+    content_crc32: int | None
+
+
+@dataclass(frozen=True)
+class FlashOp:
+    """One flash operation."""
+
+    start_ns: int
+    kind: str
+    page: int
+    offset_bytes: int
+    length_bytes: int
+    task: str
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """What has to be alike."""
+        return self.kind, self.page, self.offset_bytes, self.length_bytes
+
+    def __str__(self) -> str:
+        where = f"{self.kind} page {self.page}"
+        return (
+            where if self.kind == "erase" else f"{where} +{self.offset_bytes} {self.length_bytes}"
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A program's run on a target."""
+
+    rows: tuple[Row, ...]
+    flash: tuple[FlashOp, ...]
+
+    def operation_of(self, index: int) -> int:
+        """The measured operation that flash operation `index` belongs to; -1 is before the first.
+
+        One past the last flash operation belongs to the last operation.
+        """
+        if index >= len(self.flash):
+            return len(self.rows) - 1
+        starts = [row.start_ns for row in self.rows]
+        return bisect_right(starts, self.flash[index].start_ns) - 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two runs first differ.
+
+    `kind` is `result`, `contents` or `flash`; `between` names the two sides, `left` and `right` are
+    what each of them has there. `around` are the flash operations of simulator and kernel near it.
+    """
+
+    kind: str
+    between: tuple[str, str]
+    seq: int
+    operation: str
+    left: str
+    right: str
+    around: tuple[str, ...] = ()
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """What a shorter program has to share to show the same difference."""
+        name = () if self.kind == "flash" else (self.operation.split(" ")[0],)
+        return (self.kind, *self.between, *name)
+
+
+def outcomes_of(batch: Batch) -> dict[str, Outcome]:
+    """The cases of a batch, by case_id."""
+    requests = _parts(batch.requests)
+    flash = _parts(batch.flash)
+    return {
+        case_id: Outcome(
+            tuple(
+                Row(row["op"], row["start_ns"], row["result"], row.get("content_crc32"))
+                for row in requests.get(case_id, ())
+            ),
+            tuple(
+                FlashOp(
+                    row["start_ns"],
+                    row["kind"],
+                    row["page"],
+                    row["offset_bytes"],
+                    row["length_bytes"],
+                    row["task"],
+                )
+                for row in flash.get(case_id, ())
+            ),
+        )
+        for case_id in (batch.cases["case_id"] if batch.cases.height else ())
+    }
+
+
+def _parts(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Rows by case, in order."""
+    parts: dict[str, list[dict[str, Any]]] = {}
+    if frame.height:
+        for row in frame.sort("case_id", "seq", maintain_order=True).iter_rows(named=True):
+            parts.setdefault(row["case_id"], []).append(row)
+    return parts
+
+
+def first_difference(
+    case: FuzzCase, expected: Sequence[Expected], real: Outcome, sim: Outcome | None
+) -> Difference | None:
+    """The difference that belongs to the earliest operation; None if everything is alike.
+
+    Without `sim` the kernel is held against the oracle alone.
+    """
+    found = [*_answers(case, expected, real, sim)][:1]
+    if sim is not None:
+        flash = _flash(case, sim, real)
+        found += [flash] if flash else []
+    return min(found, key=lambda difference: difference.seq, default=None)
+
+
+def _answers(
+    case: FuzzCase, expected: Sequence[Expected], real: Outcome, sim: Outcome | None
+) -> list[Difference]:
+    names = [str(operation) for operation in case.measured]
+    simulated = sim.rows if sim else real.rows
+    found = []
+    for seq, (name, wanted, row, other) in enumerate(
+        zip_longest(names, expected, real.rows, simulated)
+    ):
+        told = [
+            ("result", ("oracle", "kernel"), wanted and wanted.result, row and row.result),
+            ("result", ("sim", "kernel"), other and other.result, row and row.result),
+        ]
+        if wanted is not None and wanted.content_crc32 is not None and row is not None:
+            sums = (wanted.content_crc32, row.content_crc32)
+            told.append(("contents", ("oracle", "kernel"), *sums))
+        found += [
+            Difference(kind, between, seq, name or "no such operation", str(left), str(right))
+            for kind, between, left, right in told
+            if left != right
+        ]
+    return found
+
+
+def _flash(case: FuzzCase, sim: Outcome, real: Outcome) -> Difference | None:
+    pairs = zip_longest((op.key for op in sim.flash), (op.key for op in real.flash))
+    index = next((i for i, (left, right) in enumerate(pairs) if left != right), None)
+    if index is None:
+        return None
+    seq = min(outcome.operation_of(index) for outcome in (sim, real) if index < len(outcome.flash))
+    operation = str(case.measured[seq]) if seq >= 0 else "before the first operation"
+    sides = [
+        str(outcome.flash[index]) if index < len(outcome.flash) else "nothing more"
+        for outcome in (sim, real)
+    ]
+    around = tuple(_around(sim, real, index))
+    return Difference("flash", ("sim", "kernel"), seq, operation, sides[0], sides[1], around)
+
+
+def _around(sim: Outcome, real: Outcome, index: int) -> list[str]:
+    """Both sides' flash operations near `index`, each with the operation it belongs to."""
+    width = 46
+    lines = [f"  {'#':>6}  {'sim':{width}} kernel"]
+    last = max(len(sim.flash), len(real.flash))
+    for at in range(max(0, index - SHOWN_BEFORE), min(last, index + SHOWN_AFTER)):
+        left, right = (_shown(outcome, at) for outcome in (sim, real))
+        lines.append(f"{'>' if at == index else ' '} {at:>6}  {left:{width}} {right}".rstrip())
+    return lines
+
+
+def _shown(outcome: Outcome, index: int) -> str:
+    if index >= len(outcome.flash):
+        return "-"
+    op = outcome.flash[index]
+    return f"{op} (op {outcome.operation_of(index)}, {op.task})"

@@ -1,0 +1,247 @@
+"""Makes a program that differs as short as it goes, in few calls of a target.
+
+A kernel costs more to boot than a program to run, so every step tries many candidates in one call
+(delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, with all subset sizes of a round at
+once). A call with one edit a candidate says which edits keep the difference; a second one tries
+them together, more and more of them; the smallest program that still differs is the next one.
+First lines go, then numbers get smaller, until nothing helps or the budget is spent.
+
+Invariants:
+1. A candidate is a valid program, smaller than the one it comes from, and is tried once.
+2. The result shows a difference of the same signature as the original, in a run of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from flashbed.fuzz.case import MARK, FuzzCase, packed, repaired
+from flashbed.fuzz.compare import Difference
+from flashbed.operations import Operation
+
+__all__ = ["Budget", "Probe", "Shrunk", "shrink"]
+
+Probe = Callable[[Sequence[FuzzCase]], list[Difference | None]]
+"""Runs programs and gives each one's difference, or None."""
+
+_Lines = list[Operation]
+_NUMBERS: dict[str, tuple[tuple[int, int], ...]] = {
+    "read": ((1, 0), (2, 1)),
+    "write": ((1, 0), (2, 1), (3, 0), (4, 0)),
+    "truncate": ((1, 0),),
+    "fadvise": ((1, 0), (2, 0)),
+    "pause": ((0, 1),),
+}
+"""Operation -> its fields that may become smaller, each with its least value."""
+
+
+@dataclass
+class Budget:
+    """How much may be spent: calls of the targets, and programs in one call and in all."""
+
+    calls: int = 40
+    per_call: int = 200
+    runs: int = 4000
+    stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.calls <= 0 or self.runs <= 0 or self.stopped()
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The smallest program found, its difference, and what finding it took."""
+
+    case: FuzzCase
+    difference: Difference
+    calls: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """Lines that go, or a line's field with another value, or another read-ahead window.
+
+    Of two edits with the same `place` only one can be made.
+    """
+
+    drop: frozenset[int] = frozenset()
+    line: int | None = None
+    field: int = 0
+    value: int | str = 0
+    window: int | None = None
+
+    @property
+    def place(self) -> object:
+        return self.drop or (self.line, self.field)
+
+
+def _weight(case: FuzzCase) -> tuple[int, int]:
+    """Fewer lines are smaller, then numbers with fewer digits, then smaller ones, fewer flags."""
+    lines = (*case.prepare, *case.body)
+    numbers = sum(
+        int(operation.fields[index]).bit_length() * 2**32 + int(operation.fields[index])
+        for operation in lines
+        for index, _least in _NUMBERS.get(operation.name, ())
+    )
+    flags = sum(len(str(line.fields[2])) for line in lines if line.name == "open")
+    return len(lines), numbers + case.read_ahead_kib + flags
+
+
+def _applied(case: FuzzCase, edits: Sequence[_Edit]) -> FuzzCase:
+    lines = [*case.prepare, *case.body]
+    cut = len(case.prepare)
+    window = case.read_ahead_kib
+    dropped: set[int] = set()
+    for edit in edits:
+        dropped |= edit.drop
+        window = window if edit.window is None else edit.window
+        if edit.line is not None:
+            fields = list(lines[edit.line].fields)
+            fields[edit.field] = edit.value
+            lines[edit.line] = Operation(lines[edit.line].name, tuple(fields))
+    kept = [(at, line) for at, line in enumerate(lines) if at not in dropped or line == MARK]
+    prepare = packed(repaired((line for at, line in kept if at < cut), close=True))
+    body = repaired((line for at, line in kept if at >= cut), close=False)
+    return replace(case, prepare=prepare, body=body, read_ahead_kib=window)
+
+
+def _line_edits(first: int, count: int) -> Iterator[_Edit]:
+    """Runs of lines, from all of them to each by itself."""
+    size = count
+    while size >= 1:
+        for start in range(first, first + count, size):
+            yield _Edit(drop=frozenset(range(start, min(start + size, first + count))))
+        size //= 2
+
+
+def _tail_edit(case: FuzzCase, difference: Difference) -> Iterator[_Edit]:
+    """What comes after the operation at which it differs."""
+    lines = len(case.prepare) + len(case.body)
+    after = lines - len(case.measured) + max(difference.seq, 0) + 1
+    if after < lines:
+        yield _Edit(drop=frozenset(range(after, lines)))
+
+
+def _smaller(value: int, least: int) -> list[int]:
+    """Numbers below: the least, ever closer ones, and round ones."""
+    closer = [value - ((value - least) >> shift) for shift in range(1, 32)]
+    rounded = [value - value % unit for unit in (4096, 512)]
+    return sorted({number for number in (least, *closer, *rounded) if least <= number < value})
+
+
+def _number_edits(case: FuzzCase) -> Iterator[_Edit]:
+    for window in (0, 4, 16, 128):
+        if window < case.read_ahead_kib:
+            yield _Edit(window=window)
+    for at, operation in enumerate((*case.prepare, *case.body)):
+        for index, least in _NUMBERS.get(operation.name, ()):
+            for number in _smaller(int(operation.fields[index]), least):
+                yield _Edit(line=at, field=index, value=number)
+        if operation.name == "open":
+            access, *flags = str(operation.fields[2]).split(",")
+            for flag in flags:
+                fewer = ",".join((access, *(other for other in flags if other != flag)))
+                yield _Edit(line=at, field=2, value=fewer)
+
+
+class _Shrinker:
+    """The program so far, and what has been tried."""
+
+    def __init__(
+        self, case: FuzzCase, difference: Difference, probe: Probe, budget: Budget
+    ) -> None:
+        self.case = case
+        self.difference = difference
+        self.probe = probe
+        self.budget = budget
+        self.tried: set[str] = set()
+        self.calls = self.runs = 0
+
+    def _try(self, candidates: Sequence[tuple[tuple[_Edit, ...], FuzzCase]]) -> list[_Success]:
+        """Which of the candidates differ in the same way; no more than the budget allows."""
+        weight, fresh = _weight(self.case), []
+        for edits, candidate in candidates:
+            text = f"{candidate.read_ahead_kib} {candidate.text}"
+            if _weight(candidate) < weight and text not in self.tried:
+                self.tried.add(text)
+                fresh.append((edits, candidate))
+        successes: list[_Success] = []
+        while fresh and not self.budget.spent:
+            part = fresh[: min(self.budget.per_call, self.budget.runs)]
+            fresh = fresh[len(part) :]
+            self.calls, self.runs = self.calls + 1, self.runs + len(part)
+            self.budget.calls -= 1
+            self.budget.runs -= len(part)
+            found = self.probe([candidate for _, candidate in part])
+            for (edits, candidate), difference in zip(part, found, strict=True):
+                if difference and difference.signature == self.difference.signature:
+                    successes.append(_Success(edits, candidate, difference))
+        return sorted(successes, key=lambda success: _weight(success.case))
+
+    def round(self, edits: Iterator[_Edit]) -> bool:
+        """Tries each edit, then those that kept the difference together; True if one did."""
+        case = self.case
+        alone = self._try([((edit,), _applied(case, [edit])) for edit in edits])
+        if not alone:
+            return False
+        by_place: dict[object, _Edit] = {}
+        for success in alone:
+            by_place.setdefault(success.edits[0].place, success.edits[0])
+        good = list(by_place.values())
+        counts = range(2, len(good) + 1)
+        together = [(tuple(good[:count]), _applied(case, good[:count])) for count in counts]
+        # One call is enough: of many that are alike but for an edit some are left out.
+        step = -(-len(together) // self.budget.per_call) or 1
+        best = min(
+            (*alone[:1], *self._try(together[::-1][::step])),
+            key=lambda success: _weight(success.case),
+        )
+        self.case, self.difference = best.case, best.difference
+        return True
+
+    def run(self) -> None:
+        """Rounds until none helps or the budget is spent."""
+        self.round(_tail_edit(self.case, self.difference))
+        helped = True
+        while helped and not self.budget.spent:
+            helped = False
+            for edits in (self._body_edits, self._prepare_edits, self._numbers):
+                while not self.budget.spent and self.round(edits()):
+                    helped = True
+
+    def _body_edits(self) -> Iterator[_Edit]:
+        return _line_edits(len(self.case.prepare), len(self.case.body))
+
+    def _prepare_edits(self) -> Iterator[_Edit]:
+        return _line_edits(0, len(self.case.prepare))
+
+    def _numbers(self) -> Iterator[_Edit]:
+        return _number_edits(self.case)
+
+
+@dataclass(frozen=True)
+class _Success:
+    edits: tuple[_Edit, ...]
+    case: FuzzCase
+    difference: Difference
+
+
+def shrink(
+    case: FuzzCase, difference: Difference, probe: Probe, budget: Budget | None = None
+) -> Shrunk | None:
+    """The smallest program found that differs as `case` does; None if `case` alone does not.
+
+    `difference` is the one that `case` showed in company of others.
+    """
+    budget = budget or Budget()
+    (alone,) = probe([case])
+    budget.calls -= 1
+    if alone is None or alone.signature != difference.signature:
+        return None
+    shrinker = _Shrinker(case, alone, probe, budget)
+    shrinker.run()
+    return Shrunk(shrinker.case, shrinker.difference, shrinker.calls + 1, shrinker.runs + 1)

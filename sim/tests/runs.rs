@@ -221,3 +221,33 @@ fn blocks_too_small_for_ubifs_are_refused() {
         "UBIFS needs LEBs of at least 15360 bytes; on these blocks they have 14336"
     );
 }
+
+#[test]
+fn what_a_program_does_wrong_is_answered_as_linux_answers_it() {
+    const STEPS: [(&str, i64); 14] = [
+        ("mkdir d", 0),
+        ("open 0 f rw,create", 0),
+        ("close 0", 0),
+        ("open 0 nothing ro", -2),
+        ("read 0 0 1", -9),
+        ("close 0", -9),
+        ("open 0 nothing/x ro", -2),
+        ("open 1 f/x ro", -20),
+        ("open 2 f/x/y rw,create", -20),
+        ("open 3 d rw", -21),
+        ("open 4 d ro,create", -21),
+        ("open 5 d ro,trunc", -21),
+        ("open 6 d ro", 0),
+        ("read 6 0 1", -21),
+    ];
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let mut body = String::from("flashbed-ops 1\n");
+    for (step, _) in STEPS {
+        writeln!(body, "{step}").expect("a String");
+    }
+    for fs in [FsKind::Jffs2, FsKind::Ubifs] {
+        let measured = support::run(&board, &kernel, fs, "flashbed-ops 1\nprepared\n", 0, &body);
+        let results = measured.requests.iter().map(|request| request.result);
+        assert!(results.eq(STEPS.iter().map(|(_, expected)| *expected)), "{fs:?}");
+    }
+}

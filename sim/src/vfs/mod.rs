@@ -156,13 +156,19 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
+    /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
     fn directory_of(&self, path: &str) -> core::result::Result<Ino, i64> {
-        let Some((directory, _)) = path.rsplit_once('/') else { return Ok(ROOT) };
-        match self.names.get(directory) {
-            Some(&index) if self.inodes[index].is_directory => Ok(self.inodes[index].ino),
-            Some(_) => Err(ENOTDIR),
-            None => Err(ENOENT),
+        let mut directory = ROOT;
+        for (end, _) in path.match_indices('/') {
+            match self.names.get(&path[..end]) {
+                Some(&index) if self.inodes[index].is_directory => {
+                    directory = self.inodes[index].ino;
+                }
+                Some(_) => return Err(ENOTDIR),
+                None => return Err(ENOENT),
+            }
         }
+        Ok(directory)
     }
 
     fn add_inode(&mut self, path: &str, ino: Ino, directory: Ino, is_directory: bool) -> usize {
@@ -197,14 +203,19 @@ impl<S: FlashFs> Vfs<S> {
         let now = now + self.costs.syscall_ns;
         let (inode, now) = match self.names.get(path).copied() {
             Some(_) if flags.create && flags.excl => return Ok((EEXIST, now)),
-            Some(index) if self.inodes[index].is_directory && flags.write => {
+            Some(index)
+                if self.inodes[index].is_directory
+                    && (flags.write || flags.create || flags.trunc) =>
+            {
                 return Ok((EISDIR, now))
             }
             Some(index) => {
                 let Inode { ino, directory, .. } = self.inodes[index];
                 (index, self.fs.open(now, directory, last_name(path), ino)?)
             }
-            None if !flags.create => return Ok((ENOENT, now)),
+            None if !flags.create => {
+                return Ok((self.directory_of(path).err().unwrap_or(ENOENT), now))
+            }
             None => match self.create(now, path)? {
                 (Ok(index), now) => (index, now),
                 (Err(errno), now) => return Ok((errno, now)),
@@ -239,8 +250,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// close.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
-        self.slots[slot] = None;
-        Ok((0, now + self.costs.syscall_ns))
+        let result = self.slots[slot].take().map_or(EBADF, |_| 0);
+        Ok((result, now + self.costs.syscall_ns))
     }
 
     /// pread: page by page; a missing page brings its window with it.
@@ -249,6 +260,9 @@ impl<S: FlashFs> Vfs<S> {
         let Some(mut open) = self.slots[slot].clone() else { return Ok((EBADF, now)) };
         if !open.flags.read {
             return Ok((EBADF, now));
+        }
+        if self.inodes[open.inode].is_directory {
+            return Ok((EISDIR, now));
         }
         let size = self.inodes[open.inode].size_bytes;
         let end = size.min(offset.saturating_add(length));

@@ -7,7 +7,7 @@ Anything else that is raised is a bug of ours.
 
 from __future__ import annotations
 
-__all__ = ["FlashbedError", "InputError", "RunError"]
+__all__ = ["FlashbedError", "InputError", "Interrupted", "RunError"]
 
 
 class FlashbedError(Exception):
@@ -26,3 +26,9 @@ class RunError(FlashbedError):
     """What was asked for was right, and did not work."""
 
     exit_status = 1
+
+
+class Interrupted(FlashbedError):
+    """The user has ended it; the message says how to go on."""
+
+    exit_status = 130

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, prepare, run, show, validate
+from flashbed.cli import calibrate, doctor, fuzz, prepare, run, show, validate
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 run.register(app)
 calibrate.register(app)
 validate.register(app)
+fuzz.register(app)
 show.register(app)
 doctor.register(app)
 prepare.register(app)

@@ -14,7 +14,8 @@ __all__ = ["bar", "say"]
 
 PLAIN_EVERY_S = 10.0
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int | None], None]
+"""what, how many are done, how many there are if that is known."""
 
 
 def say(line: str) -> None:
@@ -23,10 +24,10 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Progress]:
+def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
     """Yields `progress(what, done, total)`: a bar on a terminal, else a line now and then."""
     if not sys.stderr.isatty():
-        yield _plain(title)
+        yield _plain(title, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -41,20 +42,21 @@ def bar(title: str) -> Iterator[Progress]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None, what="")
 
-        def show(what: str, done: int, total: int) -> None:
+        def show(what: str, done: int, total: int | None) -> None:
             progress.update(task, what=what, completed=done, total=total)
 
         yield show
 
 
-def _plain(title: str) -> Progress:
+def _plain(title: str, unit: str) -> Progress:
     last_s = time.monotonic()
 
-    def show(what: str, done: int, total: int) -> None:
+    def show(what: str, done: int, total: int | None) -> None:
         nonlocal last_s
         now_s = time.monotonic()
         if now_s - last_s >= PLAIN_EVERY_S:
             last_s = now_s
-            say(f"{title}: {done} of {total} cases, {what}")
+            of = "" if total is None else f" of {total}"
+            say(f"{title}: {done}{of} {unit}, {what}")
 
     return show

@@ -102,9 +102,10 @@ def _runs(
     """What each finished program did, or why it failed, batch by batch."""
     batches = target.run(programs, trace_flash=True, progress=progress)
     with _closed(batches):
+        page_bytes = programs[0].board.chip.page_bytes if programs else 0
         for batch in batches:
             failures = {failure.case_id: failure.message for failure in batch.failures}
-            yield {**outcomes_of(batch), **failures}
+            yield {**outcomes_of(batch, page_bytes), **failures}
 
 
 @contextmanager

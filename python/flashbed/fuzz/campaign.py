@@ -161,7 +161,9 @@ def fuzz(
             signature = (report.found[index].case.fs, *report.found[index].difference.signature)
             if plan.shrink and signature not in seen:
                 seen.add(signature)
-                report.found[index] = _shortest(report.found[index], bench, plan, report, progress)
+                budget = replace(plan.budget, stopped=stopped)
+                found = _shortest(report.found[index], bench, budget, report, progress)
+                report.found[index] = found
         if report.found and not plan.keep_going:
             return
 
@@ -189,17 +191,20 @@ def _judged(
     return True
 
 
-def _shortest(found: Found, bench: Bench, plan: Plan, report: Report, progress: Progress) -> Found:
+def _shortest(
+    found: Found, bench: Bench, budget: Budget, report: Report, progress: Progress
+) -> Found:
     """The difference with the shortest program that shows it."""
     name = found.case.case_id
-    progress(f"{name} differs: making it shorter", report.programs, plan.programs)
+    total = report.plan.programs
+    progress(f"{name} differs: making it shorter", report.programs, total)
 
     def show(what: str, _done: int) -> None:
-        progress(f"{name}, shorter: {what}", report.programs, plan.programs)
+        progress(f"{name}, shorter: {what}", report.programs, total)
 
     def probe(cases: Sequence[FuzzCase]) -> list[Difference | None]:
         return bench.differences(cases, show)
 
-    shrunk = shrink(found.case, found.difference, probe, replace(plan.budget))
+    shrunk = shrink(found.case, found.difference, probe, budget)
     note = "" if shrunk else "run alone it does not differ in this way"
     return Found(found.case, found.difference, shrunk, note)

@@ -2,7 +2,8 @@
 
 Compared are, for every measured operation, what the kernel answered with what the oracle says and
 with what the simulator answered, and the flash operations of the simulator and the kernel in their
-order: kind, page, offset, length. Times and the names of tasks are not compared. An operation's
+order: kind, page, offset, length. Times and the names of tasks are not compared, nor how much of
+the spare area is moved together with data: not every real kernel's probes see that. An operation's
 flash operations are those that began after it and before the next one.
 """
 
@@ -100,8 +101,8 @@ class Difference:
         return (self.kind, *self.between, *name)
 
 
-def outcomes_of(batch: Batch) -> dict[str, Outcome]:
-    """The cases of a batch, by case_id."""
+def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:
+    """The cases of a batch, by case_id; `page_bytes` without the spare area."""
     requests = _parts(batch.requests)
     flash = _parts(batch.flash)
     return {
@@ -116,7 +117,7 @@ def outcomes_of(batch: Batch) -> dict[str, Outcome]:
                     row["kind"],
                     row["page"],
                     row["offset_bytes"],
-                    row["length_bytes"],
+                    _data_bytes(row["offset_bytes"], row["length_bytes"], page_bytes),
                     row["task"],
                 )
                 for row in flash.get(case_id, ())
@@ -124,6 +125,11 @@ def outcomes_of(batch: Batch) -> dict[str, Outcome]:
         )
         for case_id in (batch.cases["case_id"] if batch.cases.height else ())
     }
+
+
+def _data_bytes(offset: int, length: int, page_bytes: int) -> int:
+    """How much of a transfer is data, if it begins with data."""
+    return min(length, page_bytes - offset) if offset < page_bytes else length
 
 
 def _parts(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,156 @@
+"""The command that looks for programs on which simulator and kernel differ: fuzz."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.screen import bar
+from flashbed.errors import InputError, Interrupted, RunError
+
+if TYPE_CHECKING:
+    from flashbed.fuzz.bench import Bench
+    from flashbed.fuzz.campaign import Plan, Report
+
+__all__ = ["register"]
+
+FILE_SYSTEMS = ("jffs2", "ubifs")
+CASES = 200
+
+Class = Annotated[str, typer.Option("--class", metavar="reads|any", help="Kind of programs.")]
+Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
+Cases = Annotated[
+    int | None,
+    typer.Option(
+        "--cases",
+        min=0,
+        help=f"Programs of each file system, 0 for no end.  [default: {CASES}, or no end with"
+        " --minutes]",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The first; they count up from it.")]
+On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
+Minutes = Annotated[
+    float | None, typer.Option("--minutes", metavar="M", min=0, help="Stop after this time.")
+]
+BoardName = Annotated[str, typer.Option("--board", metavar="BOARD", help="A profile of boards/.")]
+KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
+Without = Annotated[
+    str, typer.Option("--without", metavar="NAME,...", help="Operations and features to leave out.")
+]
+KeepGoing = Annotated[
+    bool, typer.Option("--keep-going", help="Do not stop at the first difference.")
+]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Programs in one call, so in one boot.")]
+Shrink = Annotated[
+    bool, typer.Option("--shrink/--no-shrink", help="Make programs that differ shorter.")
+]
+Format = Annotated[str, typer.Option("--format", metavar="text|json")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "fuzz",
+        epilog="Examples: `flashbed fuzz` · `flashbed fuzz --class any --fs ubifs --minutes 60`"
+        " · `flashbed fuzz --fs jffs2 --seed 4711 --cases 1`",
+    )(fuzz)
+
+
+def fuzz(
+    kind: Class = "reads",
+    fs: Systems = "jffs2,ubifs",
+    cases: Cases = None,
+    seed: Seed = 0,
+    on: On = "uml",
+    minutes: Minutes = None,
+    board: BoardName = "emulated",
+    kernel: KernelName = "6.1",
+    without: Without = "",
+    keep_going: KeepGoing = False,
+    batch: Batch = 200,
+    shrink: Shrink = True,
+    output: Format = "text",
+) -> int:
+    """Runs random programs on the simulator and a real kernel until they differ.
+
+    Results, bytes read and flash operations are compared in order; a difference is made as short as
+    it goes. docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
+    """
+    from flashbed.fuzz.campaign import Plan, Report
+
+    _checked(on, output)
+    if cases is None:
+        cases = 0 if minutes is not None else CASES
+    plan = Plan(
+        kind=kind,
+        file_systems=_systems(fs),
+        seed=seed,
+        cases=cases or None,
+        without=tuple(name for name in without.split(",") if name),
+        batch=batch,
+        keep_going=keep_going,
+        shrink=shrink,
+    )
+    bench, report = _bench(on, board, kernel), Report(plan)
+    try:
+        _run(plan, bench, report, minutes)
+    except KeyboardInterrupt:
+        _tell(report, on, output)
+        raise Interrupted(f"interrupted; --seed {report.next_seed} goes on from here") from None
+    _tell(report, on, output)
+    return 0 if report.clean else 1
+
+
+def _checked(on: str, output: str) -> None:
+    if on == "sim":
+        raise InputError("--on sim: the simulator is what is held against a real kernel")
+    if output not in ("text", "json"):
+        raise InputError(f"--format {output}: text or json")
+
+
+def _systems(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in FILE_SYSTEMS:
+            raise InputError(f"--fs {name}: no such file system; there are jffs2 and ubifs")
+    return names
+
+
+def _bench(on: str, board: str, kernel: str) -> Bench:
+    from flashbed.fuzz.bench import Bench
+    from flashbed.profiles import load_board, load_kernel
+    from flashbed.targets import load_target
+
+    return Bench(load_target("sim"), load_target(on), load_board(board), load_kernel(kernel))
+
+
+def _run(plan: Plan, bench: Bench, report: Report, minutes: float | None) -> None:
+    from flashbed.fuzz.campaign import fuzz as campaign
+    from flashbed.targets.base import Unavailable
+
+    end_s = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def stopped() -> bool:
+        return end_s is not None and time.monotonic() >= end_s
+
+    with bar("fuzz", unit="programs") as progress:
+        try:
+            campaign(plan, bench, report, progress, stopped)
+        except Unavailable as why:
+            raise RunError(f"{bench.real.name}: {why}") from None
+
+
+def _tell(report: Report, on: str, output: str) -> None:
+    from flashbed.fuzz.report import block, summary
+
+    if output == "json":
+        print(json.dumps(report.to_json(), indent=1))
+        return
+    for found in report.found:
+        print(block(found, report, on))
+        print()
+    print(summary(report))

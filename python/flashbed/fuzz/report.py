@@ -1,0 +1,88 @@
+"""A run of the fuzz in words: what was run, and each difference as one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flashbed.fuzz.campaign import Found, Report
+from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.compare import Difference
+
+__all__ = ["block", "summary"]
+
+ERRORS_SHOWN = 5
+_WHAT = {"flash": "flash operations", "result": "result", "contents": "CRC-32 of the bytes read"}
+
+
+def summary(report: Report) -> str:
+    """How many programs there were, and what came of them."""
+    plan = report.plan
+    refused = sum(report.refused.values())
+    lines = [
+        f"{report.programs:,} programs of class {plan.kind} on {', '.join(plan.file_systems)},"
+        f" seeds from {plan.seed}: {report.exact:,} exact, {len(report.found)} differing,"
+        f" {refused:,} refused by the simulator, {len(report.errors)} that did not run"
+    ]
+    for what, times in sorted(report.refused.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"  refused: {what}: {times:,}")
+    for case_id, message in report.errors[:ERRORS_SHOWN]:
+        lines.append(f"  did not run: {case_id}: {message}")
+    if len(report.errors) > ERRORS_SHOWN:
+        lines.append(f"  and {len(report.errors) - ERRORS_SHOWN} more that did not run")
+    return "\n".join(lines)
+
+
+def block(found: Found, report: Report, on: str) -> str:
+    """One difference: what, where, both sides, the shortest program and how to see it again."""
+    shown = found.shrunk
+    difference = shown.difference if shown else found.difference
+    lines = [*_head(found.case.case_id, difference), *_sides(difference)]
+    if difference.around:
+        lines += ["  flash operations around it:", *(f"  {line}" for line in difference.around)]
+    if shown:
+        lines += _program(shown.case, found.case, f"{shown.calls} calls, {shown.runs:,} programs")
+    else:
+        lines.append(f"  not made shorter{f': {found.note}' if found.note else ''}; as it is:")
+        lines += _text(found.case)
+    return "\n".join([*lines, f"  again: {_again(found.case, report, on)}"])
+
+
+def _head(case_id: str, difference: Difference) -> list[str]:
+    first, second = difference.between
+    where = f"operation {difference.seq}, `{difference.operation}`"
+    if difference.seq < 0:
+        where = difference.operation
+    return [f"{case_id}: {first} and {second} differ in {_WHAT[difference.kind]}", f"  at {where}"]
+
+
+def _sides(difference: Difference) -> list[str]:
+    width = max(len(name) for name in difference.between)
+    sides = zip(difference.between, (difference.left, difference.right), strict=True)
+    return [f"    {name:{width}}  {value}" for name, value in sides]
+
+
+def _program(shortest: FuzzCase, whole: FuzzCase, took: str) -> Iterator[str]:
+    lines, of = shortest.text.count("\n"), whole.text.count("\n")
+    yield f"  the shortest program that shows it, {lines} of {of} lines ({took}):"
+    yield from _text(shortest)
+
+
+def _text(case: FuzzCase) -> list[str]:
+    """The program, its measured operations numbered."""
+    head = [f"    # {case.fs}, read_ahead_kib {case.read_ahead_kib}; measured operations: number"]
+    lines = case.text.splitlines()
+    first = len(lines) - len(case.measured)
+    return head + [
+        f"    {line}" if at < first else f"    {line:40} # {at - first}"
+        for at, line in enumerate(lines)
+    ]
+
+
+def _again(case: FuzzCase, report: Report, on: str) -> str:
+    plan = report.plan
+    seed = case.case_id.rpartition("-")[2]
+    without = f" --without {','.join(plan.without)}" if plan.without else ""
+    return (
+        f"flashbed fuzz --class {plan.kind} --fs {case.fs} --seed {seed} --cases 1 --on {on}"
+        f"{without}"
+    )

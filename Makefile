@@ -2,6 +2,7 @@
 # make test     all lints and all tests
 # make bench    speed of the simulator, into build/bench.json
 # make lint     the lints alone
+# make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
 # make build    the program, .venv/bin/flashbed, and the agent
 #
 # Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
@@ -21,7 +22,7 @@ AGENT := $(wildcard agent/*.c agent/*.h)
 AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
 AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
 
-.PHONY: report test bench lint build clean qemu uml chromium tools
+.PHONY: report test bench fuzz lint build clean qemu uml chromium tools
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -41,6 +42,9 @@ lint: build $(STAMPS)/test-tools
 	@$(BIN)/ruff check --quiet python tests
 	@$(BIN)/ruff format --quiet --check python tests
 	@$(BIN)/mypy --no-error-summary
+
+fuzz: build
+	@$(BIN)/flashbed fuzz $(FUZZ)
 
 bench: tools
 	@mkdir -p build

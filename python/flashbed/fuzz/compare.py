@@ -51,6 +51,8 @@ class FlashOp:
     @property
     def key(self) -> tuple[str, int, int, int]:
         """What has to be alike."""
+        if self.kind == "erase":  # a block whole: its first page says all
+            return self.kind, self.page, 0, 0
         return self.kind, self.page, self.offset_bytes, self.length_bytes
 
     def __str__(self) -> str:

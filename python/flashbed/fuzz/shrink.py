@@ -4,7 +4,8 @@ A kernel costs more to boot than a program to run, so every step tries many cand
 (delta debugging, Zeller and Hildebrandt, IEEE TSE 28(2), 2002, with all subset sizes of a round at
 once). A call with one edit a candidate says which edits keep the difference; a second one tries
 them together, more and more of them; the smallest program that still differs is the next one.
-First lines go, then numbers get smaller, until nothing helps or the budget is spent.
+First lines go, then writes are joined and numbers get smaller, until nothing helps or the budget
+is spent.
 
 Invariants:
 1. A candidate is a valid program, smaller than the one it comes from, and is tried once.
@@ -118,6 +119,32 @@ def _line_edits(first: int, count: int) -> Iterator[_Edit]:
         size //= 2
 
 
+def _merge_edits(case: FuzzCase) -> Iterator[_Edit]:
+    """Writes that follow each other become one, all of a run and parts of it."""
+    lines = (*case.prepare, *case.body)
+    start = 0
+    while start < len(lines):
+        end = start + 1
+        while end < len(lines) and _follows(lines[end - 1], lines[end]):
+            end += 1
+        size = end - start
+        while size >= 2:
+            for first in range(start, end - 1, size):
+                last = min(first + size, end)
+                length = sum(int(line.fields[2]) for line in lines[first:last])
+                dropped = frozenset(range(first + 1, last))
+                yield _Edit(drop=dropped, line=first, field=2, value=length)
+            size //= 2
+        start = end
+
+
+def _follows(line: Operation, after: Operation) -> bool:
+    """Whether both are writes, the second where the first ended."""
+    if line.name != "write" or after.name != "write" or line.fields[0] != after.fields[0]:
+        return False
+    return int(line.fields[1]) + int(line.fields[2]) == int(after.fields[1])
+
+
 def _tail_edit(case: FuzzCase, difference: Difference) -> Iterator[_Edit]:
     """What comes after the operation at which it differs."""
     lines = len(case.prepare) + len(case.body)
@@ -209,7 +236,7 @@ class _Shrinker:
         helped = True
         while helped and not self.budget.spent:
             helped = False
-            for edits in (self._body_edits, self._prepare_edits, self._numbers):
+            for edits in (self._body_edits, self._prepare_edits, self._merges, self._numbers):
                 while not self.budget.spent and self.round(edits()):
                     helped = True
 
@@ -218,6 +245,9 @@ class _Shrinker:
 
     def _prepare_edits(self) -> Iterator[_Edit]:
         return _line_edits(0, len(self.case.prepare))
+
+    def _merges(self) -> Iterator[_Edit]:
+        return _merge_edits(self.case)
 
     def _numbers(self) -> Iterator[_Edit]:
         return _number_edits(self.case)

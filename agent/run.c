@@ -106,6 +106,14 @@ static int64_t value_or_errno(int64_t value)
 	return value < 0 ? -errno : value;
 }
 
+/* POSIX has it return the error; zig's C library for ARM returns -1 and sets errno. */
+static int64_t advise(int fd, const struct op *op)
+{
+	const int err = posix_fadvise(fd, (off_t)op->number[1], (off_t)op->number[2], op->flags);
+
+	return err < 0 ? -errno : -err;
+}
+
 static int64_t execute_file(struct runner *runner, const struct op *op)
 {
 	const int fd = runner->fd[op->slot];
@@ -124,7 +132,7 @@ static int64_t execute_file(struct runner *runner, const struct op *op)
 	case OP_TRUNCATE:
 		return value_or_errno(ftruncate(fd, offset));
 	case OP_FADVISE:
-		return -posix_fadvise(fd, offset, (off_t)op->number[2], op->flags);
+		return advise(fd, op);
 	default:
 		return -ENOSYS;
 	}

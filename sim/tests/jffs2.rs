@@ -187,7 +187,7 @@ fn opening_an_evicted_file_reads_every_node_of_it() {
     let before = fs.flash().counts().reads;
     fs.open(now, ROOT, "file.bin", ino).expect("readable");
     assert_eq!(fs.flash().counts().reads, before, "it is in memory");
-    fs.drop_caches(now).expect("clean");
+    fs.drop_caches(now, &[]).expect("clean");
     fs.open(now, ROOT, "file.bin", ino).expect("readable");
     let reads = fs.flash().counts().reads - before;
     assert!((42..=45).contains(&reads), "{reads} reads for 40 pages in 41 nodes");

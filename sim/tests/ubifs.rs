@@ -109,7 +109,7 @@ fn read_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: impl IntoIterator<Item = u3
 #[test]
 fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
-    let now = fs.drop_caches(now).expect("drop");
+    let now = fs.drop_caches(now, &[]).expect("drop");
     let before = fs.flash().counts().reads;
     let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
     let now = read_pages(&mut fs, now, ino, 0..8);
@@ -126,7 +126,7 @@ fn opening_reads_the_index_path_the_name_and_the_inode() {
         read_pages(fs, now, ino, 0..0)
     });
     assert_eq!(none, [], "the inode is still in memory");
-    let now = fs.drop_caches(now).expect("drop");
+    let now = fs.drop_caches(now, &[]).expect("drop");
     let (log, _) = seen(&mut fs, now, |fs, now| fs.open(now, ROOT, "file.bin", ino).expect("open"));
     assert_eq!(log.len(), 6, "four index nodes, the name and the inode: {log:?}");
 }
@@ -215,7 +215,7 @@ fn an_index_in_memory_costs_no_flash_read() {
 #[test]
 fn whole_page_ecc_moves_the_data_to_the_third_page() {
     let (mut fs, ino, now) = prepared("omap3evm", 1);
-    let now = fs.drop_caches(now).expect("drop");
+    let now = fs.drop_caches(now, &[]).expect("drop");
     let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
     let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 0).expect("read"));
     let pages: Vec<u32> = log.iter().map(|read| read.1 % 64).collect();
@@ -310,7 +310,7 @@ fn a_clone_goes_on_as_the_original_does() {
     let (mut fs, ino, now) = prepared("emulated", 300);
     let mut copy = fs.clone();
     let run = |fs: &mut Fs| {
-        let now = fs.drop_caches(now).expect("drop");
+        let now = fs.drop_caches(now, &[]).expect("drop");
         let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
         let now = read_pages(fs, now, ino, [250, 3, 77]);
         write_pages(fs, now, ino, &[300, 301])

@@ -19,7 +19,7 @@ from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.oracle import MemoryFs
 from flashbed.operations import Operation
 
-__all__ = ["FEATURES", "AnyBody"]
+__all__ = ["DROPPED", "FEATURES", "AnyBody"]
 
 FEATURES = (
     "overwrite",
@@ -43,6 +43,10 @@ FEATURES = (
 )
 FILE_BYTES_MAX = 300_000
 SLOTS_MAX = 5
+DROPPED = (Operation("drop_caches"),) * 3
+"""Caches that are surely empty. An entry that was used more than once since it was last looked at
+survives one pass of the shrinkers (DCACHE_REFERENCED), and how many passes one `drop_caches` makes
+follows from how much else there was to free."""
 _FILES = ("a", "b", "c", "d/e", "d/f", "g/h")
 _DIRECTORIES = ("d", "g", "d/i")
 _ODD = ("d", "g", "a", "b", "a/x", "d/e/x", "nothing", "nothing/x", "d/i")
@@ -103,14 +107,20 @@ class AnyBody:
         self.lines.append(operation)
         return self.fs.execute(operation).result
 
+    def _drop_caches(self) -> None:
+        for operation in DROPPED:
+            self._do(operation.name)
+
     def _step(self, choice: str) -> None:
         match choice:
             case "open":
                 self._open()
             case "pause":
                 self._do("pause", self.draw.pick((*_MOMENTS_NS, _REST_NS)))
-            case "sync" | "drop_caches":
-                self._do(choice)
+            case "sync":
+                self._do("sync")
+            case "drop_caches":
+                self._drop_caches()
             case "remount":
                 self._close_all()
                 self._do("remount")
@@ -236,8 +246,10 @@ class AnyBody:
         again = [name for name in ("remount", "drop_caches") if name in self.weights]
         if "sync" in self.weights:
             self._do("sync")
-        if again:
-            self._do(self.draw.pick(again))
+        if again and self.draw.pick(again) == "remount":
+            self._do("remount")
+        elif again:
+            self._drop_caches()
         for path, size in self.fs.sizes().items():
             self._do("open", 0, path, "ro")
             for offset in range(0, size + 1, 65_536):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from flashbed.errors import InputError
-from flashbed.fuzz.any_body import FEATURES, AnyBody
+from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
 from flashbed.fuzz.case import MARK, FuzzCase, repaired
 from flashbed.fuzz.draw import Draw
 from flashbed.operations import Operation
@@ -64,11 +64,11 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
     if kind == "reads":
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
         prepare, sizes = _prepare(shared, _file_sizes(shared, ("a", "b", "c", "d")), without)
-        body = [Operation("drop_caches"), MARK, *_ReadsBody(draw, sizes, without).operations()]
+        body = [*DROPPED, MARK, *_ReadsBody(draw, sizes, without).operations()]
     else:
         some = _file_sizes(draw, ("a", "b")) if draw.chance(50) else {}
         prepare, _ = _prepare(draw, some, without)
-        start = [Operation("drop_caches")] if prepare and draw.chance(50) else []
+        start = [*DROPPED] if prepare and draw.chance(50) else []
         body = [*start, MARK, *AnyBody(draw, prepare, without).operations()]
     case_id = f"fuzz-{kind}-{fs}-{seed}"
     return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False))
@@ -166,7 +166,7 @@ class _ReadsBody:
             case "pause":
                 return [Operation("pause", (self.draw.pick(_PAUSES_NS),))]
             case "drop_caches":
-                return [Operation("drop_caches")]
+                return [*DROPPED]
             case _:
                 return self._on_slot(choice, self.draw.pick(list(self.held)))
 

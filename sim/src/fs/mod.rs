@@ -80,8 +80,9 @@ pub trait FlashFs: Clone {
     fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
     /// sync_fs, after the VFS has written back every dirty page.
     fn sync(&mut self, now: Ns) -> Result<Ns>;
-    /// drop_caches: evicts clean inodes and whatever the file system keeps in a shrinker.
-    fn drop_caches(&mut self, now: Ns) -> Result<Ns>;
+    /// drop_caches: evicts clean inodes, but for those of `open` files, and whatever the file
+    /// system keeps in a shrinker.
+    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns>;
     /// When background work is due next (timers, threads), if any is.
     fn next_due(&self) -> Option<Ns>;
     /// Does the background work that is due at `now`; returns when it is over.

@@ -271,7 +271,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
-    fn drop_caches(&mut self, now: Ns) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, _open: &[Ino]) -> Result<Ns> {
         Ok(now)
     }
 

@@ -500,7 +500,9 @@ impl<S: FlashFs> Vfs<S> {
         for inode in &mut self.inodes {
             inode.cache.drop_clean(0, u32::MAX);
         }
-        Ok((0, self.fs.drop_caches(now + self.costs.syscall_ns)?))
+        let held = self.slots.iter().flatten();
+        let open: Vec<Ino> = held.map(|open| self.inodes[open.inode].ino).collect();
+        Ok((0, self.fs.drop_caches(now + self.costs.syscall_ns, &open)?))
     }
 
     /// `compute`: the program's own work.

@@ -365,9 +365,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         Ok(self.flush_wbuf(now))
     }
 
-    fn drop_caches(&mut self, now: Ns) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns> {
         for (index, file) in self.files.iter_mut().enumerate() {
-            file.in_memory = index as u32 + 1 == ROOT.0;
+            let ino = Ino(index as u32 + 1);
+            file.in_memory = ino == ROOT || open.contains(&ino);
         }
         Ok(now)
     }

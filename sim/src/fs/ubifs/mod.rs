@@ -402,9 +402,12 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.commit(now)
     }
 
-    fn drop_caches(&mut self, now: Ns) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns> {
         for inode in &mut self.inodes[1..] {
             inode.in_memory = inode.dirty || inode.pending.iter().any(|&word| word != 0);
+        }
+        for &ino in open {
+            self.inodes[Self::slot(ino)].in_memory = true;
         }
         self.tnc.shrink();
         Ok(now)

@@ -85,7 +85,8 @@ class Difference:
     """Where two runs first differ.
 
     `kind` is `result`, `contents` or `flash`; `between` names the two sides, `left` and `right` are
-    what each of them has there. `around` are the flash operations of simulator and kernel near it.
+    what each of them has there. `errno` is 0 if the operation should succeed. `around` are the
+    flash operations of simulator and kernel near it.
     """
 
     kind: str
@@ -94,13 +95,13 @@ class Difference:
     operation: str
     left: str
     right: str
+    errno: int = 0
     around: tuple[str, ...] = ()
 
     @property
     def signature(self) -> tuple[str, ...]:
         """What a shorter program has to share to show the same difference."""
-        name = () if self.kind == "flash" else (self.operation.split(" ")[0],)
-        return (self.kind, *self.between, *name)
+        return (self.kind, *self.between, self.operation.split(" ")[0], str(self.errno))
 
 
 def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:
@@ -152,7 +153,7 @@ def first_difference(
     """
     found = [*_answers(case, expected, real, sim)][:1]
     if sim is not None:
-        flash = _flash(case, sim, real)
+        flash = _flash(case, expected, sim, real)
         found += [flash] if flash else []
     return min(found, key=lambda difference: difference.seq, default=None)
 
@@ -174,14 +175,28 @@ def _answers(
             sums = (wanted.content_crc32, row.content_crc32)
             told.append(("contents", ("oracle", "kernel"), *sums))
         found += [
-            Difference(kind, between, seq, name or "no such operation", str(left), str(right))
+            Difference(
+                kind,
+                between,
+                seq,
+                name or "no such operation",
+                str(left),
+                str(right),
+                _errno(expected, seq),
+            )
             for kind, between, left, right in told
             if left != right
         ]
     return found
 
 
-def _flash(case: FuzzCase, sim: Outcome, real: Outcome) -> Difference | None:
+def _errno(expected: Sequence[Expected], seq: int) -> int:
+    return max(0, -expected[seq].result) if 0 <= seq < len(expected) else 0
+
+
+def _flash(
+    case: FuzzCase, expected: Sequence[Expected], sim: Outcome, real: Outcome
+) -> Difference | None:
     pairs = zip_longest((op.key for op in sim.flash), (op.key for op in real.flash))
     index = next((i for i, (left, right) in enumerate(pairs) if left != right), None)
     if index is None:
@@ -193,7 +208,16 @@ def _flash(case: FuzzCase, sim: Outcome, real: Outcome) -> Difference | None:
         for outcome in (sim, real)
     ]
     around = tuple(_around(sim, real, index))
-    return Difference("flash", ("sim", "kernel"), seq, operation, sides[0], sides[1], around)
+    return Difference(
+        "flash",
+        ("sim", "kernel"),
+        seq,
+        operation,
+        sides[0],
+        sides[1],
+        _errno(expected, seq),
+        around,
+    )
 
 
 def _around(sim: Outcome, real: Outcome, index: int) -> list[str]:

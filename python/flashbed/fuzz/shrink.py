@@ -9,7 +9,9 @@ is spent.
 
 Invariants:
 1. A candidate is a valid program, smaller than the one it comes from, and is tried once.
-2. The result shows a difference of the same signature as the original, in a run of its own.
+2. Caches that are dropped several times in a row are dropped so or not at all, and a preparation
+   still writes its files in order: what the generator does not make is not compared.
+3. The result shows a difference of the same signature as the original, in a run of its own.
 """
 
 from __future__ import annotations
@@ -104,10 +106,23 @@ def _applied(case: FuzzCase, edits: Sequence[_Edit]) -> FuzzCase:
             fields = list(lines[edit.line].fields)
             fields[edit.field] = edit.value
             lines[edit.line] = Operation(lines[edit.line].name, tuple(fields))
+    dropped = _with_runs_of_drops(lines, dropped)
     kept = [(at, line) for at, line in enumerate(lines) if at not in dropped or line == MARK]
     prepare = packed(repaired((line for at, line in kept if at < cut), close=True))
     body = repaired((line for at, line in kept if at >= cut), close=False)
     return replace(case, prepare=prepare, body=body, read_ahead_kib=window)
+
+
+def _with_runs_of_drops(lines: _Lines, dropped: set[int]) -> set[int]:
+    """With one `drop_caches` go those next to it."""
+    whole = set(dropped)
+    for at in dropped:
+        for step in (-1, 1):
+            near = at
+            while 0 <= near < len(lines) and lines[near].name == "drop_caches":
+                whole.add(near)
+                near += step
+    return whole
 
 
 def _line_edits(first: int, count: int) -> Iterator[_Edit]:

@@ -341,7 +341,7 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     assert text.startswith(f"{found.case.case_id}: sim and kernel differ in flash operations\n")
     assert "    kernel  read page 999 +0 2048\n" in text
     assert "    sim     nothing more\n" in text
-    assert "  the shortest program that shows it, 8 of " in text
+    assert "  the shortest program that shows it, 10 of " in text
     assert "\n    read 0 0 5001                            # 1\n" in text
     seed = found.case.case_id.rpartition("-")[2]
     again = f"again: flashbed fuzz --class reads --fs ubifs --seed {seed} --cases 1 --on uml"

@@ -10,7 +10,8 @@ is spent.
 Invariants:
 1. A candidate is a valid program, smaller than the one it comes from, and is tried once.
 2. Caches that are dropped several times in a row are dropped so or not at all, and a preparation
-   still writes its files in order: what the generator does not make is not compared.
+   still writes its files in order and lets them rest: what the generator does not make is not
+   compared.
 3. The result shows a difference of the same signature as the original, in a run of its own.
 """
 
@@ -34,9 +35,10 @@ _NUMBERS: dict[str, tuple[tuple[int, int], ...]] = {
     "write": ((1, 0), (2, 1), (3, 0), (4, 0)),
     "truncate": ((1, 0),),
     "fadvise": ((1, 0), (2, 0)),
-    "pause": ((0, 1),),
 }
-"""Operation -> its fields that may become smaller, each with its least value."""
+"""Operation -> its fields that may become smaller, each with its least value.
+
+A pause stays as long as it was or goes: a shorter one would find the edge of some kernel timer."""
 
 
 @dataclass
@@ -108,9 +110,17 @@ def _applied(case: FuzzCase, edits: Sequence[_Edit]) -> FuzzCase:
             lines[edit.line] = Operation(lines[edit.line].name, tuple(fields))
     dropped = _with_runs_of_drops(lines, dropped)
     kept = [(at, line) for at, line in enumerate(lines) if at not in dropped or line == MARK]
-    prepare = packed(repaired((line for at, line in kept if at < cut), close=True))
+    rest = cut - _rest_lines(case)
+    files = packed(repaired((line for at, line in kept if at < rest), close=True))
+    prepare = (*files, *(line for at, line in kept if rest <= at < cut))
     body = repaired((line for at, line in kept if at >= cut), close=False)
     return replace(case, prepare=prepare, body=body, read_ahead_kib=window)
+
+
+def _rest_lines(case: FuzzCase) -> int:
+    """How many lines at the end of the preparation let the files rest."""
+    names = [operation.name for operation in case.prepare[-2:]]
+    return 2 if names == ["sync", "pause"] else 0
 
 
 def _with_runs_of_drops(lines: _Lines, dropped: set[int]) -> set[int]:
@@ -259,7 +269,9 @@ class _Shrinker:
         return _line_edits(len(self.case.prepare), len(self.case.body))
 
     def _prepare_edits(self) -> Iterator[_Edit]:
-        return _line_edits(0, len(self.case.prepare))
+        lines = len(self.case.prepare)
+        yield _Edit(drop=frozenset(range(lines)))
+        yield from _line_edits(0, lines - _rest_lines(self.case))
 
     def _merges(self) -> Iterator[_Edit]:
         return _merge_edits(self.case)

@@ -22,6 +22,8 @@ AGENT := $(wildcard agent/*.c agent/*.h)
 AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
 AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
 
+FUZZ ?= --cases 0
+
 .PHONY: report test bench fuzz lint build clean qemu uml chromium tools
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory

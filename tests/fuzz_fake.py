@@ -62,6 +62,9 @@ class OracleTarget:
     interrupt_after: int | None = None
     calls: list[int] = field(default_factory=list)
 
+    def prepare(self, say: Callable[[str], None]) -> None:
+        say("nothing to fetch")
+
     def run(
         self,
         programs: Sequence[Program],

@@ -187,7 +187,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
     status, out, _ = run("doctor", "--format", "json")
     assert status == 0
     checks = {check["name"]: check for check in json.loads(out)["checks"]}
-    assert {"python", "simulator", "qemu-system-arm", "agent"} <= set(checks)
+    assert {"python", "simulator", "qemu-system-arm", "agent (armv7)"} <= set(checks)
     assert checks["python"]["found"]
     assert all(check["how"] for check in checks.values())
     assert run("doctor")[1].startswith("ok       python: 3.")

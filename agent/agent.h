@@ -115,6 +115,7 @@ bool flash_knows_durations(void);
 bool nandlog_there(void);
 int nandlog_command(const char *text);
 int nandlog_counts(struct flash_counts *counts);
+int64_t nandlog_changes(void);  /* to the chip since `record`, or -errno */
 int nandlog_discard(void);
 int nandlog_events(flash_sink sink, void *context);
 
@@ -129,6 +130,7 @@ enum fs_kind { FS_NONE, FS_JFFS2, FS_UBIFS };
 
 struct fs {
 	enum fs_kind mounted;
+	enum fs_kind kind;  /* what the partition was last formatted for */
 	int mtd;
 	const char *mount_point;
 	struct flash_geometry geometry;
@@ -138,6 +140,7 @@ struct fs {
 int fs_init(struct fs *fs, int mtd, const char *mount_point);
 int fs_fresh(struct fs *fs, const char *name);
 int fs_unmount(struct fs *fs);
+int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not while anything is mounted */
 int fs_remount(struct fs *fs);
 int fs_set_read_ahead(struct fs *fs, uint64_t kib);
 
@@ -149,6 +152,7 @@ struct row {
 	uint64_t latency_ns;
 	int64_t result;
 	int64_t flash_ns;     /* chip time in it, -1 when nobody knows */
+	int64_t changes;      /* made to the chip since the mark when it had returned, -1 when not asked for */
 	bool summed;          /* `crc32` is of the bytes a read returned */
 	uint32_t crc32;
 };
@@ -166,6 +170,7 @@ struct runner {
 	uint32_t failed_line;      /* of the unmeasured operation that failed */
 	const char *failed_op;
 	bool contents;             /* sum up the bytes that measured reads return */
+	bool changes;              /* count the changes to the chip; its driver has to record them */
 	/* Called between the last unmeasured operation and the mark, and may sleep; NULL for nothing. */
 	int (*before_mark)(void *context);
 	/* Unmounts and mounts again, with the directory closed and opened again; NULL where there is no file system of ours. */
@@ -180,6 +185,28 @@ void run_print_row(const struct runner *runner, size_t index, char *text, size_t
 void run_close_all(struct runner *runner);
 void run_free(struct runner *runner);
 uint64_t now_ns(void);
+
+/* survey.c: the files of a directory and what they hold */
+
+struct content {
+	uint64_t seed;
+	uint64_t compressibility;
+};
+
+struct contents {
+	struct content *list;
+	size_t count;
+	size_t capacity;
+};
+
+int contents_add(struct contents *contents, const struct ops *ops);  /* those of its writes that are not there yet */
+void contents_free(struct contents *contents);
+int survey(struct channel *out, const struct contents *contents, const char *path);
+
+/* cuts.c: one power cut */
+
+int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents, struct channel *out, const char *id, uint64_t change,
+	      uint64_t seed);
 
 /* job.c: groups and cases of flashbed-job 1 */
 

@@ -312,8 +312,14 @@ int fs_fresh(struct fs *fs, const char *name)
 		err = format(fs, kind);
 	if (err)
 		return err;
+	fs->kind = kind;
 	(void)mkdir(fs->mount_point, 0755);
 	return mount_kind(fs, kind, true);
+}
+
+int fs_mount(struct fs *fs)
+{
+	return fs->kind == FS_NONE ? -ENODEV : mount_kind(fs, fs->kind, false);
 }
 
 int fs_remount(struct fs *fs)

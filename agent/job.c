@@ -18,7 +18,14 @@
 static const uint64_t PHASE_NS = 100000000;
 static const uint64_t LEAD_NS = 2000000;
 
-enum { LINE_BYTES = 65536 };
+enum { LINE_BYTES = 65536, CHIP_COMMANDS = 4, CHIP_COMMAND_BYTES = 64 };
+
+/* What a case's TRACE asks for besides counts. */
+struct trace {
+	bool flash;
+	bool contents;
+	bool changes;
+};
 
 struct job {
 	struct channel *in;
@@ -31,6 +38,10 @@ struct job {
 	bool group_ready;
 	bool read_ahead_set;        /* of this mount; else it is as mounting left it */
 	uint64_t read_ahead_kib;
+	struct contents contents;   /* of the group's writes and its cases' */
+	char recorded[MAX_ID + 1];  /* the case whose changes the chip remembers, or empty */
+	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES];  /* for the next mark */
+	size_t chip_count;
 	char line[LINE_BYTES];
 };
 
@@ -50,12 +61,32 @@ static uint64_t next_phase(void)
 	return (now_ns() + 2 * LEAD_NS + PHASE_NS - 1) / PHASE_NS * PHASE_NS;
 }
 
+/* The chip starts remembering, and is told what it was to be told. */
+static int tell_chip(struct job *job)
+{
+	int err = 0;
+
+	if (job->runner.changes) {
+		job->runner.failed_op = "record";
+		err = nandlog_command("record");
+	}
+	for (size_t i = 0; i < job->chip_count && !err; i++) {
+		job->runner.failed_op = job->chip[i];
+		err = nandlog_command(job->chip[i]);
+	}
+	if (!err)
+		job->runner.failed_op = NULL;
+	return err;
+}
+
 static int before_mark(void *context)
 {
 	struct job *job = context;
 	int err = flash_discard();
 	const uint64_t mark = next_phase();
 
+	if (!err)
+		err = tell_chip(job);
 	if (!err)
 		err = sleep_until(mark - LEAD_NS);
 	job->counted_since_ns = now_ns();
@@ -200,8 +231,14 @@ static int group(struct job *job, const char *id, const char *fs_name)
 
 	job->group_ready = false;
 	job->read_ahead_set = false;
+	contents_free(&job->contents);
+	if (job->recorded[0] && !err)
+		err = nandlog_command("forget");
+	job->recorded[0] = '\0';
 	if (!err)
 		err = parse(job, text, length, &ops, "group", id);
+	if (!err)
+		err = contents_add(&job->contents, &ops);
 	if (!err)
 		err = prepare(job, id, fs_name, &ops);
 	ops_free(&ops);
@@ -283,7 +320,7 @@ static int say_flash(struct job *job, bool trace, const struct flash_counts *aft
 	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
 }
 
-static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, bool trace, const struct ops *ops)
+static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
 	int err = set_read_ahead(job, read_ahead_kib);
@@ -305,7 +342,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, boo
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
-	err = say_flash(job, trace, &after);
+	err = say_flash(job, trace->flash, &after);
 	if (!err)
 		err = say_rows(job);
 	if (!err)
@@ -313,10 +350,11 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, boo
 	if (!err)
 		err = channel_flush(job->out);
 	run_close_all(&job->runner);
+	(void)snprintf(job->recorded, sizeof(job->recorded), "%s", trace->changes ? id : "");
 	return err;
 }
 
-static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, bool trace)
+static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace)
 {
 	struct ops ops = {0};
 	size_t length = 0;
@@ -326,41 +364,84 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, bo
 	if (!err && job->group_ready)
 		err = parse(job, text, length, &ops, "case", id);
 	if (!err && job->group_ready)
+		err = contents_add(&job->contents, &ops);
+	job->runner.contents = trace->contents;
+	job->runner.changes = trace->changes;
+	if (!err && job->group_ready)
 		err = measure(job, id, read_ahead_kib, trace, &ops);
+	job->chip_count = 0;
 	ops_free(&ops);
 	free(text);
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, and perhaps `,contents`. */
-static bool parse_trace(char *words, bool *flash, bool *contents)
+/* `counts` or `flash`, then perhaps `,contents`, then perhaps `,changes`. */
+static bool parse_trace(char *words, struct trace *trace)
 {
-	char *comma = strchr(words, ',');
+	char *at = NULL;
+	const char *word = strtok_r(words, ",", &at);
 
-	if (comma)
-		*comma = '\0';
-	*flash = strcmp(words, "flash") == 0;
-	*contents = comma != NULL;
-	return (*flash || strcmp(words, "counts") == 0) && (!comma || strcmp(comma + 1, "contents") == 0);
+	trace->flash = word && strcmp(word, "flash") == 0;
+	if (!word || (!trace->flash && strcmp(word, "counts") != 0))
+		return false;
+	word = strtok_r(NULL, ",", &at);
+	trace->contents = word && strcmp(word, "contents") == 0;
+	if (trace->contents)
+		word = strtok_r(NULL, ",", &at);
+	trace->changes = word && strcmp(word, "changes") == 0;
+	if (trace->changes)
+		word = strtok_r(NULL, ",", &at);
+	return !word;
+}
+
+static int chip(struct job *job, const char *command)
+{
+	if (job->chip_count == CHIP_COMMANDS)
+		return -EPROTO;
+	(void)snprintf(job->chip[job->chip_count++], CHIP_COMMAND_BYTES, "%s", command);
+	return 0;
+}
+
+/* A case that failed has been told of; its cuts are passed over. */
+static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
+{
+	if (strcmp(job->recorded, id) != 0)
+		return 0;
+	job->group_ready = false;
+	const int err = cuts_make(&job->fs, &job->runner, &job->contents, job->out, id, change, seed);
+
+	if (!err)
+		return 0;
+	char message[64];
+
+	job->recorded[0] = '\0';
+	(void)snprintf(message, sizeof(message), "cut %" PRIu64 ": %s", change, strerror(-err));
+	return say_error(job, "case", id, 0, error_name(err), message);
 }
 
 /* The next line that is not part of some operations; 1 for `done`. */
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];
-	char word[20];
-	bool trace = false;
-	uint64_t kib = 0;
+	char word[32];
+	char command[CHIP_COMMAND_BYTES];
+	struct trace trace = {false, false, false};
+	uint64_t number = 0;
+	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
 
 	if (got < 0)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %19s", id, word) == 2)
+	if (sscanf(job->line, "group %255s %31s", id, word) == 2)
 		return group(job, id, word);
-	if (sscanf(job->line, "case %255s %" SCNu64 " %19s", id, &kib, word) == 3 && parse_trace(word, &trace, &job->runner.contents))
-		return one_case(job, id, kib, trace);
+	if (sscanf(job->line, "case %255s %" SCNu64 " %31s", id, &number, word) == 3 && parse_trace(word, &trace))
+		return one_case(job, id, number, &trace);
+	if (sscanf(job->line, "chip %63[^\n]", command) == 1)
+		return chip(job, command);
+	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
+		return cut(job, id, number, seed);
 	return -EPROTO;
 }
 
@@ -415,6 +496,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 	while (!err)
 		err = step(&job);
 	run_free(&job.runner);
+	contents_free(&job.contents);
 	if (job.fs.mounted != FS_NONE && err > 0 && fs_unmount(&job.fs))
 		(void)say_error(&job, "job", "", 0, "unmount", job.fs.detail);
 	if (err < 0) {

@@ -4,6 +4,8 @@
  *   flashbed-agent check FILE           print a valid file without comments and empty lines, or FILE:LINE: CODE: detail and exit 2
  *   flashbed-agent run FILE --dir DIR [--contents]
  *                                       run a file's operations in a directory and print its stream rows; no flash counts, no remount
+ *   flashbed-agent survey FILE --dir DIR
+ *                                       print what the files in a directory hold, of what the file's writes write, as stream rows
  *   flashbed-agent job [--mtd N] [--mount DIR]
  *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR
  *   (/mnt)
@@ -177,6 +179,32 @@ static int run(const char *path, const char *directory, bool contents)
 	return fflush(stdout) || err ? 1 : 0;
 }
 
+static int survey_dir(const char *path, const char *directory)
+{
+	static struct channel out;
+	struct contents contents = {0};
+	struct ops ops;
+	char *text = NULL;
+	const int status = load_ops(path, &ops, &text);
+
+	if (status)
+		return status;
+	int err = channel_from_fd(&out, STDOUT_FILENO);
+
+	if (!err)
+		err = contents_add(&contents, &ops);
+	if (!err)
+		err = survey(&out, &contents, directory);
+	if (err)
+		(void)fprintf(stderr, "%s: %s\n", directory, strerror(-err));
+	const int flushed = channel_flush(&out);
+
+	contents_free(&contents);
+	ops_free(&ops);
+	free(text);
+	return err || flushed ? 1 : 0;
+}
+
 static int job(int argc, char **argv)
 {
 	static struct channel in;
@@ -211,8 +239,10 @@ int main(int argc, char **argv)
 
 	if ((argc == 5 || contents) && strcmp(argv[1], "run") == 0 && strcmp(argv[3], "--dir") == 0)
 		return run(argv[2], argv[4], contents);
+	if (argc == 5 && strcmp(argv[1], "survey") == 0 && strcmp(argv[3], "--dir") == 0)
+		return survey_dir(argv[2], argv[4]);
 	if (argc >= 2 && argc % 2 == 0 && strcmp(argv[1], "job") == 0)
 		return job(argc, argv);
-	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR [--contents] | job [--mtd N] [--mount DIR]\n", stderr);
+	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
 	return 2;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand (docs/flashbed_nand.md).
  *
- * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `counts` has totals as text, `log` the operations in order, each
+ * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `counts` has totals as text (`changes`: programs
+ * and erases since `record`), `log` the operations in order, each
  * with its duration, in the layout of struct record. The log grows as it needs to; what the kernel had no memory for is in `lost`.
  */
 #define _GNU_SOURCE
@@ -62,6 +63,14 @@ int nandlog_counts(struct flash_counts *counts)
 	counts->of[FLASH_ERASE] = number_of(text, "erases");
 	counts->missed = number_of(text, "lost");
 	return 0;
+}
+
+int64_t nandlog_changes(void)
+{
+	char text[512];
+	const int got = read_file(DIRECTORY "counts", text, sizeof(text));
+
+	return got < 0 ? got : (int64_t)number_of(text, "changes");
 }
 
 int nandlog_discard(void)

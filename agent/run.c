@@ -3,7 +3,8 @@
  *
  * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a
  * program's would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end.
- * The bytes of a write are generated before its first clock reading, those of a read summed up after its second if that is asked for.
+ * The bytes of a write are generated before its first clock reading, those of a read summed up after its second if that is asked for, and
+ * then the changes to the chip are counted if that is.
  * `compute` steps are one dependent multiply-add each. Leaves out `sql`, which fails with ENOSYS, as `remount` does without a file
  * system of ours.
  */
@@ -250,6 +251,7 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 		row->line = ops->list[i].line;
 		row->flash_ns = 0;
 		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
+		row->changes = runner->changes ? nandlog_changes() : -1;
 		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
 		if (row->summed)
 			row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
@@ -262,11 +264,14 @@ void run_print_row(const struct runner *runner, size_t index, char *text, size_t
 	const struct row *row = &runner->rows[index];
 	char flash[24] = "-";
 	char crc[16] = "-";
+	char changes[24] = "-";
 
 	if (flash_knows_durations())
 		(void)snprintf(flash, sizeof(flash), "%" PRId64, row->flash_ns);
 	if (row->summed)
 		(void)snprintf(crc, sizeof(crc), "%" PRIu32, row->crc32);
-	(void)snprintf(text, size, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s %s", index, row->line,
-		       row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash, crc);
+	if (row->changes >= 0)
+		(void)snprintf(changes, sizeof(changes), "%" PRId64, row->changes);
+	(void)snprintf(text, size, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s %s %s", index, row->line,
+		       row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash, crc, changes);
 }

@@ -66,7 +66,7 @@ class Facts(Strict):
     title: Text
     question: Text
     source: Text
-    open_measured: bool
+    open_measured: bool | None = None
 
 
 class WorkloadTable(Strict):
@@ -184,10 +184,17 @@ class Experiment(FromFile):
     experiment: Facts
     workload: WorkloadTable
     grid: Annotated[tuple[Grid, ...], _LIST]
-    measures: Measures
-    compared: dict[str, Compared]
+    measures: Measures | None = None
+    compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
     claim: tuple[Claim, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _judgeable(self) -> Self:
+        """Figures and claims are about times, which need the analysis's constants."""
+        if (self.figure or self.claim) and self.measures is None:
+            raise ValueError("measures: missing, and there are figures or claims")
+        return self
 
     @model_validator(mode="after")
     def _unique(self) -> Self:

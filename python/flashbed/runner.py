@@ -73,7 +73,9 @@ def _commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def _keys(programs: Sequence[Program], target: str, trace_flash: bool) -> dict[str, str]:
+def _keys(
+    programs: Sequence[Program], target: str, trace_flash: bool, conditions: str
+) -> dict[str, str]:
     """case_id -> what its result depends on, hashed."""
     code = code_sha256(target)
     prepared: dict[str, str] = {}
@@ -90,6 +92,7 @@ def _keys(programs: Sequence[Program], target: str, trace_flash: bool) -> dict[s
             str(program.read_ahead_kib),
             str(trace_flash),
             program.body,
+            *([conditions] if conditions else []),
         )
         keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return keys
@@ -100,7 +103,8 @@ def _described(batch: Batch, target: str, axes: pl.DataFrame) -> dict[str, pl.Da
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
-    for name, frame in (("requests", batch.requests), ("flash", batch.flash)):
+    stored = {"requests": batch.requests, "flash": batch.flash, "power_cuts": batch.power_cuts}
+    for name, frame in stored.items():
         if frame.height:
             tables[name] = frame.with_columns(named)
     return tables
@@ -133,15 +137,17 @@ def run_target(
     *,
     trace_flash: bool,
     progress: Callable[[str, int, int], None],
+    conditions: str = "",
 ) -> Outcome:
     """Runs what is planned for a target and not there yet; the directory is whole at any time.
 
     `progress(what, cases_done, cases)` is called as it goes. Raises `Unavailable` and `InputError`;
-    a case that fails is in the outcome.
+    a case that fails is in the outcome. `conditions` is what results depend on besides the
+    programs. A case whose power cuts could not all be made is kept, and run again next time.
     """
     cases = [item.case for item in planned if target.name in item.targets]
     programs = programs_of(experiment, cases)
-    keys = _keys(programs, target.name, trace_flash)
+    keys = _keys(programs, target.name, trace_flash, conditions)
     finished = directory.finished()
     missing = [
         program
@@ -163,10 +169,11 @@ def run_target(
                 failures += batch.failures
                 if batch.cases.height:
                     measured += batch.cases.height
+                    half_done = {failure.case_id: "" for failure in failures}
                     done = batch.cases.select(
                         "case_id",
                         pl.lit(target.name).alias("target"),
-                        pl.col("case_id").replace_strict(keys).alias("key"),
+                        pl.col("case_id").replace_strict(keys | half_done).alias("key"),
                     )
                     directory.add(_described(batch, target.name, axes), done)
     finally:

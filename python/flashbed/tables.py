@@ -75,6 +75,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "flash_time_ns": _WHOLE,
         "result": _WHOLE,
         "content_crc32": _WHOLE,
+        "changes": _WHOLE,
     },
     "flash": {
         "case_id": _TEXT,
@@ -103,11 +104,24 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "erases": _WHOLE,
         "state": _TEXT,
     },
+    "power_cuts": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "change": _WHOLE,
+        "acknowledged_files": _WHOLE,
+        "kept_files": _WHOLE,
+        "lost_files": _WHOLE,
+        "mounted": pl.Boolean(),
+        "mount_time_ns": _WHOLE,
+        "verdict": _TEXT,
+        "reason": _TEXT,
+    },
 }
 """Columns of each table, in order."""
 
 TABLES = tuple(SCHEMAS)
-_STORED = ("requests", "flash")
+_STORED = ("requests", "flash", "power_cuts")
+_RECORDS = {"flash": "flashbed run --trace flash", "power_cuts": "flashbed powercut"}
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
 _TARGET_ORDER = ("sim", "uml", "emulator")
@@ -152,7 +166,7 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         raise InputError(f"{shown(directory)}: not the result of a run (no run.json)")
     path = directory / f"{table}.parquet"
     if not path.is_file():
-        hint = "; `flashbed run --trace flash` records it" if table == "flash" else ""
+        hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
         return pl.read_parquet(path)
@@ -233,7 +247,7 @@ class RunDirectory:
         return found
 
     def add(self, tables: Mapping[str, pl.DataFrame], finished: pl.DataFrame) -> None:
-        """Adds whole cases: `cases`, `requests`, `flash`, and case_id, target, key of each."""
+        """Adds whole cases: their tables by name, and case_id, target, key of each."""
         parts = self.path / "parts"
         parts.mkdir(exist_ok=True)
         number = 1 + max((int(part.name) for part in self._parts()), default=0)

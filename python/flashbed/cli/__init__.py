@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, fuzz, prepare, run, show, validate
+from flashbed.cli import calibrate, doctor, fuzz, powercut, prepare, run, show, validate
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
 run.register(app)
+powercut.register(app)
 calibrate.register(app)
 validate.register(app)
 fuzz.register(app)

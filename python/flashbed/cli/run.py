@@ -25,7 +25,7 @@ from flashbed.places import shown
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
 
-__all__ = ["register"]
+__all__ = ["CaseId", "Out", "Set", "failure_lines", "register"]
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
 On = Annotated[
@@ -184,13 +184,13 @@ def _measure(
             continue
         kept = f", {outcome.kept} were there" if outcome.kept else ""
         say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
-        for line in _failure_lines(outcome):
+        for line in failure_lines(outcome):
             say(f"flashbed: {name}: {line}")
         outcomes.append(outcome)
     return outcomes, unavailable
 
 
-def _failure_lines(outcome: Outcome) -> list[str]:
+def failure_lines(outcome: Outcome) -> list[str]:
     """One line for each reason, with the first case it struck."""
     cases: dict[str, list[str]] = {}
     for failure in outcome.failures:

@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 def table(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
-    name: Annotated[str, typer.Argument(help="cases, requests, flash, functions or wear.")],
+    name: Annotated[
+        str, typer.Argument(help="cases, requests, flash, power_cuts, functions or wear.")
+    ],
     output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
 ) -> None:
     """Prints a table of a run; the columns are explained in docs/formats.md."""

@@ -8,14 +8,35 @@ gives tables. `sim`, `emulator` and whatever comes later implement `Target`; not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import polars as pl
 
 from flashbed.profiles import Board, Kernel
 
-__all__ = ["Batch", "Failure", "Program", "Target", "Unavailable"]
+__all__ = [
+    "Batch",
+    "Cut",
+    "Failure",
+    "Program",
+    "Run",
+    "Survey",
+    "SurveyedFile",
+    "Target",
+    "Unavailable",
+]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Power fails in the `change`th program or erase of a case, counted from 1 at its mark.
+
+    What is left of that change follows from `seed`.
+    """
+
+    change: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -25,7 +46,9 @@ class Program:
     `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the case
     as a file of its own. Programs of the same board, kernel, file system and `prepare` start from
     the same state, which a target may build once. With `check_contents` a target that has contents
-    fills `content_crc32` of `requests`.
+    fills `content_crc32` of `requests`. `record_changes` asks for `changes` of `requests`, `cuts`
+    (which needs it) for a `Survey` of each after the case; `chip_commands` are given to the chip's
+    driver at the mark (docs/powercut.md). A target that cannot do it fails the case.
     """
 
     case_id: str
@@ -36,27 +59,73 @@ class Program:
     prepare: str
     body: str
     check_contents: bool = False
+    record_changes: bool = False
+    cuts: tuple[Cut, ...] = ()
+    chip_commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A case that could not be measured, and why, in one line."""
+    """A case that could not be measured, or one cut of it, and why, in one line."""
 
     case_id: str
     message: str
+    change: int | None = None
+    """The cut's."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Bytes of a file in a row that are all one thing.
+
+    `what` is the seed and compressibility they were generated from, "zero", "other" (none of what
+    was ever written there), or the negative errno with which they could not be read.
+    """
+
+    offset_bytes: int
+    length_bytes: int
+    what: tuple[int, int] | str | int
+
+
+@dataclass(frozen=True)
+class SurveyedFile:
+    """A file that was found, and what it holds."""
+
+    path: str
+    size_bytes: int
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found when power came back.
+
+    Results are 0 or a negative errno. `probe_result` is that of writing, syncing and reading a new
+    file; None if the file system could not be mounted.
+    """
+
+    case_id: str
+    change: int
+    mount_result: int
+    mount_time_ns: int
+    files: tuple[SurveyedFile, ...]
+    probe_result: int | None
 
 
 @dataclass(frozen=True)
 class Batch:
     """Whole cases, as tables with the measured columns of docs/formats.md.
 
-    The caller adds axes, target and provenance.
+    The caller adds axes, target and provenance. A case's surveys come with the case. `power_cuts`
+    is what was made of them (powercut/), not a target's to fill.
     """
 
     cases: pl.DataFrame
     requests: pl.DataFrame
     flash: pl.DataFrame
     failures: tuple[Failure, ...] = ()
+    surveys: tuple[Survey, ...] = ()
+    power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 class Unavailable(Exception):

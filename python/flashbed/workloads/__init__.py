@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flashbed.case import Case
-from flashbed.workloads import micro_read
+from flashbed.workloads import fsync_files, micro_read
 
 __all__ = ["WORKLOADS", "Workload"]
 
 Workload = Callable[[Case, int], tuple[str, str]]
 """Case and pause before measuring in ns -> (prepare, body), both flashbed-ops files."""
 
-WORKLOADS: dict[str, Workload] = {"micro-read": micro_read.operations}
+WORKLOADS: dict[str, Workload] = {
+    "micro-read": micro_read.operations,
+    "fsync-files": fsync_files.operations,
+}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flashbed.operations import Operation, canonical, parse
-from flashbed.targets.base import Program
+from flashbed.targets.base import Cut, Program
 
 __all__ = ["Group", "Item", "described", "groups_of", "items_of", "text_of"]
 
@@ -27,6 +27,8 @@ class Item:
     prepare: str
     body: str
     operations: Sequence[Operation]
+    cuts: tuple[Cut, ...] = ()
+    """Those still to be made."""
 
     @property
     def writes(self) -> bool:
@@ -70,7 +72,8 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
         # The agent reports lines of what it was sent, so the operations are read back from that.
         body = canonical(operations)
         number = numbers[program.case_id]
-        items.append(Item(f"c{number}", program, prepared[program.prepare], body, parse(body)))
+        prepare = prepared[program.prepare]
+        items.append(Item(f"c{number}", program, prepare, body, parse(body), program.cuts))
     return items
 
 
@@ -86,7 +89,7 @@ def groups_of(items: Iterable[Item]) -> list[Group]:
             if fresh:
                 groups.append(Group(f"g{len(groups)}"))
             groups[-1].items.append(item)
-            fresh = item.writes
+            fresh = item.writes or bool(item.cuts)
     return groups
 
 
@@ -94,17 +97,28 @@ def _section(text: str) -> str:
     return f"ops {text.count(chr(10))}\n{text}"
 
 
+def _trace(program: Program, *, trace_flash: bool) -> str:
+    words = ["flash" if trace_flash else "counts"]
+    if program.check_contents:
+        words.append("contents")
+    if program.record_changes or program.cuts:
+        words.append("changes")
+    return ",".join(words)
+
+
 def text_of(groups: Sequence[Group], *, trace_flash: bool) -> str:
     """The job."""
     parts = ["flashbed-job 1\n"]
-    trace = "flash" if trace_flash else "counts"
     for group in groups:
         first = group.items[0]
         parts += (f"group {group.name} {first.program.fs}\n", _section(first.prepare))
         for item in group.items:
-            words = f"{trace},contents" if item.program.check_contents else trace
-            parts.append(f"case {item.name} {item.program.read_ahead_kib} {words}\n")
+            program = item.program
+            parts += (f"chip {command}\n" for command in program.chip_commands)
+            words = _trace(program, trace_flash=trace_flash)
+            parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))
+            parts += (f"cut {item.name} {cut.change} {cut.seed}\n" for cut in item.cuts)
     parts.append("done\n")
     return "".join(parts)
 

@@ -77,7 +77,9 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuri
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
         latency = row.latency_ns if measuring.software_time else None
         times = (row.start_ns, latency, row.flash_time_ns)
-        requests.append((case_id, row.seq, *what, *times, row.result, row.content_crc32))
+        requests.append(
+            (case_id, row.seq, *what, *times, row.result, row.content_crc32, row.changes)
+        )
     unknown = any(row.flash_time_ns is None for row in case.requests)
     totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced

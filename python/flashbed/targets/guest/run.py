@@ -1,7 +1,10 @@
 """Programs over as many boots of a guest as it takes, each case yielded as soon as it is measured.
 
-A guest that dies or hangs costs the case it was running: the rest goes on after a reboot.
-Invariant: every program ends as a row of a batch or as a failure, once.
+A guest that dies or hangs costs the case it was running: the rest goes on after a reboot. If it was
+in a power cut, it costs that cut: the case is run again, which has to give the same changes to the
+chip, and the cuts that are left follow. A case with cuts is yielded when the last one was made.
+Invariant: every program ends as a row of a batch or as a failure, once, and so does every cut of a
+program that has a row.
 """
 
 from __future__ import annotations
@@ -10,19 +13,20 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed import places
 from flashbed.operations import OperationError
 from flashbed.profiles import Board
-from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.base import Batch, Failure, Program, Survey
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
 from flashbed.targets.guest.job import Group, Item, groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of, failed
 from flashbed.targets.guest.stream import (
     CaseBegun,
     CaseDone,
+    CutBegun,
     Done,
     Event,
     GroupReady,
@@ -49,6 +53,8 @@ class Guest:
     kernel: str
     """The kernel profile it runs."""
     measuring: Measuring
+    remembers_changes: bool = False
+    """Whether its chip is flashbed_nand, which power cuts need."""
 
 
 def run_guest(
@@ -74,6 +80,10 @@ def run_guest(
 
 def _refusal(guest: Guest, program: Program) -> str | None:
     """Why a program cannot run on the guest, before anything is booted."""
+    if (program.record_changes or program.cuts or program.chip_commands) and (
+        not guest.remembers_changes
+    ):
+        return f"power cuts: {guest.machine.name}'s chip does not remember its changes"
     smallest = _SMALLEST_BLOCKS.get(program.fs)
     if smallest is None:
         return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_SMALLEST_BLOCKS)}"
@@ -106,6 +116,11 @@ def _mismatch(board: Board, info: dict[str, str]) -> str | None:
     return None
 
 
+def _same_changes(a: Batch, b: Batch) -> bool:
+    columns = ("op", "result", "changes")
+    return a.requests.select(columns).equals(b.requests.select(columns))
+
+
 class _Run:
     """The programs of one guest, over as many boots as it takes."""
 
@@ -125,6 +140,13 @@ class _Run:
         """Last case of a group -> the group that is prepared next."""
         self.running: str | None = None
         self.preparing: str | None = None
+        self.cutting: int | None = None
+        """The cut of the running case that is being made."""
+        self.measured: dict[str, Batch] = {}
+        """Of items whose cuts are not all made yet."""
+        self.surveys: dict[str, list[Survey]] = {}
+        self.finished = 0
+        """Cases and cuts."""
 
     def all(self, programs: Sequence[Program]) -> Iterator[Batch]:
         """Every program: measured, or a failure."""
@@ -142,23 +164,23 @@ class _Run:
             yield self._failures(refused)
         boots = in_vain = 0
         while self.left:
-            before = len(self.left)
-            finished = False
-            for batch in self._boot(boots):
-                finished = finished or batch.cases.height > 0
-                yield batch
+            before, finished = self._to_do(), self.finished
+            yield from self._boot(boots)
             boots += 1
-            in_vain = 0 if finished else in_vain + 1
-            if self.left and (in_vain == BOOTS_IN_VAIN or len(self.left) == before):
+            in_vain = in_vain + 1 if self.finished == finished else 0
+            if self.left and (in_vain == BOOTS_IN_VAIN or self._to_do() == before):
                 name = self.guest.machine.name
-                yield self._fail(list(self.left), f"given up: {name} died again and again")
+                yield from self._fail(list(self.left), f"given up: {name} died again and again")
+
+    def _to_do(self) -> int:
+        return sum(1 + len(item.cuts) for item in self.left.values())
 
     def _boot(self, number: int) -> Iterator[Batch]:
         groups = groups_of(self.left.values())
         self.groups = {group.name: group for group in groups}
         ends = itertools.pairwise(groups)
         self.group_after = {group.items[-1].name: after.name for group, after in ends}
-        self.running, self.preparing = None, groups[0].name
+        self.running, self.preparing, self.cutting = None, groups[0].name, None
         self.info = {}
         text = text_of(groups, trace_flash=self.trace_flash)
         self.progress(f"booting {self.guest.machine.name}", self.done)
@@ -176,7 +198,7 @@ class _Run:
             why = f"{self.guest.machine.name} said nothing of this case"
         if why is not None:
             self.troubled = True
-            yield self._blame(why)
+            yield from self._blame(why)
 
     def _handle(self, event: Event) -> Iterator[Batch]:
         match event:
@@ -184,7 +206,7 @@ class _Run:
                 self.info[key] = value
                 wrong = _mismatch(self.guest.board, {key: value})
                 if wrong:
-                    yield self._fail(list(self.left), wrong)
+                    yield from self._fail(list(self.left), wrong)
             case GroupReady(name):
                 self.preparing = None
                 self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
@@ -195,8 +217,12 @@ class _Run:
                     self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
             case CaseDone():
                 yield from self._finish(event)
+            case CutBegun():
+                self.cutting = event.change
+            case Survey():
+                yield from self._take(event)
             case Trouble():
-                yield self._trouble(event)
+                yield from self._trouble(event)
             case Done():
                 pass
 
@@ -204,40 +230,96 @@ class _Run:
         return self.info.get("kernel", "?")
 
     def _finish(self, case: CaseDone) -> Iterator[Batch]:
-        item = self.left.pop(case.case_id, None)
-        self.running, self.preparing = None, self.group_after.get(case.case_id)
+        item = self.left.get(case.case_id)
         if item is None:
+            self.running, self.preparing = None, self.group_after.get(case.case_id)
             return
-        self.done += 1
-        yield batch_of(item, case, self._release(), self.guest.measuring)
-        self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+        batch = batch_of(item, case, self._release(), self.guest.measuring)
+        before = self.measured.get(item.name)
+        if before is not None and not _same_changes(before, batch):
+            yield from self._fail([item.name], "run again, it did other changes to the chip")
+            return
+        self.measured[item.name] = batch
+        if batch.failures or not item.cuts:
+            yield self._complete(item.name)
 
-    def _trouble(self, trouble: Trouble) -> Batch:
+    def _take(self, survey: Survey) -> Iterator[Batch]:
+        name, self.cutting = survey.case_id, None
+        if name not in self.measured:
+            return
+        case_id = self.left[name].program.case_id
+        self.surveys.setdefault(name, []).append(replace(survey, case_id=case_id))
+        self.finished += 1
+        yield from self._after_cut(name, survey.change)
+
+    def _after_cut(self, name: str, change: int) -> Iterator[Batch]:
+        """A cut is over, well or badly: what is left of its case, or the case."""
+        item = self.left[name]
+        cuts = tuple(cut for cut in item.cuts if cut.change != change)
+        self.left[name] = replace(item, cuts=cuts)
+        made = len(item.program.cuts) - len(cuts)
+        what = f"{item.program.case_id}: {made} of {len(item.program.cuts)} power cuts"
+        self.progress(what, self.done)
+        if not cuts:
+            yield self._complete(name)
+
+    def _complete(self, name: str) -> Batch:
+        """The case is over: its tables with its surveys, or the failure that its batch is."""
+        item, batch = self.left.pop(name), self.measured.pop(name)
+        surveys = sorted(self.surveys.pop(name, []), key=lambda survey: survey.change)
+        if self.running in (name, None):
+            self.running, self.preparing = None, self.group_after.get(name)
+        self.done += 1
+        self.finished += batch.cases.height
+        self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+        return replace(batch, surveys=tuple(surveys))
+
+    def _trouble(self, trouble: Trouble) -> Iterator[Batch]:
         where = f"line {trouble.line} of its operations: " if trouble.line else ""
         full = " (the board's file system is full)" if trouble.code == "ENOSPC" else ""
         what = f"{where}{trouble.code}: {trouble.message}{full}"
         if trouble.scope == "case":
             self.running = None
-            return self._fail([trouble.name], what)
-        if trouble.scope == "group":
+            yield from self._fail([trouble.name], what)
+        elif trouble.scope == "group":
             names = [item.name for item in self.groups[trouble.name].items]
-            return self._fail(names, f"preparation: {what}")
-        return self._fail(list(self.left), what)
+            yield from self._fail(names, f"preparation: {what}")
+        else:
+            yield from self._fail(list(self.left), what)
 
-    def _blame(self, why: str) -> Batch:
-        """Whose fault it is that the board stopped: the case that ran, the group that was made."""
+    def _blame(self, why: str) -> Iterator[Batch]:
+        """Whose fault it is that the board stopped: the cut, the case, the group being made."""
+        if self.running in self.measured and self.cutting is not None:
+            name, change = str(self.running), self.cutting
+            case_id = self.left[name].program.case_id
+            yield failed([Failure(case_id, f"cut {change}: {why}", change)])
+            yield from self._after_cut(name, change)
+            return
         if self.running in self.left:
-            return self._fail([str(self.running)], why)
+            yield from self._fail([str(self.running)], why)
+            return
         group = self.groups.get(self.preparing or "")
         names = [item.name for item in group.items] if group and self.info else list(self.left)
         if not group and self.info:
             names = names[:1]
-        return self._fail(names, f"before it began: {why}")
+        yield from self._fail(names, f"before it began: {why}")
 
-    def _fail(self, names: Sequence[str], why: str) -> Batch:
+    def _fail(self, names: Sequence[str], why: str) -> Iterator[Batch]:
+        """Items that are given up; one that was measured keeps what was found in its cuts."""
         self.troubled = True
-        items = [self.left.pop(name) for name in names if name in self.left]
-        return self._failures([Failure(item.program.case_id, why) for item in items])
+        failures = []
+        for name in [name for name in names if name in self.left]:
+            item = self.left[name]
+            if name in self.measured:
+                change, more = item.cuts[0].change, len(item.cuts) - 1
+                what = f"cut {change}{f' and {more} more' if more else ''}: {why}"
+                yield failed([Failure(item.program.case_id, what, change)])
+                yield self._complete(name)
+            else:
+                failures.append(Failure(item.program.case_id, why))
+                del self.left[name]
+        if failures:
+            yield self._failures(failures)
 
     def _failures(self, failures: Sequence[Failure]) -> Batch:
         self.done += len(failures)

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from flashbed.targets.base import Run, Survey, SurveyedFile
+
 __all__ = [
     "CaseBegun",
     "CaseDone",
+    "CutBegun",
     "Done",
     "Event",
     "GroupReady",
@@ -62,6 +65,7 @@ class Row(NamedTuple):
     result: int
     flash_time_ns: int | None
     content_crc32: int | None
+    changes: int | None
 
 
 @dataclass
@@ -76,6 +80,25 @@ class CaseDone:
     flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
+
+
+@dataclass(frozen=True)
+class CutBegun:
+    """The chip of a case is being put into the state of a cut. A `Survey` ends it."""
+
+    case_id: str
+    change: int
+
+
+@dataclass
+class _Cut:
+    """What was said of a cut so far."""
+
+    case_id: str
+    change: int
+    mount: tuple[int, int] | None = None
+    files: list[tuple[str, int, list[Run]]] = field(default_factory=list)
+    probe_result: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,11 +117,21 @@ class Done:
     """The job is done."""
 
 
-Event = Info | GroupReady | CaseBegun | CaseDone | Trouble | Done
+Event = Info | GroupReady | CaseBegun | CaseDone | CutBegun | Survey | Trouble | Done
 
 
 def _known(field: str) -> int | None:
     return None if field == "-" else int(field)
+
+
+def _what(text: str) -> tuple[int, int] | str | int:
+    """The last field of a `p` row."""
+    if text in ("zero", "other"):
+        return text
+    if ":" in text:
+        seed, compressibility = map(int, text.split(":"))
+        return seed, compressibility
+    return int(text)
 
 
 class Reader:
@@ -108,6 +141,7 @@ class Reader:
         self._rest = b""
         self._headed = False
         self._case: CaseDone | None = None
+        self._cut: _Cut | None = None
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Takes more bytes; yields what is whole. Raises `StreamError`."""
@@ -131,6 +165,11 @@ class Reader:
         match word:
             case "r" | "f" | "c" | "end":
                 return self._case_row(word, fields)
+            case "m" | "s" | "p" | "u" | "endcut":
+                return self._cut_row(word, fields)
+            case "cut":
+                self._cut = _Cut(fields[0], int(fields[1]))
+                return CutBegun(self._cut.case_id, self._cut.change)
             case "info":
                 return Info(fields[0], " ".join(fields[1:]))
             case "group":
@@ -152,8 +191,8 @@ class Reader:
             raise ValueError(word)
         if word == "r":
             seq, line, start, latency, result = map(int, fields[:5])
-            flash_time, crc = map(_known, fields[5:])
-            case.requests.append(Row(seq, line, start, latency, result, flash_time, crc))
+            flash_time, crc, changes = map(_known, fields[5:])
+            case.requests.append(Row(seq, line, start, latency, result, flash_time, crc, changes))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
             case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))
@@ -166,3 +205,31 @@ class Reader:
             self._case = None
             return case
         return None
+
+    def _cut_row(self, word: str, fields: list[str]) -> Survey | None:
+        cut = self._cut
+        if cut is None or (word != "m" and cut.mount is None):
+            raise ValueError(word)
+        if word == "m":
+            result, time_ns = map(int, fields)
+            cut.mount = result, time_ns
+        elif word == "s":
+            size_bytes, path = fields
+            cut.files.append((path, int(size_bytes), []))
+        elif word == "p":
+            offset_bytes, length_bytes, what = fields
+            cut.files[-1][2].append(Run(int(offset_bytes), int(length_bytes), _what(what)))
+        elif word == "u":
+            (cut.probe_result,) = map(int, fields)
+        else:
+            return self._survey(cut, fields)
+        return None
+
+    def _survey(self, cut: _Cut, fields: list[str]) -> Survey:
+        if fields != [cut.case_id, str(cut.change)] or cut.mount is None:
+            raise ValueError("endcut")
+        if (cut.mount[0] == 0) != (cut.probe_result is not None):
+            raise ValueError("endcut")
+        self._cut = None
+        files = tuple(SurveyedFile(path, size, tuple(runs)) for path, size, runs in cut.files)
+        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result)

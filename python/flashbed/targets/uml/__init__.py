@@ -94,7 +94,8 @@ class UmlTarget:
             console_is_output=True,
             folder_variables=("TMPDIR", "HOME"),
         )
-        return Guest(machine, board, series, Measuring(software_time=False))
+        measuring = Measuring(software_time=False)
+        return Guest(machine, board, series, measuring, remembers_changes=True)
 
 
 def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:

@@ -1,0 +1,141 @@
+"""The command that cuts power: powercut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flashbed.cli.run import CaseId, Out, Set, failure_lines
+from flashbed.cli.screen import bar, say
+from flashbed.errors import InputError, RunError
+from flashbed.experiment import load_experiment, parse_settings, plan
+from flashbed.places import shown
+
+__all__ = ["register"]
+
+SAMPLES = 500
+
+On = Annotated[str, typer.Option("--on", metavar="TARGET", help="A target that can: uml.")]
+Every = Annotated[int | None, typer.Option("--every", metavar="N", min=1, help="Every Nth change.")]
+Samples = Annotated[
+    int | None,
+    typer.Option(
+        "--samples", metavar="N", min=1, help=f"N changes, drawn by the seed; default {SAMPLES}."
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, max=2**40, help="Tears and draws.")
+]
+Chip = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--chip",
+        metavar="COMMAND",
+        help="Given to the chip's driver at the mark: `drop 40` loses the 40th program.",
+    ),
+]
+Format = Annotated[str, typer.Option("--format", metavar="text|json")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "powercut",
+        epilog="Examples: `flashbed powercut powercut/fsync` · "
+        "`flashbed powercut fsync --every 1 --set fs=ubifs --out /tmp/cuts` · "
+        "`flashbed powercut fsync --samples 60 --chip 'drop 40' --format json`",
+    )(powercut)
+
+
+def powercut(
+    experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
+    on: On = "uml",
+    every: Every = None,
+    samples: Samples = None,
+    settings: Set = None,
+    case: CaseId = None,
+    seed: Seed = 1,
+    chip: Chip = None,
+    out: Out = None,
+    output: Format = "text",
+) -> None:
+    """Cuts power in the changes a case makes to the chip, and says what survived.
+
+    Each case is run once to count its changes. For each chosen one the chip is then put into the
+    state in which power failed in it, torn by the seed, mounted, and read. docs/powercut.md says
+    what has to be there. Exit status 1 if any cut did not recover.
+    """
+    from flashbed.powercut.run import Choice, PowerCuts
+    from flashbed.powercut.summary import lines, summary
+    from flashbed.runner import run_target
+    from flashbed.tables import RunDirectory, read_table
+    from flashbed.targets import load_target
+    from flashbed.targets.base import Unavailable
+
+    chosen = load_experiment(experiment)
+    planned = plan(chosen, parse_settings(settings or []))
+    if case is not None:
+        planned = [item for item in planned if item.case.case_id == case]
+    planned = [item for item in planned if on in item.targets]
+    _check(chosen.id, on, every, samples, output, asked=len(planned), case=case)
+    if every is None and samples is None:
+        samples = SAMPLES
+    choice = Choice(every, samples, seed, tuple(chip or ()))
+    directory = RunDirectory.create(out or Path("results") / chosen.id, chosen.id)
+    target = PowerCuts(load_target(on), choice)
+    try:
+        with bar(f"{chosen.id} on {on}") as progress:
+            outcome = run_target(
+                chosen, planned, target, directory,
+                trace_flash=False, progress=progress, conditions=target.conditions,
+            )  # fmt: skip
+    except Unavailable as why:
+        raise RunError(f"{on}: {why}") from None
+    for line in failure_lines(outcome):
+        say(f"flashbed: {on}: {line}")
+    rows = []
+    if outcome.measured + outcome.kept:
+        names = {item.case.case_id for item in planned}
+        table = read_table(directory.path, "power_cuts")
+        rows = [row for row in summary(table) if row["case_id"] in names and row["target"] == on]
+    if output == "json":
+        print(json.dumps({"directory": str(directory.path), "cases": rows}, indent=1))
+    else:
+        print("\n".join([*lines(rows), shown(directory.path.absolute())]))
+    bad = sum(row["cuts"] - row["recovered"] for row in rows)
+    if bad:
+        raise RunError(f"{bad} of {sum(row['cuts'] for row in rows)} cuts did not recover")
+    if outcome.failures:
+        raise RunError(f"{len(outcome.failures)} cases or cuts failed; the others are kept")
+
+
+def _check(
+    name: str,
+    on: str,
+    every: int | None,
+    samples: int | None,
+    output: str,
+    *,
+    asked: int,
+    case: str | None,
+) -> None:
+    """Raises `InputError` for what cannot be meant."""
+    from flashbed.targets import TARGETS
+
+    if on not in TARGETS:
+        raise InputError(f"--on {on}: no such target; there are {', '.join(TARGETS)}")
+    if on == "sim":
+        raise InputError(
+            "--on sim: the simulator's file systems cannot mount what is on a chip yet"
+        )
+    if every is not None and samples is not None:
+        raise InputError("--every and --samples: one of them")
+    if output not in ("text", "json"):
+        raise InputError(f"--format {output}: text or json")
+    if case is not None and not asked:
+        raise InputError(f"--case {case}: no such case of {name} on {on}")
+    if not asked:
+        raise InputError(f"--on {on}: no case of {name} that was asked for runs on it")

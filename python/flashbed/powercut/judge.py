@@ -1,0 +1,211 @@
+"""What a cut left, held against what it may leave: one verdict a cut.
+
+Pure: operations, what they returned, how many changes the chip had made by then, and surveys go in,
+rows of `power_cuts` (docs/formats.md) come out. What is allowed is the tree's (tree.py), why is in
+docs/powercut.md. The worst of what is found is the verdict; the first of that kind, in the order of
+paths, is the reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from flashbed.content import Bytes, generated
+from flashbed.operations import Operation
+from flashbed.powercut.tree import File, Tree
+from flashbed.targets.base import Survey, SurveyedFile
+
+__all__ = ["CORRUPT", "LOST", "NOT_MOUNTED", "RECOVERED", "UNUSABLE", "VERDICTS", "Done", "Judged",
+           "judge"]  # fmt: skip
+
+RECOVERED = "recovered"
+NOT_MOUNTED = "not mounted"
+LOST = "lost"
+CORRUPT = "corrupt"
+UNUSABLE = "unusable"
+VERDICTS = (RECOVERED, NOT_MOUNTED, LOST, CORRUPT, UNUSABLE)
+
+
+@dataclass(frozen=True)
+class Done:
+    """An operation of the run that was recorded: its result, and changes when it had returned.
+
+    `changes` of the preparation are 0: it is over when the counting begins.
+    """
+
+    operation: Operation
+    result: int
+    changes: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A cut and what was made of it; numbers of files are None where none could be looked at."""
+
+    change: int
+    acknowledged_files: int
+    kept_files: int | None
+    lost_files: int | None
+    mounted: bool
+    mount_time_ns: int
+    verdict: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class _Fault:
+    kind: str
+    message: str
+
+
+def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
+    """Every survey, in the order of its change. Raises `InputError` for what cannot be judged."""
+    tree, returned, begun = Tree(), 0, 0
+    for survey in sorted(surveys, key=lambda survey: survey.change):
+        while returned < len(done) and done[returned].changes < survey.change:
+            step = done[returned]
+            if begun == returned:
+                tree.begin(step.operation, step.result)
+                begun += 1
+            tree.returned(step.operation, step.result)
+            returned += 1
+        if begun == returned and begun < len(done):
+            tree.begin(done[begun].operation, done[begun].result)
+            begun += 1
+        yield _judged(tree, survey)
+
+
+def _judged(tree: Tree, survey: Survey) -> Judged:
+    acknowledged = [path for path, files in tree.names.items() if files[0] is not None]
+    if survey.mount_result:
+        reason = f"mounting: {_error(survey.mount_result)}"
+        counts = (len(acknowledged), None, None)
+        return Judged(
+            survey.change, *counts, False, survey.mount_time_ns, NOT_MOUNTED, reason
+        )  # fmt: skip
+    faults = dict(_faults(tree.names, {file.path: file for file in survey.files}))
+    lost = sum(path in faults and faults[path].kind == LOST for path in acknowledged)
+    verdict, reason = RECOVERED, None
+    for kind in (LOST, CORRUPT):
+        found = [fault.message for _, fault in sorted(faults.items()) if fault.kind == kind]
+        if found and verdict == RECOVERED:
+            more = len(faults) - 1
+            verdict, reason = kind, found[0] + (f" (and {more} more paths)" if more else "")
+    if verdict == RECOVERED and survey.probe_result:
+        verdict = UNUSABLE
+        reason = f"writing, syncing and reading a new file: {_error(survey.probe_result or 0)}"
+    kept = len(acknowledged) - sum(path in faults for path in acknowledged)
+    counts = (len(acknowledged), kept, lost)
+    return Judged(survey.change, *counts, True, survey.mount_time_ns, verdict, reason)
+
+
+def _error(result: int) -> str:
+    return f"{errno.errorcode.get(-result, result)} ({os.strerror(-result)})"
+
+
+def _faults(
+    names: Mapping[str, Sequence[File | None]], found: Mapping[str, SurveyedFile]
+) -> Iterator[tuple[str, _Fault]]:
+    """Path -> what is wrong with it."""
+    for path in sorted({*names, *found}):
+        allowed = names.get(path, [None])
+        fault = _fault(path, allowed, found.get(path))
+        if fault is None and path not in found and allowed[0] is not None:
+            fault = _vanished(path, allowed[0], names, found)
+        if fault:
+            yield path, fault
+
+
+def _vanished(
+    path: str,
+    file: File,
+    names: Mapping[str, Sequence[File | None]],
+    found: Mapping[str, SurveyedFile],
+) -> _Fault | None:
+    """A file without the name it was acknowledged by: it has to be somewhere, if it still is."""
+    others = [other for other, files in names.items() if file in files]
+    now = [other for other in others if names[other][-1] is file]
+    if not now or any(
+        other in found and _content_fault(other, file, found[other]) is None for other in others
+    ):
+        return None
+    return _Fault(LOST, f"{path}: was being renamed to {now[0]}, and is found by neither name")
+
+
+def _fault(path: str, allowed: Sequence[File | None], found: SurveyedFile | None) -> _Fault | None:
+    if found is None:
+        if None in allowed:
+            return None
+        return _Fault(LOST, f"{path}: is not there, and had been acknowledged")
+    files = list(dict.fromkeys(file for file in allowed if file is not None))
+    if not files:
+        return _Fault(CORRUPT, f"{path}: is there, and no operation left it there")
+    faults = []
+    for file in files:
+        fault = _content_fault(path, file, found)
+        if fault is None:
+            return None
+        faults.append(fault)
+    # The file that agrees furthest is what this was to be; of equals, the durable one.
+    return max(faults, key=lambda pair: pair[0])[1]
+
+
+def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fault] | None:
+    """Where what was found begins to be none of what the file may be, and how to say it."""
+    data, unknown = _content(found)
+    durable, size = len(file.durable), found.size_bytes
+    wrong = file.wrong_at(data, unknown)
+    if wrong is None and any(isinstance(run.what, int) for run in found.runs):
+        wrong = 0  # it could not even be opened
+    if wrong is not None and wrong < file.largest:
+        kind = LOST if wrong < durable else CORRUPT
+        had = "acknowledged bytes" if wrong < durable else "bytes never acknowledged"
+        return wrong, _Fault(kind, f"{path}: offset {wrong}: {had} are {_what(found, wrong)}")
+    if size > file.largest or wrong is not None:
+        message = f"{path}: offset {file.largest}: has {size} bytes, never had more than that"
+        return file.largest, _Fault(CORRUPT, message)
+    if size < file.smallest:
+        message = f"{path}: offset {size}: ends there, {file.smallest} bytes had been acknowledged"
+        return size, _Fault(LOST if size < durable else CORRUPT, message)
+    return None
+
+
+def _what(found: SurveyedFile, offset: int) -> str:
+    """What stands at an offset, in words."""
+    for run in found.runs:
+        if run.offset_bytes <= offset < run.offset_bytes + max(run.length_bytes, 1):
+            match run.what:
+                case int():
+                    return f"unreadable: {_error(run.what)}"
+                case "zero":
+                    return "zero"
+                case tuple():
+                    return "those of another write"
+                case _:
+                    return "bytes that nobody wrote there"
+    return "missing"
+
+
+def _content(found: SurveyedFile) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """The bytes of a file, and which of them are not known."""
+    data = np.zeros(found.size_bytes, np.uint8)
+    unknown = np.ones(found.size_bytes, np.bool_)
+    for run in found.runs:
+        start, end = run.offset_bytes, run.offset_bytes + run.length_bytes
+        if isinstance(run.what, tuple):
+            data[start:end] = _generated(start, run.length_bytes, *run.what)
+        if isinstance(run.what, tuple) or run.what == "zero":
+            unknown[start:end] = False
+    return data, unknown
+
+
+@lru_cache(maxsize=4096)
+def _generated(offset: int, length: int, seed: int, compressibility: int) -> Bytes:
+    return generated(offset, length, seed, compressibility)

@@ -1,0 +1,265 @@
+"""A model of a tree of files that knows, at every moment, what a power cut may leave of it.
+
+Operations go in one after the other, each twice: `begin` when it was called and `returned` when it
+had returned (a cut in between finds it begun only). What they may have left is kept as
+
+- for each path, the files it may name: those it named since it was last made durable, in order,
+  None for none;
+- for each file, the bytes at each offset and the sizes it may have: those of every moment since its
+  content was last made durable.
+
+fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it
+(of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the bytes it wrote, and the name; sync
+and remount everything. docs/powercut.md says why. Left out: directories as such (they matter as
+parts of paths only), times, owners, `sql`.
+
+Invariant: what is true of the last moment is always allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from flashbed.content import Bytes, generated
+from flashbed.errors import InputError
+from flashbed.operations import Operation
+
+__all__ = ["File", "Tree"]
+
+
+def _zeros(length: int) -> Bytes:
+    return np.zeros(length, np.uint8)
+
+
+@dataclass(eq=False)
+class File:
+    """A file, by whatever names.
+
+    `durable` are the bytes when it was last made durable, `written` what was written since, in
+    order, as (offset, bytes). `may_be_zero` says where it may be a hole: where it was shorter and
+    has become longer since.
+    """
+
+    now: Bytes = field(default_factory=lambda: _zeros(0))
+    durable: Bytes = field(default_factory=lambda: _zeros(0))
+    written: list[tuple[int, Bytes]] = field(default_factory=list)
+    may_be_zero: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    smallest: int = 0
+    largest: int = 0
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing happened to it since it was made durable."""
+        return not self.written and self.smallest == self.largest
+
+    def resize(self, size: int) -> None:
+        """It becomes shorter, or longer by a hole."""
+        self.smallest = min(self.smallest, size)
+        self.largest = max(self.largest, size)
+        before = len(self.now)
+        if size <= before:
+            self.now = self.now[:size].copy()
+            return
+        self.now = np.concatenate([self.now, _zeros(size - before)])
+        mask = np.zeros(max(size, len(self.may_be_zero)), np.bool_)
+        mask[: len(self.may_be_zero)] = self.may_be_zero
+        mask[before:size] = True
+        self.may_be_zero = mask
+
+    def write(self, offset: int, data: Bytes) -> None:
+        """Bytes of a write; a gap before them becomes a hole."""
+        end = offset + len(data)
+        if end > len(self.now):
+            self.resize(end)
+        else:
+            self.now = self.now.copy()
+        self.now[offset:end] = data
+        self.written.append((offset, data))
+
+    def make_durable(self) -> None:
+        """Its content is what it is now, whatever happens."""
+        self.durable = self.now
+        self.written = []
+        self.may_be_zero = np.zeros(len(self.now), np.bool_)
+        self.smallest = self.largest = len(self.now)
+
+    def make_range_durable(self, start: int, end: int) -> None:
+        """As `make_durable`, of some bytes that it has."""
+        if end > len(self.durable):
+            self.durable = np.concatenate([self.durable, _zeros(end - len(self.durable))])
+        else:
+            self.durable = self.durable.copy()
+        self.durable[start:end] = self.now[start:end]
+        kept = []
+        for at, data in self.written:
+            before, after = max(start - at, 0), max(end - at, 0)
+            kept += [(at, data[:before]), (at + after, data[after:])]
+        self.written = [(at, data) for at, data in kept if len(data)]
+        self.may_be_zero[start:end] = False
+        self.smallest = max(self.smallest, end)
+
+    def wrong_at(self, found: Bytes, unknown: npt.NDArray[np.bool_]) -> int | None:
+        """The first offset at which content that was found cannot be, None if there is none.
+
+        `unknown` marks bytes that could not be read or are nobody's. Sizes are not looked at.
+        """
+        size = len(found)
+        if not unknown.any() and size == len(self.now) and np.array_equal(found, self.now):
+            return None
+        right = np.zeros(size, np.bool_)
+        known = min(size, len(self.durable))
+        right[:known] = found[:known] == self.durable[:known]
+        for at, data in self.written:
+            end = min(at + len(data), size)
+            if at < end:
+                right[at:end] |= found[at:end] == data[: end - at]
+        holes = min(size, len(self.may_be_zero))
+        right[:holes] |= self.may_be_zero[:holes] & (found[:holes] == 0)
+        right &= ~unknown
+        return None if right.all() else int(np.argmin(right))
+
+
+@dataclass(frozen=True)
+class _Slot:
+    file: File | None
+    """None for a directory."""
+    path: str
+    append: bool
+    synchronous: bool
+
+
+@dataclass
+class Tree:
+    """The files, their names, and what may be left of both."""
+
+    names: dict[str, list[File | None]] = field(default_factory=dict)
+    """Path -> what it may name; the last one is what it names now, the first what is durable."""
+    _slots: dict[int, _Slot] = field(default_factory=dict)
+
+    def begin(self, operation: Operation, result: int) -> None:
+        """What the operation changes; `result` is what it will return. A failed one does nothing.
+
+        Raises `InputError` for what the model cannot tell.
+        """
+        if result < 0:
+            return
+        fields = operation.fields
+        match operation.name:
+            case "open":
+                self._open(int(fields[0]), str(fields[1]), str(fields[2]).split(","))
+            case "close":
+                self._slots.pop(int(fields[0]), None)
+            case "write":
+                self._write(operation, [int(number) for number in fields], result)
+            case "truncate":
+                self._truncate(int(fields[0]), int(fields[1]))
+            case "unlink":
+                self._name(str(fields[0]), None)
+            case "rename":
+                self._rename(str(fields[0]), str(fields[1]))
+            case "sql":
+                raise InputError(f"line {operation.line}: what sql writes is not known")
+            case _:
+                pass
+
+    def returned(self, operation: Operation, result: int) -> None:
+        """What the operation, having returned, made durable."""
+        if result < 0:
+            return
+        match operation.name:
+            case "fsync" | "fdatasync":
+                self._synced(self._slots.get(int(operation.fields[0])))
+            case "write":
+                start = int(operation.fields[1])
+                self._written(self._slots.get(int(operation.fields[0])), start, start + result)
+            case "sync" | "remount":
+                self._all_durable()
+            case _:
+                pass
+
+    def _now(self, path: str) -> File | None:
+        return self.names.get(path, [None])[-1]
+
+    def _name(self, path: str, file: File | None) -> None:
+        self.names.setdefault(path, [None]).append(file)
+
+    def _open(self, number: int, path: str, flags: Sequence[str]) -> None:
+        file = self._now(path)
+        if file is None and "create" in flags:
+            file = File()
+            self._name(path, file)
+        elif file is not None and "trunc" in flags:
+            file.resize(0)
+        synchronous = "sync" in flags or "dsync" in flags
+        self._slots[number] = _Slot(file, path, "append" in flags, synchronous)
+
+    def _write(self, operation: Operation, numbers: Sequence[int], result: int) -> None:
+        slot = self._slots.get(numbers[0])
+        if slot is None or slot.file is None or result == 0:
+            return
+        offset = numbers[1]
+        if slot.append and offset != len(slot.file.now):
+            raise InputError(
+                f"line {operation.line}: appends bytes of offset {offset} at {len(slot.file.now)}:"
+                " they could not be told apart"
+            )
+        slot.file.write(offset, generated(offset, result, numbers[3], numbers[4]))
+
+    def _truncate(self, number: int, size: int) -> None:
+        slot = self._slots.get(number)
+        if slot and slot.file is not None:
+            slot.file.resize(size)
+
+    def _rename(self, old: str, new: str) -> None:
+        if old == new:
+            return
+        file = self._now(old)
+        if file is not None:
+            self._name(old, None)
+            self._name(new, file)
+            return
+        for path in [path for path in self.names if path.startswith(f"{old}/")]:
+            below = self._now(path)
+            if below is not None:
+                self._name(path, None)
+                self._name(new + path[len(old) :], below)
+
+    def _synced(self, slot: _Slot | None) -> None:
+        if slot is None:
+            return
+        if slot.file is None:
+            self._names_are_durable(f"{slot.path}/")
+        else:
+            slot.file.make_durable()
+            self._name_is_durable(slot)
+
+    def _written(self, slot: _Slot | None, start: int, end: int) -> None:
+        if slot is not None and slot.file is not None and slot.synchronous:
+            slot.file.make_range_durable(start, end)
+            self._name_is_durable(slot)
+
+    def _name_is_durable(self, slot: _Slot) -> None:
+        if slot.file is not None and self._now(slot.path) is slot.file:
+            self.names[slot.path] = [slot.file]
+
+    def _names_are_durable(self, folder: str) -> None:
+        """All names in a folder, given with its slash; "" is the whole tree."""
+        kept: dict[str, list[File | None]] = {}
+        for path, files in self.names.items():
+            if folder and path.rpartition("/")[0] + "/" != folder:
+                kept[path] = files
+            elif files[-1] is not None:
+                kept[path] = [files[-1]]
+        self.names = kept
+
+    def _all_durable(self) -> None:
+        self._names_are_durable("")
+        files = [slot.file for slot in self._slots.values()]
+        files += [named[0] for named in self.names.values()]
+        for file in files:
+            if file is not None and not file.untouched:
+                file.make_durable()

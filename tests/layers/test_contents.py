@@ -36,7 +36,7 @@ def test_a_program_asks_for_its_own_contents() -> None:
 
 def test_a_sum_becomes_a_column_and_no_sum_is_null() -> None:
     (item,) = items_of([PROGRAM], {"one": 0})
-    text = b"case c0\nr 0 4 1 2 10 7 4294967295\nr 1 5 3 4 0 - -\nc 0 0 0 0\nend c0\n"
+    text = b"case c0\nr 0 4 1 2 10 7 4294967295 -\nr 1 5 3 4 0 - - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
     requests = batch_of(item, done, "6.1", Measuring(software_time=True)).requests
@@ -47,7 +47,7 @@ def test_a_sum_becomes_a_column_and_no_sum_is_null() -> None:
 
 def test_without_software_time_latencies_are_unknown() -> None:
     (item,) = items_of([PROGRAM], {"one": 0})
-    text = b"case c0\nr 0 4 1 2 10 2 -\nr 1 5 3 4 0 4 -\nc 0 0 0 0\nend c0\n"
+    text = b"case c0\nr 0 4 1 2 10 2 - -\nr 1 5 3 4 0 4 - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
     batch = batch_of(item, done, "6.1", Measuring(software_time=False))
@@ -55,7 +55,7 @@ def test_without_software_time_latencies_are_unknown() -> None:
     assert batch.cases.select("time_ns", "flash_time_ns").rows() == [(None, 6)]
 
 
-@pytest.mark.parametrize("row", ["r 0 4 1 2 10 x -", "r 0 4 1 2 10 1", "r 0 4 1 2"])
+@pytest.mark.parametrize("row", ["r 0 4 1 2 10 x - -", "r 0 4 1 2 10 1 -", "r 0 4 1 2"])
 def test_a_row_of_another_shape_is_refused(row: str) -> None:
     with pytest.raises(StreamError):
         list(Reader().feed(HEAD + f"case c0\n{row}\n".encode()))

@@ -22,7 +22,7 @@ from flashbed.targets.guest.stream import CaseBegun, CaseDone, Done, Reader, Str
 PREPARE = "flashbed-ops 1\nopen 0 a wo,create\nwrite 0 0 10 1 0\nclose 0\nprepared\n"
 READ = "flashbed-ops 1\n# comment\nopen 0 a ro\nmark\nread 0 0 10\npause 5\n"
 WRITE = "flashbed-ops 1\nopen 0 a wo\nmark\nwrite 0 0 10 1 0\n"
-CASE = "case {0}\nr 0 4 100 50 10 - -\nr 1 5 200 5 0 - -\nc 3 0 0 0\nend {0}\n"
+CASE = "case {0}\nr 0 4 100 50 10 - - -\nr 1 5 200 5 0 - - -\nc 3 0 0 0\nend {0}\n"
 HEAD = "flashbed-stream 1\ninfo kernel 6.1.0-test\n"
 
 
@@ -116,7 +116,7 @@ def test_a_board_that_dies_costs_the_case_it_was_running(board: Boards) -> None:
     died_in_b = """
 for name in cases:
     if name == "c1":
-        out.write("case c1\\nr 0 4 1 1 1 - -\\n"); out.flush()
+        out.write("case c1\\nr 0 4 1 1 1 - - -\\n"); out.flush()
         open("console.log", "w").write("x\\n[ 1.0] Kernel panic - not syncing: why\\n")
         os._exit(1)
     out.write(CASE.format(name))
@@ -245,7 +245,7 @@ def test_a_stream_cut_anywhere_gives_the_same_events() -> None:
         assert [*reader.feed(text[:cut]), *reader.feed(text[cut:])] == whole
 
 
-@pytest.mark.parametrize("rest", ["nonsense\n", "r 0 1 2 3 4 - -\n", "case a\nr 0 x 1 1 1 - -\n"])
+@pytest.mark.parametrize("rest", ["nonsense\n", "r 0 1 2 3 4 - - -\n", "case a\nr 0 x 1 1 1 - - -\n"])
 def test_what_is_no_stream_is_refused(rest: str) -> None:
     with pytest.raises(StreamError):
         list(Reader().feed((HEAD + rest).encode()))
@@ -275,6 +275,12 @@ WORDS = st.sampled_from(
         "r",
         "f",
         "c",
+        "cut",
+        "m",
+        "s",
+        "p",
+        "u",
+        "endcut",
         "end",
         "info",
         "group",

@@ -85,7 +85,7 @@ def powercut(
         samples = SAMPLES
     choice = Choice(every, samples, seed, tuple(chip or ()))
     directory = RunDirectory.create(out or Path("results") / chosen.id, chosen.id)
-    target = PowerCuts(load_target(on), choice)
+    target = PowerCuts(load_target(on), choice, on)
     try:
         with bar(f"{chosen.id} on {on}") as progress:
             outcome = run_target(

@@ -22,8 +22,17 @@ from flashbed.operations import Operation
 from flashbed.powercut.tree import File, Tree
 from flashbed.targets.base import Survey, SurveyedFile
 
-__all__ = ["CORRUPT", "LOST", "NOT_MOUNTED", "RECOVERED", "UNUSABLE", "VERDICTS", "Done", "Judged",
-           "judge"]  # fmt: skip
+__all__ = [
+    "CORRUPT",
+    "LOST",
+    "NOT_MOUNTED",
+    "RECOVERED",
+    "UNUSABLE",
+    "VERDICTS",
+    "Done",
+    "Judged",
+    "judge",
+]
 
 RECOVERED = "recovered"
 NOT_MOUNTED = "not mounted"
@@ -85,25 +94,43 @@ def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
 def _judged(tree: Tree, survey: Survey) -> Judged:
     acknowledged = [path for path, files in tree.names.items() if files[0] is not None]
     if survey.mount_result:
-        reason = f"mounting: {_error(survey.mount_result)}"
-        counts = (len(acknowledged), None, None)
         return Judged(
-            survey.change, *counts, False, survey.mount_time_ns, NOT_MOUNTED, reason
-        )  # fmt: skip
+            change=survey.change,
+            acknowledged_files=len(acknowledged),
+            kept_files=None,
+            lost_files=None,
+            mounted=False,
+            mount_time_ns=survey.mount_time_ns,
+            verdict=NOT_MOUNTED,
+            reason=f"mounting: {_error(survey.mount_result)}",
+        )
     faults = dict(_faults(tree.names, {file.path: file for file in survey.files}))
-    lost = sum(path in faults and faults[path].kind == LOST for path in acknowledged)
-    verdict, reason = RECOVERED, None
+    verdict, reason = _verdict(faults, survey.probe_result or 0)
+    return Judged(
+        change=survey.change,
+        acknowledged_files=len(acknowledged),
+        kept_files=len([path for path in acknowledged if path not in faults]),
+        lost_files=len([path for path in acknowledged if _is_lost(faults.get(path))]),
+        mounted=True,
+        mount_time_ns=survey.mount_time_ns,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _is_lost(fault: _Fault | None) -> bool:
+    return fault is not None and fault.kind == LOST
+
+
+def _verdict(faults: Mapping[str, _Fault], probe_result: int) -> tuple[str, str | None]:
     for kind in (LOST, CORRUPT):
-        found = [fault.message for _, fault in sorted(faults.items()) if fault.kind == kind]
-        if found and verdict == RECOVERED:
+        found = [fault.message for fault in faults.values() if fault.kind == kind]
+        if found:
             more = len(faults) - 1
-            verdict, reason = kind, found[0] + (f" (and {more} more paths)" if more else "")
-    if verdict == RECOVERED and survey.probe_result:
-        verdict = UNUSABLE
-        reason = f"writing, syncing and reading a new file: {_error(survey.probe_result or 0)}"
-    kept = len(acknowledged) - sum(path in faults for path in acknowledged)
-    counts = (len(acknowledged), kept, lost)
-    return Judged(survey.change, *counts, True, survey.mount_time_ns, verdict, reason)
+            return kind, found[0] + (f" (and {more} more)" if more else "")
+    if probe_result:
+        return UNUSABLE, f"writing, syncing and reading a new file: {_error(probe_result)}"
+    return RECOVERED, None
 
 
 def _error(result: int) -> str:

@@ -48,17 +48,14 @@ class Choice:
         return tuple(Cut(change, self.seed * _SEEDS + change) for change in chosen)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PowerCuts:
     """A target whose cases end in power cuts."""
 
     target: Target
     choice: Choice
-
-    @property
-    def name(self) -> str:
-        """That of the target behind it."""
-        return self.target.name
+    name: str
+    """That of the target behind it."""
 
     @property
     def conditions(self) -> str:

@@ -9,9 +9,9 @@ had returned (a cut in between finds it begun only). What they may have left is 
   content was last made durable.
 
 fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it
-(of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the bytes it wrote, and the name; sync
-and remount everything. docs/powercut.md says why. Left out: directories as such (they matter as
-parts of paths only), times, owners, `sql`.
+(of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the
+bytes it wrote, and the name; sync and remount everything. docs/powercut.md says why. Left out:
+directories as such (they matter as parts of paths only), times, owners, `sql`.
 
 Invariant: what is true of the last moment is always allowed.
 """

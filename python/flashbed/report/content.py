@@ -10,6 +10,7 @@ import polars as pl
 
 from flashbed.analysis import Verdict, agreement, agreement_summary, curves, judge, measures
 from flashbed.experiment import Experiment, Figure, read_experiment
+from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
 
 __all__ = ["BOUNDS_PCT", "MEASURES", "Content", "agreement_errors", "collect", "figure_tables"]
@@ -47,6 +48,7 @@ class Content:
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
+    power_cuts: list[dict[str, Any]]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
 
@@ -55,8 +57,10 @@ def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
     cases = read_table(directory, "cases")
     experiment = read_experiment(directory / "experiment.toml")
-    requests = read_table(directory, "requests")
-    measured = measures(cases, requests, experiment.measures.stall_ns)
+    measured = pl.DataFrame()
+    if experiment.measures is not None:
+        requests = read_table(directory, "requests")
+        measured = measures(cases, requests, experiment.measures.stall_ns)
     table = agreement(cases)
     return Content(
         experiment=experiment,
@@ -65,9 +69,17 @@ def collect(directory: Path) -> Content:
         verdicts=judge(experiment, measured),
         agreement=table,
         agreement_summary=agreement_summary(table),
+        power_cuts=_power_cuts(directory),
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+def _power_cuts(directory: Path) -> list[dict[str, Any]]:
+    """A row a case that power was cut in; none if it was not."""
+    if not (directory / "power_cuts.parquet").is_file():
+        return []
+    return summary(read_table(directory, "power_cuts"))
 
 
 def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:

@@ -104,6 +104,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claimed": [target for target in JUDGED if target in experiment.compared],
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
+        "power_cuts": content.power_cuts,
         "agreement": content.agreement.to_dicts(),
         "agreement_summary": content.agreement_summary.to_dicts(),
         "within": _within(content),

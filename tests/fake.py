@@ -13,7 +13,15 @@ from typing import ClassVar
 import polars as pl
 
 from flashbed.operations import parse
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.base import (
+    Batch,
+    Failure,
+    Program,
+    Run,
+    Survey,
+    SurveyedFile,
+    Unavailable,
+)
 
 READ_NS = 200_000
 REQUEST_NS = 10_000
@@ -28,6 +36,10 @@ class FakeTarget:
     unavailable: str = ""
     interrupt_after: int | None = None
     batch_cases: int = 3
+    changes: int = 0
+    """To the chip, when the last operation has returned."""
+    bad_change: int | None = None
+    """After a cut in it the file system does not mount."""
     ran: list[str] = field(default_factory=list)
 
     made: ClassVar[dict[str, FakeTarget]] = {}
@@ -70,7 +82,24 @@ class FakeTarget:
         flash = _flash(cases) if trace_flash and good else pl.DataFrame()
         failed = [program.case_id for program in programs if program.case_id in self.fails]
         failures = tuple(Failure(case_id, "no space left on device") for case_id in failed)
-        return Batch(cases, requests, flash, failures)
+        surveys = tuple(
+            Survey(program.case_id, cut.change, -117, 1000, (), None)
+            if cut.change == self.bad_change
+            else Survey(program.case_id, cut.change, 0, 1000, _prepared_file(program), 0)
+            for program in good
+            for cut in program.cuts
+        )
+        if any(program.record_changes for program in good):
+            requests = requests.with_columns(changes=pl.lit(self.changes, pl.Int64))
+        return Batch(cases, requests, flash, failures, surveys)
+
+
+def _prepared_file(program: Program) -> tuple[SurveyedFile, ...]:
+    """What the preparation wrote."""
+    writes = [op.fields for op in parse(program.prepare) if op.name == "write"]
+    length_bytes = sum(int(fields[2]) for fields in writes)
+    content = (int(writes[0][3]), int(writes[0][4]))
+    return (SurveyedFile("file.bin", length_bytes, (Run(0, length_bytes, content),)),)
 
 
 def _requests(program: Program) -> pl.DataFrame:

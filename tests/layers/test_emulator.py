@@ -245,7 +245,9 @@ def test_a_stream_cut_anywhere_gives_the_same_events() -> None:
         assert [*reader.feed(text[:cut]), *reader.feed(text[cut:])] == whole
 
 
-@pytest.mark.parametrize("rest", ["nonsense\n", "r 0 1 2 3 4 - - -\n", "case a\nr 0 x 1 1 1 - - -\n"])
+@pytest.mark.parametrize(
+    "rest", ["nonsense\n", "r 0 1 2 3 4 - - -\n", "case a\nr 0 x 1 1 1 - - -\n"]
+)
 def test_what_is_no_stream_is_refused(rest: str) -> None:
     with pytest.raises(StreamError):
         list(Reader().feed((HEAD + rest).encode()))

@@ -162,6 +162,12 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("report nowhere", "nowhere: not the result of a run"),
         ("reproduce nothing", "no study 'nothing'; there are small"),
         ("doctor --format xml", "--format xml: text or json"),
+        ("powercut one --on moon", "--on moon: no such target; there are sim, uml, emulator"),
+        ("powercut one --on sim", "--on sim: the simulator's file systems cannot mount what is"),
+        ("powercut one --on uml", "--on uml: no case of small/one that was asked for runs on it"),
+        ("powercut one --on emulator --case x", "--case x: no such case of small/one on emulator"),
+        ("powercut one --on emulator --every 2 --samples 3", "--every and --samples: one of them"),
+        ("powercut one --on emulator --format xml", "--format xml: text or json"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
@@ -173,6 +179,37 @@ def test_bad_input_is_one_line_and_exit_2(
     assert says in err
     assert err.startswith("flashbed: ")
     assert err.count("\n") == 1
+
+
+CUT = ("powercut", "one", "--on", "emulator", "--set", "fs=jffs2", "--set", "requests=8",
+       "--set", "pattern=sequential", "--set", "read_ahead_kib=0", "--set", "seed=1")  # fmt: skip
+
+
+def test_powercut_says_what_recovered(small: Path, fakes: Fakes, run: Run) -> None:
+    fakes["emulator"].changes = 9
+    status, out, _ = run(*CUT, "--every", "2", "--out", "r")
+    assert status == 0
+    assert ": 5 of 5 cuts recovered; mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)" in out
+    rows = json.loads(run("table", "r", "power_cuts", "--format", "json")[1])
+    assert [row["change"] for row in rows] == [1, 3, 5, 7, 9]
+    assert {row["target"] for row in rows} == {"emulator"}
+    ran = len(fakes["emulator"].ran)
+    assert run(*CUT, "--every", "2", "--out", "r")[0] == 0
+    assert len(fakes["emulator"].ran) == ran, "what is there is not run again"
+    assert run(*CUT, "--every", "3", "--out", "r")[0] == 0
+    assert len(fakes["emulator"].ran) == ran + 2
+    assert run("report", "r")[0] == 0
+    assert "Power cuts" in Path("r/report.html").read_text()
+
+
+def test_a_cut_that_did_not_recover_is_exit_1(small: Path, fakes: Fakes, run: Run) -> None:
+    fakes["emulator"].changes = 9
+    fakes["emulator"].bad_change = 4
+    status, out, err = run(*CUT, "--samples", "50", "--format", "json", "--out", "r")
+    assert (status, err) == (1, "flashbed: 1 of 9 cuts did not recover\n")
+    (row,) = json.loads(out)["cases"]
+    assert (row["cuts"], row["recovered"], row["not_mounted"]) == (9, 8, 1)
+    assert row["first_bad"][0]["reason"].startswith("mounting: EUCLEAN")
 
 
 def test_a_bad_profile_is_named(small: Path, fakes: Fakes, run: Run) -> None:

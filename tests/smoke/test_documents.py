@@ -7,8 +7,24 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/cli.md", "docs/experiments.md"]
-COMMANDS = {"list", "run", "table", "report", "reproduce", "doctor", "--help", "--version"}
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/cli.md",
+    "docs/experiments.md",
+    "docs/powercut.md",
+]
+COMMANDS = {
+    "list",
+    "run",
+    "powercut",
+    "table",
+    "report",
+    "reproduce",
+    "doctor",
+    "--help",
+    "--version",
+}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -144,8 +144,10 @@ def _faults(
     for path in sorted({*names, *found}):
         allowed = names.get(path, [None])
         fault = _fault(path, allowed, found.get(path))
-        if fault is None and path not in found and allowed[0] is not None:
-            fault = _vanished(path, allowed[0], names, found)
+        if None in allowed and (fault or path not in found):
+            gone = _vanished(path, allowed[0], names, found) if allowed[0] else None
+            # Nothing had to be there: no loss that something is, but it is not what may be.
+            fault = gone or (replace(fault, kind=CORRUPT) if fault else None)
         if fault:
             yield path, fault
 
@@ -185,7 +187,10 @@ def _fault(path: str, allowed: Sequence[File | None], found: SurveyedFile | None
 
 
 def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fault] | None:
-    """Where what was found begins to be none of what the file may be, and how to say it."""
+    """Where what was found begins to be none of what the file may be, and how to say it.
+
+    `LOST` is for a file that has to be there; `_faults` knows whether it has.
+    """
     data, unknown = _content(found)
     durable, size = len(file.durable), found.size_bytes
     wrong = file.wrong_at(data, unknown)
@@ -196,7 +201,9 @@ def _content_fault(path: str, file: File, found: SurveyedFile) -> tuple[int, _Fa
         had = "acknowledged bytes" if wrong < durable else "bytes never acknowledged"
         return wrong, _Fault(kind, f"{path}: offset {wrong}: {had} are {_what(found, wrong)}")
     if size > file.largest or wrong is not None:
-        message = f"{path}: offset {file.largest}: has {size} bytes, never had more than that"
+        message = (
+            f"{path}: offset {file.largest}: has {size} bytes, never had more than {file.largest}"
+        )
         return file.largest, _Fault(CORRUPT, message)
     if size < file.smallest:
         message = f"{path}: offset {size}: ends there, {file.smallest} bytes had been acknowledged"

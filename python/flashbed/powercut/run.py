@@ -66,6 +66,10 @@ class PowerCuts:
             digest.update(sha256_of(file).encode())
         return digest.hexdigest()
 
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """That of the target the cuts are made on."""
+        self.target.prepare(say)
+
     def run(
         self,
         programs: Sequence[Program],

@@ -46,10 +46,3 @@ def test_a_chip_that_loses_a_program_is_caught(tmp_path: Path, fs: str) -> None:
     caught = after.filter(pl.col("verdict").is_in([LOST, NOT_MOUNTED]))
     assert caught.height > 0
     assert all(reason for reason in caught["reason"])
-
-
-def test_the_same_cuts_leave_the_same(tmp_path: Path) -> None:
-    choice = Choice(60, None, 5)
-    first, second = (cut(tmp_path / name, "ubifs", choice) for name in "ab")
-    same = [column for column in first.columns if column != "mount_time_ns"]
-    assert first.select(same).equals(second.select(same))

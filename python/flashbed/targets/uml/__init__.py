@@ -106,7 +106,9 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         "time-travel=inf-cpu",
         f"time-travel-start={_START_S}",
         *("con=null", "con0=fd:0,fd:1", "ssl=null"),
-        *("hostfs=.", "quiet", "panic=-1", "oops=panic", "random.trust_cpu=on"),
+        *("hostfs=.", "quiet", "panic=-1", "oops=panic"),
+        # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.
+        "init_on_alloc=1",
     ]
 
 

@@ -31,6 +31,7 @@ __all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "with_software_table"]
 FILE_SYSTEMS = ("jffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
 SMALL_FILES = 8
+DROPS = 4
 BIG_FILE_BYTES = 1024 * 1024
 SETTLE_NS = 10_000_000_000
 WRITE_BYTES = 4096
@@ -42,14 +43,17 @@ FITTED = (
     "copy_byte_ps",
     "page_add_ns",
     "page_write_ns",
+    "drop_caches_ns",
     "nand_read_ns",
     "nand_program_ns",
     "ecc_step_ns",
     "jffs2_node_ns",
+    "jffs2_inode_ns",
     "jffs2_byte_ps",
     "jffs2_write_node_ns",
     "jffs2_write_byte_ps",
     "ubifs_node_ns",
+    "ubifs_inode_ns",
     "ubifs_znode_ns",
     "ubifs_byte_ps",
     "ubifs_write_byte_ps",
@@ -79,6 +83,11 @@ def _prepare() -> str:
     return prepared([*small, big], SETTLE_NS)
 
 
+def _opens(length: int) -> str:
+    """Operations that open every small file of a length."""
+    return "\n".join(f"open {i} small-{length}-{i} ro" for i in range(SMALL_FILES))
+
+
 def _bodies() -> dict[str, tuple[int, str]]:
     """Name -> (read_ahead_kib, operations) of every case."""
     opened = f"{HEADER}\ndrop_caches\nopen 0 big ro\n"
@@ -94,9 +103,12 @@ def _bodies() -> dict[str, tuple[int, str]]:
     scattered = [(0, int(draw() * (BIG_FILE_BYTES - 3000)), 3000) for _ in range(40)]
     cases["scattered-3000"] = (0, f"{opened}mark\n{_reads(scattered)}")
     for length in SMALL_FILE_BYTES:
-        opens = "\n".join(f"open {i} small-{length}-{i} ro" for i in range(SMALL_FILES))
+        opens = _opens(length)
         reads = _reads([(i, 0, length) for i in range(SMALL_FILES)])
         cases[f"small-{length}"] = (0, f"{HEADER}\ndrop_caches\n{opens}\nmark\n{reads}")
+    cases["opened"] = (0, f"{HEADER}\ndrop_caches\nmark\n{_opens(700)}")
+    dropped = "\n".join(["drop_caches"] * DROPS)
+    cases["dropped"] = (0, f"{HEADER}\ndrop_caches\nmark\n{dropped}")
     for length in (700, 2000, 4096):
         writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(32))
         body = f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}\nfsync 0"

@@ -137,6 +137,7 @@ class Software(Strict):
     copy_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
+    drop_caches_ns: Ns
     mtd_call_ns: Ns
     nand_read_ns: Ns
     nand_program_ns: Ns
@@ -144,10 +145,12 @@ class Software(Strict):
     nand_byte_ps: Ps
     ecc_step_ns: Ns
     jffs2_node_ns: Ns
+    jffs2_inode_ns: Ns
     jffs2_byte_ps: Ps
     jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
     ubifs_node_ns: Ns
+    ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
     ubifs_byte_ps: Ps
     ubifs_write_byte_ps: Ps

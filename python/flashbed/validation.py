@@ -46,7 +46,14 @@ Body = tuple[int, Sequence[str]]
 
 
 def _prepare() -> str:
-    files = (written_file(path, size, WRITE_BYTES, CONTENT_SEED) for path, size in FILES.items())
+    """The files, each left alone after it was written.
+
+    So timers (JFFS2's write-buffer, 5 s) run out in a rest, not in a write of a slow board.
+    """
+    rest = f"pause {SETTLE_NS}"
+    files = (
+        [*written_file(path, size, WRITE_BYTES, CONTENT_SEED), rest] for path, size in FILES.items()
+    )
     return prepared(files, SETTLE_NS)
 
 

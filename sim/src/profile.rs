@@ -94,6 +94,8 @@ pub struct SoftwareCosts {
     /// One page write besides its copy: write_begin and write_end, without what the file system
     /// does in them.
     pub page_write_ns: Ns,
+    /// Writing 3 into drop_caches: asking every shrinker, several times, whatever there is to free.
+    pub drop_caches_ns: Ns,
     /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
     pub mtd_call_ns: Ns,
     /// A read command besides chip time.
@@ -108,6 +110,8 @@ pub struct SoftwareCosts {
     pub ecc_step_ns: Ns,
     /// JFFS2: finding, reading and checking one node, besides its bytes.
     pub jffs2_node_ns: Ns,
+    /// JFFS2: reading in an inode (jffs2_iget), besides its nodes.
+    pub jffs2_inode_ns: Ns,
     /// JFFS2: CRC and copy of one node byte, in picoseconds.
     pub jffs2_byte_ps: u64,
     /// JFFS2: one data node written, besides its bytes: setting up the compressors.
@@ -116,6 +120,8 @@ pub struct SoftwareCosts {
     pub jffs2_write_byte_ps: u64,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
+    /// UBIFS: looking up and reading the node of a name or an inode: no page to fill.
+    pub ubifs_inode_ns: Ns,
     /// UBIFS: reading one index node into a znode.
     pub ubifs_znode_ns: Ns,
     /// UBIFS: CRC and copy of one node byte, in picoseconds.

@@ -314,7 +314,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
             return Ok(now);
         }
         self.file_mut(ino).in_memory = true;
-        Ok(self.read_inode(now, ino))
+        Ok(self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino))
     }
 
     #[inline]

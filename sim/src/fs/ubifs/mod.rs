@@ -202,7 +202,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// ubifs_tnc_read_node: from flash, but for what is still in a write-buffer.
     #[inline]
-    fn read_node(&mut self, now: Ns, place: Place) -> Ns {
+    fn read_node(&mut self, now: Ns, place: Place, node_ns: Ns) -> Ns {
         let mut bytes = place.bytes;
         for head in &self.journal.heads {
             if head.leb == Some(place.leb) && place.offset + bytes > head.offset {
@@ -210,7 +210,7 @@ impl<F: Flash> Ubifs<F> {
             }
         }
         let costs = self.ubi.costs();
-        let cpu = Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps) + costs.ubifs_node_ns;
+        let cpu = Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps) + node_ns;
         if bytes == 0 {
             return now + cpu;
         }
@@ -224,7 +224,7 @@ impl<F: Flash> Ubifs<F> {
     fn read_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let (leaf, now) = self.find(now, Key::inode(inum));
         let leaf = leaf.expect("an inode has a node");
-        Ok(self.read_node(now, self.tnc.place(leaf)))
+        Ok(self.read_node(now, self.tnc.place(leaf), self.ubi.costs().ubifs_inode_ns))
     }
 
     fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Ns {
@@ -320,7 +320,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         let leaf = leaf.expect("a file has a directory entry");
         let cached = self.tnc.cache(leaf);
         let place = self.tnc.place(leaf);
-        let now = if cached { now } else { self.read_node(now, place) };
+        let inode_ns = self.ubi.costs().ubifs_inode_ns;
+        let now = if cached { now } else { self.read_node(now, place, inode_ns) };
         let now = self.read_inode(now, ino.0)?;
         self.inodes[Self::slot(ino)].in_memory = true;
         Ok(now)
@@ -334,7 +335,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         }
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page));
         match leaf {
-            Some(leaf) => Ok(self.read_node(now, self.tnc.place(leaf))),
+            Some(leaf) => {
+                let node_ns = self.ubi.costs().ubifs_node_ns;
+                Ok(self.read_node(now, self.tnc.place(leaf), node_ns))
+            }
             None => Ok(now),
         }
     }

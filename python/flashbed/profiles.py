@@ -273,12 +273,18 @@ class KernelDefaults(Strict):
 
 
 class Kernel(FromFile):
-    """A kernel, as far as storage sees it."""
+    """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
 
     kernel: KernelFacts
-    readahead: ReadAheadRules
-    jffs2: Jffs2Options
+    readahead: ReadAheadRules | None = None
+    jffs2: Jffs2Options | None = None
     defaults: KernelDefaults
+
+    @model_validator(mode="after")
+    def _simulated_whole(self) -> Self:
+        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2):
+            raise ValueError("kernel.targets: sim needs [readahead] and [jffs2]")
+        return self
 
     @property
     def name(self) -> str:
@@ -287,7 +293,11 @@ class Kernel(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """What sim/src/run.rs KernelProfile reads, as JSON."""
+        """What sim/src/run.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
+        if "sim" not in self.kernel.targets:
+            raise ProfileError(
+                f"{places.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
+            )
         return _without_sources(self, {"readahead", "jffs2"})
 
 

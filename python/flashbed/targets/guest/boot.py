@@ -12,9 +12,9 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -40,14 +40,17 @@ class Machine:
     process: str
     """What runs on the host, as in "QEMU ended by signal 9"."""
     command: Sequence[str]
+    """`{folder}` in it becomes the boot's folder."""
     patience_s: float
     """Wall time without a new row after which it counts as hung."""
     patience_variable: str
     """The environment variable that sets it."""
     console_is_output: bool = False
     """Whether the process writes the console to its standard output."""
-    folder_variables: Sequence[str] = ()
-    """Environment variables to set to the boot's folder: where the process keeps its files."""
+    one_processor: bool = False
+    """Whether to keep it and its children on one of the host's processors."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables to set; `{folder}` as in `command`."""
 
 
 def _dies_with_us() -> list[str]:
@@ -57,6 +60,12 @@ def _dies_with_us() -> list[str]:
     """
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _keep_on_one_processor(pid: int) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    with suppress(OSError):  # it has ended, or the host does not let us: slower, not wrong
+        os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
 
 
 class Boot:
@@ -71,7 +80,7 @@ class Boot:
         self._output = (console if machine.console_is_output else self._said).open("wb")
         try:
             self.process = subprocess.Popen(
-                [*_dies_with_us(), *machine.command],
+                [*_dies_with_us(), *self._command()],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
@@ -82,10 +91,17 @@ class Boot:
         except OSError as error:
             self._output.close()
             raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
+        if machine.one_processor:
+            _keep_on_one_processor(self.process.pid)
+
+    def _command(self) -> list[str]:
+        folder = str(self.folder.resolve())
+        return [part.replace("{folder}", folder) for part in self.machine.command]
 
     def _environment(self) -> dict[str, str]:
+        given = self.machine.environment.items()
         folder = str(self.folder.resolve())
-        return {**os.environ, **dict.fromkeys(self.machine.folder_variables, folder)}
+        return {**os.environ, **{name: value.replace("{folder}", folder) for name, value in given}}
 
     @property
     def _said(self) -> Path:

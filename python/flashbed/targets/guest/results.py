@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,7 +12,7 @@ from flashbed.targets.base import Batch, Failure
 from flashbed.targets.guest.job import Item, described
 from flashbed.targets.guest.stream import CaseDone
 
-__all__ = ["Measuring", "batch_of", "failed"]
+__all__ = ["Measuring", "batch_of", "failed", "gathered"]
 
 _CASES = {
     name: SCHEMAS["cases"][name]
@@ -50,6 +50,32 @@ def _frame(rows: Sequence[tuple[object, ...]], schema: dict[str, pl.DataType]) -
 def failed(failures: Sequence[Failure]) -> Batch:
     """A batch that measured nothing."""
     return Batch(_frame([], _CASES), _frame([], _REQUESTS), _frame([], _FLASH), tuple(failures))
+
+
+def gathered(batches: Iterable[Batch], cases: int) -> Iterator[Batch]:
+    """The same batches, up to so many in one: keeping a batch costs more than a quick case."""
+    waiting: list[Batch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if len(waiting) >= cases or batch.failures:
+            yield _together(waiting)
+            waiting = []
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(batches: Sequence[Batch]) -> Batch:
+    cases, requests, flash = (
+        pl.concat([getattr(batch, name) for batch in batches], how="diagonal")
+        for name in ("cases", "requests", "flash")
+    )
+    return Batch(
+        cases,
+        requests,
+        flash,
+        failures=tuple(failure for batch in batches for failure in batch.failures),
+        surveys=tuple(survey for batch in batches for survey in batch.surveys),
+    )
 
 
 def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuring) -> Batch:

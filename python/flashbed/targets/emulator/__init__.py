@@ -114,6 +114,8 @@ class EmulatorTarget:
             command=command(qemu, board, bootable(kernel.image), image),
             patience_s=self.patience_s,
             patience_variable=_PATIENCE,
+            # The emulated CPU and QEMU's own thread take turns at every wait.
+            one_processor=True,
         )
         return Guest(machine, board, KERNEL, Measuring(software_time=True))
 

@@ -29,8 +29,8 @@
 
 #if defined(CONFIG_ARM64) || (defined(CONFIG_ARM) && __LINUX_ARM_ARCH__ >= 7)
 #define CAN_HALT 1
-#define MARGIN_NS 10000		/* the interrupt and the timer's handler, on a slow emulated core */
-#define SHORTEST_NS 200000	/* measured with QEMU: its host halts and wakes no faster than it spins through this */
+#define MARGIN_NS 6000		/* the interrupt and the timer's handler, on a slow emulated core */
+#define SHORTEST_NS 100000	/* QEMU halts and wakes no faster than it spins through this */
 #endif
 #define LONGEST_NS 10000000	/* a call of thousands of operations should not hold off timers for all of them */
 

@@ -171,7 +171,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
         check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
-    image = archive(guest.read_bytes(), [folder / "module" / "flashbed_nand.ko"], {})
+    modules = [folder / "module" / "flashbed_nand.ko", tree / "drivers/mtd/nand/raw/nandsim.ko"]
+    image = archive(guest.read_bytes(), modules, {})
     return tree / "linux", image, folder
 
 

@@ -9,6 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from flashbed.profiles import load_board
+from flashbed.targets.guest.nand import parameters
 from tests.nand import (
     BOARD,
     BREACH,
@@ -164,6 +166,29 @@ def test_file_systems_work_with_every_ecc(boot: Boot, fs: str, ecc: str) -> None
     assert len(log) == counts["reads"] + counts["programs"] + counts["erases"]
     assert sum(row.duration_ns for row in log) == counts["busy_ns"]
     assert [row.start_ns for row in log] == sorted(row.start_ns for row in log)
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+def test_nandsim_with_the_same_parameters_takes_as_long(boot: Boot, fs: str) -> None:
+    """Where code takes no time; on an emulated CPU nandsim's own takes 13 us a command."""
+    board = load_board("emulated")
+    assert board.emulator
+    ours = f"load /modules.d/flashbed_nand.ko {parameters(board, wait='busy')}"
+    theirs = f"load /modules.d/nandsim.ko {board.emulator.nandsim}"
+    script = (
+        f"fresh {fs}",
+        "put a 1000000 1",
+        "unmount",
+        f"mount {fs}",
+        "drop",
+        "check a 1000000 1",
+    )
+    times = [
+        {result.command: result.took_ns for result in boot(load, *script).results}
+        for load in (ours, theirs)
+    ]
+    for command in ("put", "mount", "check"):
+        assert times[0][command] == pytest.approx(times[1][command], rel=0.01), command
 
 
 def test_log_is_cleared_and_read_from_anywhere(boot: Boot) -> None:

@@ -149,12 +149,14 @@ class Boot:
         text = console.read_text(errors="replace") if console.exists() else ""
         panic = _PANIC.search(text)
         agent = re.findall(r"flashbed-agent: [^\n\r]*", text)
+        driver = re.findall(r"flashbed_nand: [^\n\r]*", text)
         status = self.process.returncode
         name = self.machine.name
         if panic:
             return f"{name}'s kernel died: {panic[0].strip()}; console: {console}"
         if agent:
-            return f"{name} gave up: {agent[0].strip()}; console: {console}"
+            why = "; ".join(lines[0].strip() for lines in (agent, driver) if lines)
+            return f"{name} gave up: {why}; console: {console}"
         if status:
             ended = f"by signal {-status}" if status < 0 else f"with status {status}"
             said = self._said if self._said.exists() else console

@@ -35,6 +35,8 @@ class EmulatorTarget:
     """The emulated board, `qemu-system-arm` with Debian's armhf kernel."""
 
     name = "emulator"
+    remembers_changes = True
+    """Whether the chip can be put back into the state of any change (power cuts)."""
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class EmulatorTarget:
         modules = initramfs.load_order(kernel.modules, (chip.stem, *initramfs.MODULES), [chip])
         image = self.work / f"initramfs-{self.name}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board)}
-        image.write_bytes(initramfs.archive(agent, modules, parameters))
+        initramfs.keep(initramfs.archive(agent, modules, parameters), image)
         machine = Machine(
             name="the board",
             process="QEMU",
@@ -117,13 +119,15 @@ class EmulatorTarget:
             # The emulated CPU and QEMU's own thread take turns at every wait.
             one_processor=True,
         )
-        return Guest(machine, board, KERNEL, Measuring(software_time=True))
+        measuring = Measuring(software_time=True)
+        return Guest(machine, board, KERNEL, measuring, self.remembers_changes)
 
 
 class NandsimTarget(EmulatorTarget):
     """The same board on nandsim, with kprobes for its log: the cross-check of our driver."""
 
     name = "emulator-nandsim"
+    remembers_changes = False
 
     def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:  # noqa: ARG002
         return initramfs.modules_of(kernel.modules)["nandsim"]

@@ -40,7 +40,6 @@ class Machine:
     process: str
     """What runs on the host, as in "QEMU ended by signal 9"."""
     command: Sequence[str]
-    """`{folder}` in it becomes the boot's folder."""
     patience_s: float
     """Wall time without a new row after which it counts as hung."""
     patience_variable: str
@@ -50,7 +49,7 @@ class Machine:
     one_processor: bool = False
     """Whether to keep it and its children on one of the host's processors."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables to set; `{folder}` as in `command`."""
+    """Variables to set; `{folder}` in one becomes the boot's folder."""
 
 
 def _dies_with_us() -> list[str]:
@@ -80,7 +79,7 @@ class Boot:
         self._output = (console if machine.console_is_output else self._said).open("wb")
         try:
             self.process = subprocess.Popen(
-                [*_dies_with_us(), *self._command()],
+                [*_dies_with_us(), *machine.command],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
@@ -93,10 +92,6 @@ class Boot:
             raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
         if machine.one_processor:
             _keep_on_one_processor(self.process.pid)
-
-    def _command(self) -> list[str]:
-        folder = str(self.folder.resolve())
-        return [part.replace("{folder}", folder) for part in self.machine.command]
 
     def _environment(self) -> dict[str, str]:
         given = self.machine.environment.items()

@@ -9,13 +9,14 @@ emulated CPU less than decompressing, and the same files give the same bytes (al
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from flashbed.errors import RunError
 
-__all__ = ["MODULES", "archive", "load_order", "modules_of"]
+__all__ = ["MODULES", "archive", "keep", "load_order", "modules_of"]
 
 MODULES = (
     "crc32c_generic",
@@ -100,3 +101,10 @@ def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]
         files[f"modules.d/{path.name}"] = (0o644, path.read_bytes())
     files["modules"] = (0o644, ("\n".join(lines) + "\n").encode("ascii"))
     return b"".join(_entries(files))
+
+
+def keep(image: bytes, path: Path) -> None:
+    """Writes an initramfs whole or not at all: another run may be booting from it."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_bytes(image)
+    part.replace(path)

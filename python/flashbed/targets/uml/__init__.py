@@ -88,7 +88,7 @@ class UmlTarget:
         self.work.mkdir(parents=True, exist_ok=True)
         image = self.work / f"initramfs-{series}-{board.sha256[:16]}"
         parameters = {module.stem: nand.parameters(board, wait="busy")}
-        image.write_bytes(initramfs.archive(agent, [module], parameters))
+        initramfs.keep(initramfs.archive(agent, [module], parameters), image)
         machine = Machine(
             name="user-mode Linux",
             process="the kernel",
@@ -109,11 +109,12 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
         str(kernel.program),
         f"mem={program.board.board.ram_mib}M",
-        f"initrd={image}",
+        # Nothing of the host's paths: the kernel stirs its command line into its random numbers.
+        f"initrd=../../{image.name}",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_S}",
         *("con=null", "con0=fd:0,fd:1", "ssl=null"),
-        *("hostfs={folder}", "quiet", "panic=-1", "oops=panic"),
+        *("hostfs=/proc/self/cwd", "quiet", "panic=-1", "oops=panic"),
         # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.
         "init_on_alloc=1",
     ]

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from flashbed.cli import app
+
+PROJECT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
+    "ARCHITECTURE.md",
     "CONTRIBUTING.md",
-    "docs/cli.md",
-    "docs/experiments.md",
-    "docs/powercut.md",
+    *sorted(f"docs/{path.name}" for path in (PROJECT / "docs").glob("*.md")),
 ]
-COMMANDS = {
-    "list",
-    "run",
-    "powercut",
-    "table",
-    "report",
-    "reproduce",
-    "doctor",
-    "--help",
-    "--version",
-}
+COMMANDS = {command.name for command in app.registered_commands} | {"--help", "--version"}
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every line of a document's shell blocks, without comments."""
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    lines = (line.split(" #")[0].split() for line in blocks.splitlines())
+    return [words for words in lines if words and not words[0].startswith("#")]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_commands_exist(project: Path, name: str) -> None:
-    text = (project / name).read_text()
-    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
-    for line in blocks.splitlines():
-        words = line.split("#")[0].split()
-        if words and words[0].endswith("flashbed"):
-            assert words[1] in COMMANDS, line
-        if words and words[0] == "make":
+    for words in commands((project / name).read_text()):
+        if words[0].endswith("flashbed"):
+            assert words[1] in COMMANDS, words
+        if words[0] == "make":
             makefile = (project / "Makefile").read_text()
-            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), words
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -45,3 +42,18 @@ def test_links_lead_somewhere(project: Path, name: str) -> None:
     document = project / name
     for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
         assert (document.parent / link).exists(), link
+
+
+@pytest.mark.extension
+@pytest.mark.uml
+@pytest.mark.emulator
+@pytest.mark.timeout(900)
+def test_every_command_of_the_readme_does_what_it_says(project: Path, tmp_path: Path) -> None:
+    """`make` is what runs this test."""
+    for words in commands((project / "README.md").read_text()):
+        if words[0] == "make":
+            continue
+        line = [str(project / words[0]), *(w.replace("/tmp", str(tmp_path)) for w in words[1:])]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (words, done.stderr)
+        assert done.stdout, words

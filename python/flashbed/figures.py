@@ -143,7 +143,7 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
     chart = (
         alt.layer(zone, points, data=data)
         .properties(**_PANEL)
-        .facet(column=alt.Column("measure:N", sort=bounds["measure"].to_list(), title=None))
+        .facet(alt.Facet("measure:N", sort=bounds["measure"].to_list(), title=None), columns=2)
         .resolve_scale(y="independent")
         .resolve_axis(x="independent", y="independent")
     )

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from flashbed import cli
+from flashbed.content import generated
 from flashbed.errors import InputError
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
 from flashbed.fuzz.case import MARK, FuzzCase, repaired
 from flashbed.fuzz.compare import Difference, FlashOp, Outcome, Row, first_difference
 from flashbed.fuzz.generator import CLASSES, LEFT_OUT, generate
-from flashbed.fuzz.oracle import Expected, MemoryFs, expected_of, generated
+from flashbed.fuzz.oracle import Expected, MemoryFs, expected_of
 from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 from flashbed.operations import HEADER, Operation, canonical, parse
@@ -148,7 +149,7 @@ def test_generated_bytes_are_those_of_the_format(
     offset: int, length: int, compressibility: int
 ) -> None:
     expected = byte_by_byte(offset, length, 2**63 - 1, compressibility)
-    assert generated(offset, length, 2**63 - 1, compressibility) == expected
+    assert generated(offset, length, 2**63 - 1, compressibility).tobytes() == expected
 
 
 @pytest.mark.skipif(not AGENT.is_file(), reason="the agent is not built; make build")
@@ -181,7 +182,8 @@ def test_what_is_read_is_what_was_written_last() -> None:
     fs = MemoryFs()
     for line in ("open 0 a rw,create", "write 0 0 100 1 0", "write 0 150 10 2 0"):
         fs.execute(parse_one(line))
-    content = generated(0, 100, 1, 0) + bytes(50) + generated(150, 10, 2, 0)
+    first, last = generated(0, 100, 1, 0).tobytes(), generated(150, 10, 2, 0).tobytes()
+    content = first + bytes(50) + last
     assert fs.execute(Operation("read", (0, 0, 4096))) == Expected(160, zlib.crc32(content))
     assert fs.execute(Operation("read", (0, 160, 1))) == Expected(0, 0)
     assert fs.sizes() == {"a": 160}

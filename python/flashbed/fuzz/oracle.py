@@ -15,40 +15,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
+from flashbed.content import generated
 from flashbed.fuzz.case import FuzzCase
 from flashbed.operations import Operation
 
-__all__ = ["Expected", "MemoryFs", "expected_of", "generated"]
-
-_LINE_BYTES = 64
-_WORD_BYTES = 8
-_Words = npt.NDArray[np.uint64]
-
-
-def _words(seed: int, numbers: _Words) -> _Words:
-    """splitmix64 at these positions."""
-    z = np.uint64(seed) + (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-def generated(offset: int, length: int, seed: int, compressibility: int) -> bytes:
-    """The bytes that a write of this offset, length, seed and compressibility carries."""
-    first_line, end = offset // _LINE_BYTES, offset + length
-    lines = np.arange(first_line, -(-end // _LINE_BYTES), dtype=np.uint64)
-    in_line = _LINE_BYTES // _WORD_BYTES
-    start = first_line * in_line
-    numbers = np.arange(start, start + lines.size * in_line, dtype=np.uint64)
-    words = _words(seed, numbers)
-    if compressibility:
-        draws = _words(seed, lines + np.uint64(2**62)) % np.uint64(100)
-        words[np.repeat(draws < np.uint64(compressibility), in_line)] = 0
-    skipped = offset - first_line * _LINE_BYTES
-    return words.astype("<u8").tobytes()[skipped : skipped + length]
+__all__ = ["Expected", "MemoryFs", "expected_of"]
 
 
 @dataclass(frozen=True)
@@ -187,7 +158,7 @@ class MemoryFs:
         data = held.node.data
         at = len(data) if held.append else offset
         data.extend(bytes(max(0, at - len(data))))
-        data[at : at + length] = generated(offset, length, seed, compressibility)
+        data[at : at + length] = generated(offset, length, seed, compressibility).tobytes()
         return Expected(length)
 
     def _fsync(self, slot: int) -> None:

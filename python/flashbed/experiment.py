@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from flashbed import places
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.profiles import load_kernel
+from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import WORKLOADS
 
@@ -232,6 +232,7 @@ class Planned:
 Settings = Mapping[str, tuple[str | int, ...]]
 _GRID_AXES = ("board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed")
 _NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
+_PROFILED = ("kernel", "board")
 _SETTABLE = (*_GRID_AXES, "request_bytes", "file_bytes")
 
 
@@ -304,7 +305,10 @@ def parse_settings(texts: Sequence[str]) -> Settings:
 
 
 def _apply(experiment: Experiment, settings: Settings) -> Experiment:
-    """Narrows the grids to the values asked for; a number that no grid has is added to all."""
+    """Narrows the grids to the values asked for.
+
+    A number that no grid has is added to all, a kernel or board with a profile to those it can run.
+    """
     values = experiment.model_dump()
     for axis, wanted in settings.items():
         if axis not in _GRID_AXES:
@@ -314,7 +318,11 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             continue
         known = {value for grid in values["grid"] for value in grid[axis]}
         new = [value for value in wanted if value not in known]
-        if new and axis not in _NUMBERS:
+        if axis in _PROFILED:
+            added = _with_profile(values["grid"], axis, [str(value) for value in new])
+            values["grid"] = [*values["grid"], *added]
+            new = []
+        elif new and axis not in _NUMBERS:
             there_are = ", ".join(sorted(map(str, known)))
             raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
         for grid in values["grid"]:
@@ -325,6 +333,22 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
     narrowed = read_model(Experiment, values, experiment.path, ExperimentError)
     narrowed._path = experiment.path
     return narrowed
+
+
+def _with_profile(
+    grids: Sequence[dict[str, Any]], axis: str, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The grids again with a kernel or board that none has, on the targets that can run it."""
+    added = []
+    for name in names:
+        targets = load_kernel(name).kernel.targets if axis == "kernel" else None
+        if axis == "board":
+            load_board(name)
+        for grid in grids:
+            able = [target for target in grid["targets"] if targets is None or target in targets]
+            if able:
+                added.append({**grid, axis: [name], "targets": able})
+    return added
 
 
 def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.case import Case
+from flashbed.errors import InputError
 from flashbed.experiment import (
     ExperimentError,
     experiment_names,
@@ -117,3 +118,15 @@ def test_requests_past_the_end_are_refused(small: Path) -> None:
     experiment = load_experiment("one")
     with pytest.raises(Exception, match="past the end of the file"):
         programs_of(experiment, cases("requests=4096", "pattern=sequential"))
+
+
+def test_a_kernel_or_board_that_has_a_profile_is_added_where_it_runs() -> None:
+    experiment = load_experiment("readahead/figure3")
+    newer = plan(experiment, parse_settings(["kernel=6.12"]))
+    assert {item.case.kernel for item in newer} == {"6.12"}
+    assert {item.targets for item in newer} == {("uml",)}
+    other = plan(experiment, parse_settings(["board=emulated-4k", "kernel=6.1"]))
+    assert {item.case.board for item in other} == {"emulated-4k"}
+    assert {target for item in other for target in item.targets} == {"sim", "uml", "emulator"}
+    with pytest.raises(InputError, match="no such kernel"):
+        plan(experiment, parse_settings(["kernel=7.0"]))

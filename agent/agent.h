@@ -216,7 +216,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 
 int init_main(void);
 
-/* main.c */
+/* files.c */
 
 const char *error_name(int error);
 int write_file(const char *path, const char *text);

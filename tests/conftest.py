@@ -11,6 +11,7 @@ import pytest
 
 from flashbed import places
 from flashbed.targets import TARGETS
+from flashbed.targets.emulator.kernel import CROSS_COMPILER
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.kernel import cached_kernel
 from tests.fake import FakeTarget
@@ -59,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         missing["extension"] = "the simulator is not compiled: make build"
     if shutil.which("qemu-system-arm") is None:
         missing["emulator"] = "qemu-system-arm is missing"
+    elif shutil.which(CROSS_COMPILER) is None:
+        missing["emulator"] = f"{CROSS_COMPILER} is missing"
     elif not (PROJECT / "build" / "agent" / "flashbed-agent-armv7").is_file():
         missing["emulator"] = "the agent is not built: make build"
     if cached_kernel(cache_folder(), "6.1") is None:

@@ -32,36 +32,6 @@ static char detail[DETAIL];
 static char *field[FIELDS];
 static int fields;
 
-int write_file(const char *path, const char *text)
-{
-	const int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	const int err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-
-	return close(fd) && !err ? -errno : err;
-}
-
-int read_file(const char *path, char *text, size_t size)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	ssize_t got = 1;
-
-	if (fd < 0)
-		return -errno;
-	while (got > 0 && used < size - 1) {
-		got = read(fd, text + used, size - 1 - used);
-		used += got > 0 ? (size_t)got : 0;
-	}
-	text[used] = '\0';
-	const int err = got < 0 ? -errno : (int)used;
-
-	(void)close(fd);
-	return err;
-}
-
 uint64_t now_ns(void)
 {
 	struct timespec now;

@@ -46,7 +46,7 @@ def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]
             (
                 "console=ttyAMA0 quiet nokaslr random.trust_cpu=on panic=-1 oops=panic",
                 # Half of the boot otherwise: self-tests of ciphers, and a certificate to check.
-                "cryptomgr.notests initcall_blacklist=load_system_certificate_list",
+                "cryptomgr.notests initcall_blacklist=load_system_certificate_list,init_blk_tracer",
             )
         ),
     ]

@@ -25,8 +25,11 @@ def change(small: Path, old: str, new: str) -> None:
 
 def test_every_shipped_kernel_is_complete() -> None:
     assert {"2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1"} <= set(kernel_names())
-    for name in kernel_names():
-        assert "sim" in load_kernel(name).kernel.targets
+    simulated = {name for name in kernel_names() if "sim" in load_kernel(name).kernel.targets}
+    assert set(kernel_names()) - simulated == {"6.12"}
+    assert all(load_kernel(name).sim_json for name in simulated)
+    with pytest.raises(ProfileError, match=r"6\.12\.toml: Linux 6\.12 is not simulated"):
+        _ = load_kernel("6.12").sim_json
 
 
 def test_every_shipped_board_is_complete() -> None:

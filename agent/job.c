@@ -332,6 +332,9 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 		err = channel_flush(job->out);
 	if (!err)
 		err = sleep_until(next_phase());
+	/* What the driver remembers of the case before. */
+	if (!err && nandlog_there())
+		err = nandlog_command("forget-page");
 	if (err)
 		return err;
 	err = run_ops(&job->runner, ops, true);

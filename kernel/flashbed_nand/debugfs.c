@@ -144,6 +144,10 @@ static int obey(const char *command)
 		fbn_history_forget();
 		return 0;
 	}
+	if (!strcmp(command, "forget-page")) {
+		flashbed.nand.pagecache.page = -1;
+		return 0;
+	}
 	if (!strcmp(command, "on"))
 		return power_on();
 	return obey_numbers(command);

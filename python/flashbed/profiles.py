@@ -254,6 +254,8 @@ class ReadAheadRules(Strict):
     window_overflow: Literal["grows", "capped"]
     previous_position: Literal["last-page", "next-byte"]
     hole_not_found: Literal["page-after", "last-page"]
+    stream_keeps_its_window: bool
+    cut_window_moves_its_marker: bool
 
 
 class Jffs2Options(Strict):

@@ -289,6 +289,11 @@ impl<F: Flash> Mtd<F> {
         self.flash.erase(now + self.costs.mtd_call_ns + self.costs.nand_erase_ns, BlockNo(number))
     }
 
+    /// Nothing is remembered of earlier reads.
+    pub fn forget_page_buffer(&mut self) {
+        self.page_buffer = None;
+    }
+
     fn forget(&mut self, first: PageNo, last: PageNo) {
         if self.page_buffer.is_some_and(|page| first <= page && page <= last) {
             self.page_buffer = None;

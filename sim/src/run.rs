@@ -186,6 +186,7 @@ fn run_fs<S: FlashFs>(
     let run = |case: &CaseInput<'_>| {
         let mut machine = prepared.clone()?;
         machine.vfs.set_read_ahead_kib(case.read_ahead_kib);
+        machine.vfs.forget_page_buffer();
         machine.measure(case.body, setting)
     };
     cases.iter().map(run).collect()
@@ -303,7 +304,8 @@ impl<S: FlashFs> Machine<S> {
                 Err(FsError::NotModelled("compressible data"))
             }
             Operation::Write { slot, offset, length, .. } => vfs.write(now, slot, offset, length),
-            Operation::Fsync { slot } | Operation::Fdatasync { slot } => vfs.fsync(now, slot),
+            Operation::Fsync { slot } => vfs.fsync(now, slot, false),
+            Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
             Operation::Fadvise { slot, offset, length, advice } => {
                 vfs.fadvise(now, slot, offset, length, advice)
             }

@@ -172,7 +172,7 @@ fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     let now = append_pages(&mut fs, now, ino, 0..40);
     let before = read_ops(&mut fs, ino, 0)[0].page;
     fs.flash_mut().start_recording();
-    fs.fsync(now, ino).expect("space");
+    fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
     let kinds: Vec<_> = fs.flash_mut().take_record().iter().map(|op| op.kind).collect();
     assert!(kinds.contains(&Kind::Read) && kinds.contains(&Kind::Program));
     let after = read_ops(&mut fs, ino, 0)[0].page;
@@ -185,10 +185,10 @@ fn opening_an_evicted_file_reads_every_node_of_it() {
     let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
     let before = fs.flash().counts().reads;
-    fs.open(now, ROOT, "file.bin", ino).expect("readable");
+    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
     assert_eq!(fs.flash().counts().reads, before, "it is in memory");
     fs.drop_caches(now, &[]).expect("clean");
-    fs.open(now, ROOT, "file.bin", ino).expect("readable");
+    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
     let reads = fs.flash().counts().reads - before;
     assert!((42..=45).contains(&reads), "{reads} reads for 40 pages in 41 nodes");
 }

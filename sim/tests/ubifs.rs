@@ -77,7 +77,7 @@ fn write_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: &[u32]) -> Ns {
 fn settle(fs: &mut Fs, now: Ns) -> Ns {
     let mut now = now;
     while let Some(due) = fs.next_due() {
-        now = fs.run_due(now.max(due)).expect("background work");
+        now = fs.run_due(now.max(due), &mut support::NoPages).expect("background work");
     }
     now
 }
@@ -88,7 +88,7 @@ fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
     let (ino, now) = fs.create(now, ROOT, "file.bin").expect("room for a name");
     let pages: Vec<u32> = (0..pages).collect();
     let now = write_pages(&mut fs, now, ino, &pages);
-    let now = fs.fsync(now, ino).expect("fsync");
+    let now = fs.fsync(now, ino, true, &mut support::NoPages).expect("fsync");
     let now = fs.sync(now).expect("sync");
     let now = settle(&mut fs, now);
     (fs, ino, now)
@@ -111,7 +111,7 @@ fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
     let now = fs.drop_caches(now, &[]).expect("drop");
     let before = fs.flash().counts().reads;
-    let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
+    let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
     let now = read_pages(&mut fs, now, ino, 0..8);
     assert_eq!(fs.flash().counts().reads - before, 31);
     read_pages(&mut fs, now, ino, 8..1024);
@@ -121,13 +121,14 @@ fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
 #[test]
 fn opening_reads_the_index_path_the_name_and_the_inode() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
-    let (none, now) = seen(&mut fs, now, |fs, now| {
-        let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
-        read_pages(fs, now, ino, 0..0)
-    });
-    assert_eq!(none, [], "the inode is still in memory");
+    let open = |fs: &mut Fs, now| fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
+    let (name, now) = seen(&mut fs, now, open);
+    assert_eq!(name.len(), 1, "index and inode are still in memory");
+    let (none, now) = seen(&mut fs, now, open);
+    assert_eq!(none, [], "and now the name is");
     let now = fs.drop_caches(now, &[]).expect("drop");
-    let (log, _) = seen(&mut fs, now, |fs, now| fs.open(now, ROOT, "file.bin", ino).expect("open"));
+    let (log, _) =
+        seen(&mut fs, now, |fs, now| fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open"));
     assert_eq!(log.len(), 6, "four index nodes, the name and the inode: {log:?}");
 }
 
@@ -216,7 +217,7 @@ fn an_index_in_memory_costs_no_flash_read() {
 fn whole_page_ecc_moves_the_data_to_the_third_page() {
     let (mut fs, ino, now) = prepared("omap3evm", 1);
     let now = fs.drop_caches(now, &[]).expect("drop");
-    let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
+    let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
     let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 0).expect("read"));
     let pages: Vec<u32> = log.iter().map(|read| read.1 % 64).collect();
     assert_eq!(pages, [2, 3, 4]);
@@ -228,7 +229,8 @@ fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
     let (_, now) = fs.create(now, ROOT, "file.bin").expect("room");
     let due = fs.next_due().expect("a timer");
     assert!(due > now && due.0 <= now.0 + 5 * SECOND);
-    let (log, _) = seen(&mut fs, due, |fs, now| fs.run_due(now).expect("timer"));
+    let (log, _) =
+        seen(&mut fs, due, |fs, now| fs.run_due(now, &mut support::NoPages).expect("timer"));
     assert_eq!(log.len(), 1, "one page, padded: {log:?}");
     assert_eq!(log[0].0, 'P');
     assert_eq!(fs.next_due(), None);
@@ -311,7 +313,7 @@ fn a_clone_goes_on_as_the_original_does() {
     let mut copy = fs.clone();
     let run = |fs: &mut Fs| {
         let now = fs.drop_caches(now, &[]).expect("drop");
-        let now = fs.open(now, ROOT, "file.bin", ino).expect("open");
+        let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
         let now = read_pages(fs, now, ino, [250, 3, 77]);
         write_pages(fs, now, ino, &[300, 301])
     };

@@ -28,7 +28,7 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
     for page in 0..4 {
         now = write_page(&mut fs, now, ino, page);
     }
-    fs.fsync(now, ino).expect("space");
+    fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
     fs.flash_mut().start_recording();
     fs.read_page(now, ino, 1).expect("readable");
     let record = fs.flash_mut().take_record();
@@ -69,7 +69,7 @@ fn the_last_chunk_of_a_block_is_its_summary_and_the_first_is_checked_to_be_erase
     for page in 0..64 {
         now = write_page(&mut fs, now, ino, page);
     }
-    fs.fsync(now, ino).expect("space");
+    fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
     let record = fs.flash_mut().take_record();
     let programs: Vec<u32> =
         record.iter().filter(|op| op.kind == Kind::Program).map(|op| op.page.0).collect();

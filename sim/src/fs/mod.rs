@@ -56,6 +56,13 @@ pub struct PageWrite {
     pub cached: bool,
 }
 
+/// What a file system may ask of the page cache above it.
+pub trait PageCache {
+    /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
+    /// file system has to read it.
+    fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
+}
+
 /// The seam between the VFS and a file system.
 pub trait FlashFs: Clone {
     /// The chip it lives on.
@@ -64,8 +71,9 @@ pub trait FlashFs: Clone {
     fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
     /// Creates a directory.
     fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
-    /// Brings an inode that is not in memory back (lookup and iget); free when it is.
-    fn open(&mut self, now: Ns, directory: Ino, name: &str, ino: Ino) -> Result<Ns>;
+    /// i_op->lookup of a name that the VFS has no entry of: `found` is the inode it names, which is
+    /// brought into memory (iget) unless it is there, or none where there is no such name.
+    fn lookup(&mut self, now: Ns, directory: Ino, name: &str, found: Option<Ino>) -> Result<Ns>;
     /// read_folio: fills one page of the page cache.
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns>;
     /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
@@ -76,19 +84,30 @@ pub trait FlashFs: Clone {
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it
     /// writes back.
     fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns>;
-    /// fsync, after the VFS has written back the file's dirty pages.
-    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
-    /// sync_fs, after the VFS has written back every dirty page.
+    /// s_op->write_inode: the inode itself, after its dirty pages; nothing where it is clean.
+    fn write_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
+    /// fsync, after the VFS has written back the file's dirty pages; `inode_too` is false for an
+    /// fdatasync that can do without the inode (I_DIRTY_DATASYNC is not set).
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        inode_too: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns>;
+    /// sync_fs, after the VFS has written back every dirty page and inode.
     fn sync(&mut self, now: Ns) -> Result<Ns>;
-    /// drop_caches: evicts clean inodes, but for those of `open` files, and whatever the file
-    /// system keeps in a shrinker.
-    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns>;
+    /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the
+    /// directories they are in, and dirty ones), and whatever the file system has in a shrinker.
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
     /// When background work is due next (timers, threads), if any is.
     fn next_due(&self) -> Option<Ns>;
     /// Does the background work that is due at `now`; returns when it is over.
-    fn run_due(&mut self, now: Ns) -> Result<Ns>;
+    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The chip below.
     fn flash(&self) -> &Self::Flash;
     /// The chip below, to tell an observer something.
     fn flash_mut(&mut self) -> &mut Self::Flash;
+    /// The driver's page buffer is empty, as it is when a case begins.
+    fn forget_page_buffer(&mut self);
 }

@@ -13,7 +13,7 @@
 //! 2. A chunk is in the short-op cache at most once.
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -210,7 +210,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     /// Objects and their tnodes stay in memory for as long as the file system is mounted.
-    fn open(&mut self, now: Ns, _directory: Ino, _name: &str, _ino: Ino) -> Result<Ns> {
+    fn lookup(&mut self, now: Ns, _in: Ino, _name: &str, _found: Option<Ino>) -> Result<Ns> {
         Ok(now)
     }
 
@@ -260,7 +260,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
-    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+    /// The header goes with the file's chunks, in fsync and sync.
+    fn write_inode(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+        Ok(now)
+    }
+
+    fn fsync(&mut self, now: Ns, ino: Ino, _inode: bool, _: &mut dyn PageCache) -> Result<Ns> {
         self.flush_file(now, ino)
     }
 
@@ -271,7 +276,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
-    fn drop_caches(&mut self, now: Ns, _open: &[Ino]) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, _kept: &[Ino]) -> Result<Ns> {
         Ok(now)
     }
 
@@ -279,7 +284,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         None
     }
 
-    fn run_due(&mut self, now: Ns) -> Result<Ns> {
+    fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
 
@@ -289,5 +294,9 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn flash_mut(&mut self) -> &mut F {
         self.mtd.flash_mut()
+    }
+
+    fn forget_page_buffer(&mut self) {
+        self.mtd.forget_page_buffer();
     }
 }

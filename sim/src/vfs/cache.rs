@@ -67,34 +67,39 @@ impl FileCache {
         *flags |= DIRTY;
     }
 
-    /// Whether any page waits for write-back.
+    /// Whether any page waits for write-back (PAGECACHE_TAG_DIRTY).
     pub fn is_dirty(&self) -> bool {
         self.dirty_pages > 0
     }
 
-    /// The dirty pages in order, which are dirty no longer.
-    pub fn take_dirty(&mut self) -> Vec<u32> {
+    /// The last of the dirty pages.
+    pub fn last_dirty(&self) -> Option<u32> {
+        let last = self.flags.iter().rposition(|flags| flags & DIRTY != 0);
+        last.filter(|_| self.is_dirty()).map(|page| page as u32)
+    }
+
+    /// The dirty pages of `first..end` in order, which are dirty no longer. The end of write-back
+    /// (folio_end_writeback) takes PG_reclaim, and so the marker, away.
+    pub fn take_dirty(&mut self, first: u32, end: u32) -> Vec<u32> {
         if self.dirty_pages == 0 {
             return Vec::new();
         }
-        self.dirty_pages = 0;
-        let flags = self.flags.iter_mut().enumerate();
-        let dirty = flags.filter(|(_, flags)| **flags & DIRTY != 0);
+        let end = end.min(self.pages());
+        let pages = (first..end).filter(|&page| self.flags[page as usize] & DIRTY != 0);
+        let dirty: Vec<u32> = pages.collect();
+        for &page in &dirty {
+            self.flags[page as usize] &= !(DIRTY | MARKER);
+        }
+        self.dirty_pages -= dirty.len() as u32;
         dirty
-            .map(|(page, flags)| {
-                *flags &= !DIRTY;
-                page as u32
-            })
-            .collect()
     }
 
-    /// invalidate_mapping_pages: drops the clean pages of `first..end`.
+    /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are
+    /// to be reclaimed soon (deactivate_file_folio): PG_reclaim, which is the bit of PG_readahead.
     pub fn drop_clean(&mut self, first: u32, end: u32) {
         let end = (end as usize).min(self.flags.len());
         for flags in self.flags.iter_mut().take(end).skip(first as usize) {
-            if *flags & DIRTY == 0 {
-                *flags = 0;
-            }
+            *flags = if *flags & DIRTY == 0 { 0 } else { *flags | MARKER };
         }
     }
 }

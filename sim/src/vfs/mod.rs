@@ -1,36 +1,33 @@
 //! The VFS: open files, the page cache with its read-ahead, and write-back.
 //!
 //! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1,
-//! generic_perform_write), mm/fadvise.c and the part of fs/fs-writeback.c that a single writer
-//! sees. Left out: memory pressure, dirty throttling, direct I/O, mmap. docs/vfs.md has the list.
+//! generic_perform_write), mm/fadvise.c, fs/namei.c and fs/dcache.c (namei.rs) and the part of
+//! fs/fs-writeback.c that a single writer sees (writeback.rs). Left out: memory pressure, dirty
+//! throttling, direct I/O, mmap. docs/vfs.md has the list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
 //! 2. Background work that is due runs before the next operation begins.
 
 mod cache;
+mod namei;
 pub mod readahead;
+mod writeback;
 
-use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageWrite, PAGE_BYTES, ROOT};
+use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::SoftwareCosts;
-use crate::trace::Task;
 use crate::units::Ns;
 use cache::FileCache;
+use namei::Names;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
-use std::collections::BTreeMap;
+use writeback::DirtyState;
 
-/// dirty_writeback_centisecs: how often the flusher looks.
-const WRITEBACK_INTERVAL_NS: u64 = 5_000_000_000;
-/// dirty_expire_centisecs: how old dirty data has to be for it.
-const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
+/// s_time_gran: times of inodes are in whole seconds.
+const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
 
 /// errno values a program can see (asm-generic/errno-base.h).
-const ENOENT: i64 = -2;
 const EBADF: i64 = -9;
-const EEXIST: i64 = -17;
-const ENOTDIR: i64 = -20;
 const EISDIR: i64 = -21;
 /// No space left on the device.
 pub const ENOSPC: i64 = -28;
@@ -38,14 +35,21 @@ pub const ENOSPC: i64 = -28;
 /// How an operation ended: a system call's return value, and when.
 pub type Outcome = core::result::Result<(i64, Ns), FsError>;
 
+/// What a step of a system call found, or its errno, and when.
+type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
+
 #[derive(Clone, Debug)]
 struct Inode {
     ino: Ino,
-    directory: Ino,
+    /// The directory it is in, as an index of `inodes`; none for the root.
+    parent: Option<usize>,
     is_directory: bool,
     size_bytes: u64,
+    modified_s: u64,
     cache: FileCache,
-    dirtied: Option<Ns>,
+    dirty: DirtyState,
+    /// Where the flusher goes on: the last page that was written back.
+    writeback_index: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -62,8 +66,11 @@ pub struct Vfs<S> {
     kernel: KernelReadAhead,
     costs: SoftwareCosts,
     read_ahead_pages: u32,
+    /// Every inode but the root's, by creation.
     inodes: Vec<Inode>,
-    names: BTreeMap<String, usize>,
+    names: Names,
+    /// b_dirty: inodes with something to write back, in the order in which they became dirty.
+    dirty: Vec<usize>,
     slots: Vec<Option<OpenFile>>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
@@ -89,7 +96,8 @@ impl<S: FlashFs> Vfs<S> {
             costs,
             read_ahead_pages: 0,
             inodes: Vec::new(),
-            names: BTreeMap::new(),
+            names: Names::default(),
+            dirty: Vec::new(),
             slots: vec![None; slots],
             cache_hits: 0,
             cache_misses: 0,
@@ -107,145 +115,14 @@ impl<S: FlashFs> Vfs<S> {
         self.fs.flash()
     }
 
+    /// The driver's page buffer is empty.
+    pub fn forget_page_buffer(&mut self) {
+        self.fs.forget_page_buffer();
+    }
+
     /// The chip at the bottom, to tell an observer something.
     pub fn flash_mut(&mut self) -> &mut S::Flash {
         self.fs.flash_mut()
-    }
-
-    /// The program sleeps until `end`; background work runs when it is due.
-    pub fn idle(&mut self, mut now: Ns, end: Ns) -> core::result::Result<Ns, FsError> {
-        while let Some(due) = self.next_due().filter(|&due| due <= end) {
-            now = self.run_due(now.max(due))?;
-        }
-        Ok(now.max(end))
-    }
-
-    /// Runs what has become due while the program was busy.
-    #[inline]
-    pub fn catch_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
-        match self.next_due() {
-            Some(due) if due <= now => self.idle(now, now),
-            _ => Ok(now),
-        }
-    }
-
-    fn next_due(&self) -> Option<Ns> {
-        let dirtied = self.inodes.iter().filter_map(|inode| inode.dirtied).min();
-        let flusher = dirtied
-            .map(|Ns(since)| Ns((since + DIRTY_EXPIRE_NS).next_multiple_of(WRITEBACK_INTERVAL_NS)));
-        [flusher, self.fs.next_due()].into_iter().flatten().min()
-    }
-
-    fn run_due(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
-        self.fs.flash_mut().set_task(Task::Background);
-        let over = self.run_background(now);
-        self.fs.flash_mut().set_task(Task::Program);
-        over
-    }
-
-    fn run_background(&mut self, mut now: Ns) -> core::result::Result<Ns, FsError> {
-        if self.fs.next_due().is_some_and(|due| due <= now) {
-            return self.fs.run_due(now);
-        }
-        for index in 0..self.inodes.len() {
-            let expired = |since: Ns| since.0 + DIRTY_EXPIRE_NS <= now.0;
-            if self.inodes[index].dirtied.is_some_and(expired) {
-                now = self.write_back(now, index)?;
-            }
-        }
-        Ok(now)
-    }
-
-    /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
-    fn directory_of(&self, path: &str) -> core::result::Result<Ino, i64> {
-        let mut directory = ROOT;
-        for (end, _) in path.match_indices('/') {
-            match self.names.get(&path[..end]) {
-                Some(&index) if self.inodes[index].is_directory => {
-                    directory = self.inodes[index].ino;
-                }
-                Some(_) => return Err(ENOTDIR),
-                None => return Err(ENOENT),
-            }
-        }
-        Ok(directory)
-    }
-
-    fn add_inode(&mut self, path: &str, ino: Ino, directory: Ino, is_directory: bool) -> usize {
-        let cache = FileCache::default();
-        let inode = Inode { ino, directory, is_directory, size_bytes: 0, cache, dirtied: None };
-        self.inodes.push(inode);
-        self.names.insert(path.to_owned(), self.inodes.len() - 1);
-        self.inodes.len() - 1
-    }
-
-    /// mkdir.
-    pub fn mkdir(&mut self, now: Ns, path: &str) -> Outcome {
-        let now = now + self.costs.syscall_ns;
-        if self.names.contains_key(path) {
-            return Ok((EEXIST, now));
-        }
-        let directory = match self.directory_of(path) {
-            Ok(directory) => directory,
-            Err(errno) => return Ok((errno, now)),
-        };
-        match self.fs.mkdir(now, directory, last_name(path)) {
-            Ok((ino, now)) => {
-                self.add_inode(path, ino, directory, true);
-                Ok((0, now))
-            }
-            Err(error) => Ok((errno(error)?, now)),
-        }
-    }
-
-    /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
-    pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
-        let now = now + self.costs.syscall_ns;
-        let (inode, now) = match self.names.get(path).copied() {
-            Some(_) if flags.create && flags.excl => return Ok((EEXIST, now)),
-            Some(index)
-                if self.inodes[index].is_directory
-                    && (flags.write || flags.create || flags.trunc) =>
-            {
-                return Ok((EISDIR, now))
-            }
-            Some(index) => {
-                let Inode { ino, directory, .. } = self.inodes[index];
-                (index, self.fs.open(now, directory, last_name(path), ino)?)
-            }
-            None if !flags.create => {
-                return Ok((self.directory_of(path).err().unwrap_or(ENOENT), now))
-            }
-            None => match self.create(now, path)? {
-                (Ok(index), now) => (index, now),
-                (Err(errno), now) => return Ok((errno, now)),
-            },
-        };
-        if flags.trunc && self.inodes[inode].size_bytes > 0 {
-            return Err(FsError::NotModelled("truncating a file that has data"));
-        }
-        if flags.direct {
-            return Err(FsError::NotModelled("direct I/O"));
-        }
-        let readahead = ReadAheadState::new(self.read_ahead_pages);
-        self.slots[slot] = Some(OpenFile { inode, flags, readahead });
-        Ok((0, now))
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn create(
-        &mut self,
-        now: Ns,
-        path: &str,
-    ) -> core::result::Result<(core::result::Result<usize, i64>, Ns), FsError> {
-        let directory = match self.directory_of(path) {
-            Ok(directory) => directory,
-            Err(errno) => return Ok((Err(errno), now)),
-        };
-        match self.fs.create(now, directory, last_name(path)) {
-            Ok((ino, now)) => Ok((Ok(self.add_inode(path, ino, directory, false)), now)),
-            Err(error) => Ok((Err(errno(error)?), now)),
-        }
     }
 
     /// close.
@@ -332,8 +209,8 @@ impl<S: FlashFs> Vfs<S> {
         window: Window,
     ) -> core::result::Result<Ns, FsError> {
         let Inode { ino, ref mut cache, .. } = self.inodes[inode];
-        let end = window.start.saturating_add(window.pages).min(cache.pages());
-        for page in window.start..end {
+        let window = window.cut_to(&self.kernel, cache.pages());
+        for page in window.start..window.start + window.pages {
             if cache.contains(page) {
                 continue;
             }
@@ -357,6 +234,7 @@ impl<S: FlashFs> Vfs<S> {
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let end = start + length;
+        self.update_time(now, index);
         let mut at = start;
         while at < end {
             let to = end.min((at / u64::from(PAGE_BYTES) + 1) * u64::from(PAGE_BYTES));
@@ -371,10 +249,17 @@ impl<S: FlashFs> Vfs<S> {
             at = to;
         }
         if flags.sync || flags.dsync {
-            now = self.write_back(now, index)?;
-            now = self.fs.fsync(now, self.inodes[index].ino)?;
+            now = self.sync_range(now, index, start, at, !flags.sync)?;
         }
         Ok(((at - start) as i64, now))
+    }
+
+    /// file_update_time.
+    fn update_time(&mut self, now: Ns, index: usize) {
+        let second = now.0 / TIME_GRANULARITY_NS;
+        if std::mem::replace(&mut self.inodes[index].modified_s, second) != second {
+            self.mark_inode_dirty(now, index);
+        }
     }
 
     /// Bytes `at..to` of one page.
@@ -406,49 +291,16 @@ impl<S: FlashFs> Vfs<S> {
         if !self.fs.writes_back() {
             now = self.fs.write_page(now, write)?;
         }
+        let grows = write.file_bytes > inode.size_bytes;
         inode.size_bytes = write.file_bytes;
         inode.cache.grow(write.file_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
         inode.cache.insert(page);
         if self.fs.writes_back() {
             inode.cache.set_dirty(page);
-            inode.dirtied.get_or_insert(now);
+            inode.dirty.size |= grows;
+            self.mark_inode_dirty(now, index);
         }
         Ok(now)
-    }
-
-    /// write_cache_pages: the dirty pages of one file, in order.
-    fn write_back(&mut self, mut now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
-        let inode = &mut self.inodes[index];
-        inode.dirtied = None;
-        if !inode.cache.is_dirty() {
-            return Ok(now);
-        }
-        for page in inode.cache.take_dirty() {
-            let start = u64::from(page) * u64::from(PAGE_BYTES);
-            let to = (inode.size_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
-            let file_bytes = inode.size_bytes;
-            let write = PageWrite { ino: inode.ino, page, from: 0, to, file_bytes, cached: true };
-            now = self.fs.write_page(now, write)?;
-        }
-        Ok(now)
-    }
-
-    /// fsync and fdatasync.
-    pub fn fsync(&mut self, now: Ns, slot: usize) -> Outcome {
-        let now = now + self.costs.syscall_ns;
-        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
-        let index = open.inode;
-        let now = self.write_back(now, index)?;
-        Ok((0, self.fs.fsync(now, self.inodes[index].ino)?))
-    }
-
-    /// sync.
-    pub fn sync(&mut self, now: Ns) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
-        for index in 0..self.inodes.len() {
-            now = self.write_back(now, index)?;
-        }
-        Ok((0, self.fs.sync(now)?))
     }
 
     /// posix_fadvise (mm/fadvise.c).
@@ -485,9 +337,14 @@ impl<S: FlashFs> Vfs<S> {
                 return Ok((0, self.fill(now, index, window)?));
             }
             Advice::DontNeed => {
-                let now = self.write_back(now, index)?;
+                let last = end.saturating_sub(1) / page_bytes;
+                let last = u32::try_from(last).unwrap_or(u32::MAX);
+                let now = self.write_pages(now, index, end_page(offset), last.saturating_add(1))?;
+                let inode = &mut self.inodes[index];
                 let first = end_page(offset.div_ceil(page_bytes) * page_bytes);
-                self.inodes[index].cache.drop_clean(first, end_page(end));
+                let to_the_end = end == inode.size_bytes;
+                let end = if to_the_end { last.saturating_add(1) } else { end_page(end) };
+                inode.cache.drop_clean(first, end);
                 return Ok((0, now));
             }
             Advice::NoReuse => {}
@@ -500,10 +357,9 @@ impl<S: FlashFs> Vfs<S> {
         for inode in &mut self.inodes {
             inode.cache.drop_clean(0, u32::MAX);
         }
-        let held = self.slots.iter().flatten();
-        let open: Vec<Ino> = held.map(|open| self.inodes[open.inode].ino).collect();
+        let kept = self.shrink_dcache();
         let now = now + self.costs.syscall_ns + self.costs.drop_caches_ns;
-        Ok((0, self.fs.drop_caches(now, &open)?))
+        Ok((0, self.fs.drop_caches(now, &kept)?))
     }
 
     /// `compute`: the program's own work.
@@ -512,6 +368,12 @@ impl<S: FlashFs> Vfs<S> {
     }
 }
 
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
+impl PageCache for Vec<Inode> {
+    fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
+        let inode = self.iter_mut().find(|inode| inode.ino == ino);
+        let cache = &mut inode.expect("an inode of this file system").cache;
+        let missing = !cache.contains(page);
+        cache.insert(page);
+        missing
+    }
 }

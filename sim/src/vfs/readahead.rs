@@ -7,8 +7,7 @@
 //! where the kernel's names say so.
 //!
 //! Left out: large folios (no file system here has them), congestion, the limit of half the free
-//! memory (max_sane_readahead; the boards have more), the shifted marker of a window cut off at the
-//! end of the file (hitting it reads nothing).
+//! memory (max_sane_readahead; the boards have more).
 //!
 //! Invariants:
 //! 1. A window never reaches past the end of the file.
@@ -73,6 +72,12 @@ pub struct KernelReadAhead {
     pub previous_position: PreviousPosition,
     /// The end of a scan of the page cache that found no hole.
     pub hole_not_found: HoleNotFound,
+    /// The next window of a stream is not smaller than its last, though the limit has been lowered
+    /// below that (posix_fadvise: normal after sequential).
+    pub stream_keeps_its_window: bool,
+    /// The marker of a window that is cut off at the end of the file is as far from there as it was
+    /// to be from the window's end, or missing (do_page_cache_ra, since 5.8).
+    pub cut_window_moves_its_marker: bool,
 }
 
 /// A run of pages to bring into the cache, and the page that gets the marker.
@@ -84,6 +89,22 @@ pub struct Window {
     pub pages: u32,
     /// Page whose first use continues the read-ahead (PG_readahead).
     pub marker: Option<u32>,
+}
+
+impl Window {
+    /// do_page_cache_ra: what of it is in a file of so many pages.
+    pub fn cut_to(self, kernel: &KernelReadAhead, file_pages: u32) -> Window {
+        let end = self.start.saturating_add(self.pages);
+        if end <= file_pages || self.start >= file_pages {
+            return Window { pages: if end <= file_pages { self.pages } else { 0 }, ..self };
+        }
+        let moved = |marker: u32| marker.checked_sub(end - file_pages);
+        let marker = match kernel.cut_window_moves_its_marker {
+            true => self.marker.and_then(moved),
+            false => self.marker,
+        };
+        Window { pages: file_pages - self.start, marker, ..self }
+    }
 }
 
 /// struct file_ra_state: one per open file.
@@ -181,8 +202,9 @@ fn on_demand(
     if page == 0 {
         set_initial(state, page, wanted);
     } else if page + state.async_size == expected || page == expected {
+        let least = if kernel.stream_keeps_its_window { state.size } else { 0 };
         state.start = expected;
-        state.size = next_size(state.size, max);
+        state.size = next_size(state.size, max).max(least);
         state.async_size = state.size;
     } else if marker {
         let start = next_hole(kernel, cache, page + 1, max);
@@ -292,6 +314,8 @@ mod tests {
         window_overflow: WindowOverflow::Grows,
         previous_position: PreviousPosition::LastPage,
         hole_not_found: HoleNotFound::PageAfter,
+        stream_keeps_its_window: false,
+        cut_window_moves_its_marker: false,
     };
 
     #[test]
@@ -347,6 +371,41 @@ mod tests {
             let mut state = ReadAheadState::new(32);
             let window = on_miss(&kernel, &mut state, &cache, 0, 64).expect("a window");
             assert_eq!(window.pages, pages);
+        }
+    }
+
+    /// Pages 24 to 31 with the marker on 30, in a file of 29 pages: three pages are cut off, so the
+    /// marker two from the end goes to 27. With the marker on 24, eight from the end, there is none.
+    #[test]
+    fn the_marker_of_a_window_cut_off_at_the_end_of_the_file_moves_since_5_8() {
+        let newer = KernelReadAhead { cut_window_moves_its_marker: true, ..LINUX_2_6_37 };
+        let window = |marker| Window { start: 24, pages: 8, marker: Some(marker) };
+        let inside = |window: Window| {
+            window.marker.filter(|m| (window.start..window.start + window.pages).contains(m))
+        };
+        for (kernel, marker, moved) in [
+            (LINUX_2_6_37, 30, None),
+            (LINUX_2_6_37, 24, Some(24)),
+            (newer, 30, Some(27)),
+            (newer, 24, None),
+        ] {
+            let cut = window(marker).cut_to(&kernel, 29);
+            assert_eq!((cut.pages, inside(cut)), (5, moved));
+        }
+        assert_eq!(window(30).cut_to(&newer, 32), window(30));
+        assert_eq!(window(30).cut_to(&newer, 24).pages, 0);
+    }
+
+    /// Windows of 64 pages while the limit was doubled, then the limit is 32 pages again.
+    #[test]
+    fn a_lowered_limit_shortens_the_windows_of_a_stream_unless_it_keeps_them() {
+        let keeps = KernelReadAhead { stream_keeps_its_window: true, ..LINUX_2_6_37 };
+        let cache = FileCache::new(1280);
+        for (kernel, pages) in [(LINUX_2_6_37, 32), (keeps, 64)] {
+            let mut state =
+                ReadAheadState { start: 64, size: 64, async_size: 64, ..ReadAheadState::new(32) };
+            let window = on_marker(&kernel, &mut state, &cache, 64, 1).expect("a window");
+            assert_eq!((window.start, window.pages), (128, pages));
         }
     }
 

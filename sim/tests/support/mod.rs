@@ -4,6 +4,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use sim::fs::{Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
 use std::fmt::Write;
@@ -54,6 +55,15 @@ pub fn free_software() -> SoftwareCosts {
 /// boards/kernels/NAME.toml.
 pub fn kernel(name: &str) -> KernelProfile {
     load(&format!("kernels/{name}"), &["readahead", "jffs2"])
+}
+
+/// A page cache that never has a page.
+pub struct NoPages;
+
+impl PageCache for NoPages {
+    fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
+        true
+    }
 }
 
 /// A file written in order by 4 KiB writes, synced, and ten seconds of idling.

@@ -1,21 +1,25 @@
 //! Garbage collection, one node a pass.
 //!
 //! Mirrors fs/jffs2/gc.c of Linux 6.1 (jffs2_find_gc_block, jffs2_garbage_collect_pass,
-//! jffs2_garbage_collect_pristine, _dirent, _dnode, _metadata). Here it serves fsync, which moves
-//! nodes to fill the write buffer's page rather than pad it. Left out: merging neighbours while
-//! moving, the background thread, erasing what was emptied.
+//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata). Here it serves fsync,
+//! which moves nodes to fill the write buffer's page rather than pad it. A node that is no longer
+//! all there is of its pages is not copied: what the page cache has of the page is written anew, read into it if
+//! need be. Left out: the background thread, erasing what was emptied.
 
-use super::layout::{RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::nodes::{Fragment, Node, NodeId, Role, State};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{FsError, Result};
+use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
+use std::ops::Range;
 
 /// The tick by which jffs2_find_gc_block throws its dice (`jiffies % 128`): HZ is 250 on the
 /// kernels that are modelled.
 const JIFFY_NS: u64 = 4_000_000;
+/// resv_blocks_gcmerge: neighbours are merged only while more blocks than this are free.
+const MERGE_BLOCKS: usize = 3;
 
 /// c->gcblock and its gc_node.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +32,11 @@ pub struct GcBlock {
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_garbage_collect_pass: none when there is no block to collect.
-    pub(super) fn garbage_collect_pass(&mut self, now: Ns) -> Result<Option<Ns>> {
+    pub(super) fn garbage_collect_pass(
+        &mut self,
+        now: Ns,
+        pages: &mut dyn PageCache,
+    ) -> Result<Option<Ns>> {
         let Some(gc) = self.gc_block.or_else(|| self.find_gc_block(now)) else {
             return Ok(None);
         };
@@ -38,13 +46,17 @@ impl<F: Flash> Jffs2<F> {
         }
         let id = id.expect("a block that is collected has a good node");
         self.gc_block = Some(GcBlock { node: Some(id), ..gc });
-        let now = self.collect(now, id)?;
-        let emptied = self.blocks[gc.block as usize].used_bytes == 0;
-        if emptied {
-            self.lists.erase_pending.push_back(gc.block);
-            self.gc_block = None;
-        }
+        let now = self.collect(now, id, pages)?;
+        self.finish_gc_block();
         Ok(Some(now))
+    }
+
+    /// A block with nothing good left in it is no longer collected but waits to be erased.
+    pub(super) fn finish_gc_block(&mut self) {
+        let emptied = |gc: &mut GcBlock| self.blocks[gc.block as usize].used_bytes == 0;
+        if let Some(gc) = self.gc_block.take_if(emptied) {
+            self.lists.erase_pending.push_back(gc.block);
+        }
     }
 
     /// jffs2_find_gc_block.
@@ -71,84 +83,146 @@ impl<F: Flash> Jffs2<F> {
         Some(gc)
     }
 
-    fn collect(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
+    /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a good node of an
+    /// inode that is not in memory is copied without it, and everything else needs the inode.
+    fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = *self.nodes.get(id);
-        match node.role {
-            Role::NoInode => {
-                self.mark_obsolete(id);
-                Ok(now)
+        if node.role == Role::NoInode {
+            self.mark_obsolete(id);
+            return Ok(now);
+        }
+        let mut now = now;
+        if !self.file(node.ino).in_memory {
+            let (moved, later) = self.collect_pristine(now, id, &node)?;
+            if moved {
+                return Ok(later);
             }
+            now = self.bring_in(later, node.ino);
+        }
+        match node.role {
             Role::Dirent { name_bytes } => {
                 let bytes = RAW_DIRENT_BYTES + name_bytes;
-                self.write_again(now, id, bytes, Summary::Dirent(name_bytes), State::Pristine)
+                self.write_again(now, id, bytes, Summary::Dirent(name_bytes))
             }
-            Role::Metadata => {
-                self.write_again(now, id, RAW_INODE_BYTES, Summary::Inode, State::Normal)
-            }
-            Role::Data { .. } | Role::Hole => self.collect_data(now, id, &node),
+            Role::Metadata => self.write_again(now, id, RAW_INODE_BYTES, Summary::Inode),
+            _ => self.collect_data(now, id, pages),
         }
     }
 
     /// jffs2_garbage_collect_dirent and _metadata: written anew from memory, without reading.
-    fn write_again(
-        &mut self,
-        now: Ns,
-        id: NodeId,
-        bytes: u32,
-        summary: Summary,
-        state: State,
-    ) -> Result<Ns> {
+    fn write_again(&mut self, now: Ns, id: NodeId, bytes: u32, summary: Summary) -> Result<Ns> {
         let Node { ino, role, .. } = *self.nodes.get(id);
         let (_, now) = self.reserve_space_gc(now, bytes, summary)?;
-        let (new, now) = self.write_node(now, ino, role, state, None);
+        let (new, now) = self.write_node(now, ino, role, State::Pristine, None);
         self.replace_reference(id, new);
         self.mark_obsolete(id);
         Ok(now)
     }
 
-    fn collect_data(&mut self, now: Ns, id: NodeId, node: &Node) -> Result<Ns> {
-        let mut now = now;
-        if node.state == State::Pristine {
-            let min = node.total_bytes.min(MIN_DATA_NODE_BYTES);
-            let summary = Summary::AtMost(node.total_bytes);
-            let (room, later) = self.reserve_space_gc(now, min, summary)?;
-            now = later;
-            if room >= node.total_bytes {
-                return Ok(self.move_pristine(now, id, node));
-            }
+    /// jffs2_garbage_collect_pristine: reads the node as it is and writes it again, if it may be
+    /// copied and fits. Says whether it was.
+    fn collect_pristine(&mut self, now: Ns, id: NodeId, node: &Node) -> Result<(bool, Ns)> {
+        if node.state != State::Pristine {
+            return Ok((false, now));
         }
-        if node.role == Role::Hole {
-            return Err(FsError::NotModelled("jffs2 collecting a hole that does not fit"));
+        let bytes = node.total_bytes;
+        let min = bytes.min(MIN_DATA_NODE_BYTES);
+        let (room, now) = self.reserve_space_gc(now, min, Summary::AtMost(bytes))?;
+        if room < bytes {
+            return Ok((false, now));
         }
-        let file = self.file(node.ino);
-        let first = file.fragments.iter().find(|f| f.node == id);
-        let first = *first.expect("a good data node has a fragment");
-        self.rewrite_fragment(now, first)
-    }
-
-    /// jffs2_garbage_collect_pristine: reads the node as it is and writes it again.
-    fn move_pristine(&mut self, now: Ns, id: NodeId, node: &Node) -> Ns {
-        let now = self.flash_read(now, node.flash_offset, node.total_bytes);
+        let now = self.flash_read(now, node.flash_offset, bytes);
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &[node.total_bytes], None);
-        let (new, now) = self.add_node(
-            now,
-            node.total_bytes,
-            node.ino,
-            node.role,
-            State::Pristine,
-            Summary::Inode,
-        );
+        let now = self.flash_write(now, to, &[bytes], None);
+        let summary = match node.role {
+            Role::Dirent { name_bytes } => Summary::Dirent(name_bytes),
+            _ => Summary::Inode,
+        };
+        let (new, now) = self.add_node(now, bytes, node.ino, node.role, State::Pristine, summary);
         self.replace_reference(id, new);
         self.mark_obsolete(id);
-        now
+        Ok((true, now))
     }
 
-    /// jffs2_garbage_collect_dnode: reads the page and writes the fragment's bytes anew.
-    fn rewrite_fragment(&mut self, now: Ns, fragment: Fragment) -> Result<Ns> {
-        let ino = self.nodes.get(fragment.node).ino;
-        let page = fragment.offset / crate::fs::PAGE_BYTES;
-        let now = self.read_range(now, ino, page * crate::fs::PAGE_BYTES, crate::fs::PAGE_BYTES);
-        self.write_range(now, ino, fragment.offset, fragment.bytes, None)
+    /// What jffs2_garbage_collect_live does with a node that fragments refer to.
+    fn collect_data(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
+        let node = *self.nodes.get(id);
+        let (moved, now) = self.collect_pristine(now, id, &node)?;
+        if moved {
+            return Ok(now);
+        }
+        let span = self.file(node.ino).fragments.span(id).expect("a good node has a fragment");
+        if span.start / PAGE_BYTES < (span.end - 1) / PAGE_BYTES {
+            return self.collect_hole(now, id, span);
+        }
+        self.collect_dnode(now, node.ino, span, pages)
+    }
+
+    /// jffs2_garbage_collect_hole: one that is partly overwritten keeps its version.
+    fn collect_hole(&mut self, mut now: Ns, id: NodeId, span: Range<u32>) -> Result<Ns> {
+        let Node { ino, fragments, flash_offset, .. } = *self.nodes.get(id);
+        if fragments > 1 {
+            now = self.flash_read(now, flash_offset, RAW_INODE_BYTES);
+        }
+        let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
+        if fragments == 1 {
+            let size = self.file(ino).size_bytes;
+            return Ok(self.write_piece(now, ino, Role::Hole, span, size, None));
+        }
+        let (new, now) = self.write_node(now, ino, Role::Hole, State::Normal, None);
+        self.replace_reference(id, new);
+        self.mark_obsolete(id);
+        Ok(now)
+    }
+
+    /// jffs2_garbage_collect_dnode: what the node has of its page is written anew, with neighbours
+    /// that are worth it, from the page cache.
+    fn collect_dnode(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        span: Range<u32>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let range = self.merged(ino, span.clone());
+        self.refuse_zeroes(ino, range.clone())?;
+        let page = span.start / PAGE_BYTES;
+        if pages.read_cache_page(ino, page) {
+            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES);
+        }
+        self.write_range(now, ino, range, span.end, None)
+    }
+
+    /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within it
+    /// always, the first and last of it if they are in a block that is dirty anyway.
+    fn merged(&self, ino: Ino, span: Range<u32>) -> Range<u32> {
+        if self.lists.free.len() + self.lists.erase_pending.len() <= MERGE_BLOCKS {
+            return span;
+        }
+        let fragments = &self.file(ino).fragments;
+        let first = span.start - span.start % PAGE_BYTES;
+        let last = first + PAGE_BYTES;
+        let Range { mut start, mut end } = span;
+        for below in fragments.below(start).take_while(|f| f.offset >= first) {
+            if below.offset == first && !self.worth_merging(below) {
+                break;
+            }
+            start = below.offset;
+        }
+        for above in fragments.from(end).take_while(|f| f.end() <= last) {
+            if above.end() == last && !self.worth_merging(above) {
+                break;
+            }
+            end = above.end();
+        }
+        start..end
+    }
+
+    /// Whether the fragment's node lies in the block that is collected, or in a dirty one.
+    fn worth_merging(&self, fragment: &Fragment) -> bool {
+        let number = self.nodes.get(fragment.node).flash_offset / self.block_bytes;
+        let block = &self.blocks[number as usize];
+        self.gc_block.is_some_and(|gc| gc.block == number)
+            || is_dirty(block.dirty_bytes + block.wasted_bytes)
     }
 }

@@ -20,14 +20,15 @@ mod nodes;
 mod wbuf;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use layout::{pad, CLEANMARKER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use nodemgmt::{Block, BlockLists, Summary, MIN_DATA_NODE_BYTES};
-use nodes::{Fragment, Fragments, NodeId, Nodes, Role, State};
+use nodes::{Fragment, Fragments, Node, NodeId, Nodes, Role, State};
 use serde::Deserialize;
 use std::collections::VecDeque;
+use std::ops::Range;
 use wbuf::WriteBuffer;
 
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
@@ -164,44 +165,67 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// jffs2_write_inode_range: one node for what is left of the page, or as much as the block
-    /// still takes. `writer` is none for garbage collection.
+    /// still takes. Garbage collection, for which `writer` is none, is content with the bytes up to
+    /// `enough`; elsewhere that is the end.
     fn write_range(
         &mut self,
         mut now: Ns,
         ino: Ino,
-        mut offset: u32,
-        mut bytes: u32,
+        range: Range<u32>,
+        enough: u32,
         writer: Option<Ino>,
     ) -> Result<Ns> {
-        while bytes > 0 {
+        let mut offset = range.start;
+        while offset < enough {
             let (room, later) = match writer {
                 Some(_) => self.reserve_space(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
                 None => self.reserve_space_gc(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
             };
-            let data_bytes = bytes.min(room - RAW_INODE_BYTES);
-            let end = u64::from(offset + data_bytes);
-            let size = self.file(ino).size_bytes.max(end);
-            let whole = data_bytes >= PAGE_BYTES || offset % PAGE_BYTES == 0 && end == size;
-            let state = if whole { State::Pristine } else { State::Normal };
-            let role = Role::Data { data_bytes };
+            let data_bytes = (range.end - offset).min(room - RAW_INODE_BYTES);
+            let end = offset + data_bytes;
+            let size = self.file(ino).size_bytes.max(u64::from(end));
             let costs = self.mtd.costs();
             let spent = Ns::from_ps(u64::from(data_bytes), costs.jffs2_write_byte_ps);
             let spent = costs.jffs2_write_node_ns + spent;
-            let (id, later) = self.write_node(later + spent, ino, role, state, writer);
-            now = later;
-            self.file_mut(ino).size_bytes = size;
-            self.add_fragment(ino, Fragment { offset, bytes: data_bytes, node: id });
-            offset += data_bytes;
-            bytes -= data_bytes;
+            let role = Role::Data { data_bytes };
+            now = self.write_piece(later + spent, ino, role, offset..end, size, writer);
+            offset = end;
         }
         Ok(now)
     }
 
-    /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
+    /// jffs2_write_dnode into reserved space and jffs2_add_full_dnode_to_inode: `range` of the
+    /// file, which then has `size` bytes, comes from a new node.
+    fn write_piece(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        role: Role,
+        range: Range<u32>,
+        size: u64,
+        writer: Option<Ino>,
+    ) -> Ns {
+        let bytes = range.end - range.start;
+        let to_the_end = range.start % PAGE_BYTES == 0 && u64::from(range.end) == size;
+        let whole = bytes >= PAGE_BYTES || to_the_end;
+        let state = if whole { State::Pristine } else { State::Normal };
+        let (node, now) = self.write_node(now, ino, role, state, writer);
+        self.file_mut(ino).size_bytes = size;
+        self.add_fragment(ino, Fragment { offset: range.start, bytes, node });
+        now
+    }
+
+    /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete, and those that
+    /// have a page in common may not be copied as they are.
     fn add_fragment(&mut self, ino: Ino, fragment: Fragment) {
         self.nodes.get_mut(fragment.node).fragments = 1;
-        self.file_mut(ino).latest = Some(fragment.node);
-        for (node, change) in self.file_mut(ino).fragments.insert(fragment) {
+        let file = &mut self.files[ino.0 as usize - 1];
+        file.latest = Some(fragment.node);
+        let changes = file.fragments.insert(fragment);
+        for id in file.fragments.sharing_pages_with(fragment) {
+            self.nodes.get_mut(id).state = State::Normal;
+        }
+        for (node, change) in changes {
             let entry = self.nodes.get_mut(node);
             entry.fragments = entry.fragments.checked_add_signed(change).expect("counted");
             if entry.fragments == 0 {
@@ -213,6 +237,17 @@ impl<F: Flash> Jffs2<F> {
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(metadata);
         }
+    }
+
+    /// Zeroes of a hole that are written as data would be compressed, which is not modelled; the
+    /// three bytes at most that only round a write down to a multiple of four are not.
+    fn refuse_zeroes(&self, ino: Ino, range: Range<u32>) -> Result<()> {
+        let fragments = self.file(ino).fragments.overlapping(range.start, range.end);
+        let hole = fragments.iter().any(|f| self.nodes.get(f.node).role == Role::Hole);
+        if hole && range.end - range.start > 3 {
+            return Err(FsError::NotModelled("jffs2 compressing the zeroes of a hole"));
+        }
+        Ok(())
     }
 
     /// Whatever refers to a node that was moved refers to its copy.
@@ -252,27 +287,65 @@ impl<F: Flash> Jffs2<F> {
         Ok((ino, now))
     }
 
-    /// jffs2_get_inode_nodes: every node of the inode, the latest first, from its start to the end
-    /// of a flash page; then jffs2_do_read_inode_internal reads the head of the latest version.
-    fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Ns {
+    /// jffs2_iget: reads an inode that is not in memory.
+    fn bring_in(&mut self, now: Ns, ino: Ino) -> Ns {
+        if std::mem::replace(&mut self.file_mut(ino).in_memory, true) {
+            return now;
+        }
+        self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino)
+    }
+
+    /// The good nodes of an inode, the latest first: its data or metadata, and its entries if it is
+    /// a directory.
+    fn nodes_of(&self, ino: Ino) -> Vec<NodeId> {
         let file = self.file(ino);
+        let entries = self.files.iter().filter_map(|file| file.dirent);
+        let entries = entries.filter(|&id| self.nodes.get(id).ino == ino);
         let fragments = file.fragments.iter().map(|fragment| fragment.node);
-        let mut nodes: Vec<NodeId> = fragments.chain(file.metadata).collect();
+        let mut nodes: Vec<NodeId> = fragments.chain(file.metadata).chain(entries).collect();
         nodes.sort_unstable_by(|a, b| b.cmp(a));
         nodes.dedup();
+        nodes
+    }
+
+    /// jffs2_get_inode_nodes: every node from its start to the end of a flash page, a name that
+    /// goes on there as well; then jffs2_do_read_inode_internal reads the head of the latest version.
+    fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Ns {
         let page_bytes = self.mtd.page_bytes();
-        for id in nodes {
-            let at = self.nodes.get(id).flash_offset;
+        for id in self.nodes_of(ino) {
+            let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
             let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
             now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read);
-            if read < RAW_INODE_BYTES {
-                let rest = (at + RAW_INODE_BYTES).next_multiple_of(page_bytes) - at - read;
-                now = self.flash_read(now, at + read, rest);
+            let more = match role {
+                Role::Dirent { name_bytes } => (RAW_DIRENT_BYTES + name_bytes).saturating_sub(read),
+                _ if read < RAW_INODE_BYTES => {
+                    (at + RAW_INODE_BYTES).next_multiple_of(page_bytes) - at - read
+                }
+                _ => 0,
+            };
+            if more > 0 {
+                now = self.flash_read(now, at + read, more);
             }
         }
+        self.build_fragments(ino);
         match self.file(ino).latest {
             Some(id) => self.flash_read(now, self.nodes.get(id).flash_offset, RAW_INODE_BYTES),
             None => now,
+        }
+    }
+
+    /// jffs2_build_inode_fragtree adds nodes from the end of the file down, each but the first into the
+    /// hole that is left before the one above, which marks it as partly covered unless it begins
+    /// the file; jffs2_truncate_fragtree then lets a last fragment that begins its page be copied.
+    fn build_fragments(&mut self, ino: Ino) {
+        let fragments = &self.files[ino.0 as usize - 1].fragments;
+        for fragment in fragments.inner() {
+            self.nodes.get_mut(fragment.node).state = State::Normal;
+        }
+        if let Some(last) =
+            fragments.iter().next_back().filter(|last| last.offset % PAGE_BYTES == 0)
+        {
+            self.nodes.get_mut(last.node).state = State::Pristine;
         }
     }
 }
@@ -309,12 +382,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.make(now, directory, name)
     }
 
-    fn open(&mut self, now: Ns, _directory: Ino, _name: &str, ino: Ino) -> Result<Ns> {
-        if self.file(ino).in_memory {
-            return Ok(now);
-        }
-        self.file_mut(ino).in_memory = true;
-        Ok(self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino))
+    /// jffs2_lookup: entries are in memory with their directory.
+    fn lookup(&mut self, now: Ns, _in: Ino, _name: &str, found: Option<Ino>) -> Result<Ns> {
+        Ok(found.map_or(now, |ino| self.bring_in(now, ino)))
     }
 
     #[inline]
@@ -335,12 +405,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         let mut now = now;
         if start > size {
             let (_, later) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
-            let (node, later) = self.write_node(later, ino, Role::Hole, State::Pristine, Some(ino));
-            let bytes = u32::try_from(start - size).expect("a file below 4 GiB");
-            let offset = u32::try_from(size).expect("a file below 4 GiB");
-            self.file_mut(ino).size_bytes = start;
-            self.add_fragment(ino, Fragment { offset, bytes, node });
-            now = later;
+            let offset = |bytes: u64| u32::try_from(bytes).expect("a file below 4 GiB");
+            let gap = offset(size)..offset(start);
+            now = self.write_piece(later, ino, Role::Hole, gap, start, Some(ino));
         }
         if cached {
             return Ok(now);
@@ -352,11 +419,24 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
         let PageWrite { ino, page, from, to, .. } = write;
         let start = if to == PAGE_BYTES { 0 } else { from & !3 };
-        self.write_range(now, ino, page * PAGE_BYTES + start, to - start, Some(ino))
+        let range = page * PAGE_BYTES + start..page * PAGE_BYTES + to;
+        self.refuse_zeroes(ino, range.start..page * PAGE_BYTES + from)?;
+        let end = range.end;
+        self.write_range(now, ino, range, end, Some(ino))
     }
 
-    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        self.flush_wbuf_gc(now, Some(ino))
+    fn write_inode(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+        Ok(now)
+    }
+
+    fn fsync(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        _inode_too: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.flush_wbuf_gc(now, Some(ino), pages)
     }
 
     /// jffs2_sync_fs pads where fsync would rather move nodes.
@@ -365,10 +445,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         Ok(self.flush_wbuf(now))
     }
 
-    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
         for (index, file) in self.files.iter_mut().enumerate() {
             let ino = Ino(index as u32 + 1);
-            file.in_memory = ino == ROOT || open.contains(&ino);
+            file.in_memory = ino == ROOT || kept.contains(&ino);
         }
         Ok(now)
     }
@@ -377,9 +457,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.wbuf.due
     }
 
-    fn run_due(&mut self, now: Ns) -> Result<Ns> {
+    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         if self.wbuf.due.take().is_some() {
-            return self.flush_wbuf_gc(now, None);
+            return self.flush_wbuf_gc(now, None, pages);
         }
         Ok(now)
     }
@@ -390,5 +470,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn flash_mut(&mut self) -> &mut F {
         self.mtd.flash_mut()
+    }
+
+    fn forget_page_buffer(&mut self) {
+        self.mtd.forget_page_buffer();
     }
 }

@@ -283,6 +283,9 @@ impl<F: Flash> Jffs2<F> {
             block.wasted_bytes += node.total_bytes;
         }
         let block = *block;
+        if collecting {
+            self.finish_gc_block();
+        }
         if writing || collecting {
             return;
         }

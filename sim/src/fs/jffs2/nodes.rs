@@ -8,7 +8,8 @@
 //! 1. The fragments of a file do not overlap and are sorted by offset.
 //! 2. A node is obsolete exactly when no fragment, dirent or inode refers to it.
 
-use crate::fs::Ino;
+use crate::fs::{Ino, PAGE_BYTES};
+use std::ops::Range;
 
 /// Index of a node in [`Nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +96,8 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    fn end(&self) -> u32 {
+    /// The byte after its last.
+    pub fn end(&self) -> u32 {
         self.offset + self.bytes
     }
 }
@@ -114,8 +116,13 @@ impl Fragments {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Fragment> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Fragment> {
         self.0.iter()
+    }
+
+    /// All but the first and the last.
+    pub fn inner(&self) -> &[Fragment] {
+        self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or(&[])
     }
 
     /// jffs2_add_full_dnode_to_inode: the new node provides its bytes from now on. Returns the nodes
@@ -143,6 +150,35 @@ impl Fragments {
         }
         self.0.splice(first..first + count, replacement);
         changes
+    }
+
+    /// The nodes that jffs2_add_full_dnode_to_inode marks REF_NORMAL beside a fragment just inserted,
+    /// and its own: a neighbour in the page it begins or ends in the middle of.
+    pub fn sharing_pages_with(&self, new: Fragment) -> impl Iterator<Item = NodeId> {
+        let at = self.0.partition_point(|f| f.offset < new.offset);
+        let before = at.checked_sub(1).map(|before| self.0[before].node);
+        let before = before.filter(|_| new.offset % PAGE_BYTES != 0);
+        let after = self.0.get(at + 1).map(|after| after.node);
+        let after = after.filter(|_| new.end() % PAGE_BYTES != 0);
+        let own = before.or(after).map(|_| new.node);
+        [before, own, after].into_iter().flatten()
+    }
+
+    /// Where the fragments of a node begin and end.
+    pub fn span(&self, node: NodeId) -> Option<Range<u32>> {
+        let first = self.0.iter().find(|f| f.node == node)?;
+        let last = self.0.iter().rfind(|f| f.node == node)?;
+        Some(first.offset..last.end())
+    }
+
+    /// The fragments just below `offset`, downward.
+    pub fn below(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
+        self.0[..self.0.partition_point(|f| f.offset < offset)].iter().rev()
+    }
+
+    /// The fragments from `offset` on.
+    pub fn from(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
+        self.0[self.0.partition_point(|f| f.offset < offset)..].iter()
     }
 
     /// A node was copied as it is: the fragments follow it.

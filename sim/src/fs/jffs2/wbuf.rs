@@ -11,7 +11,7 @@
 
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, Result};
+use crate::fs::{Ino, PageCache, Result};
 use crate::units::Ns;
 
 /// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
@@ -123,7 +123,12 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_flush_wbuf_gc: rather than pad, move nodes until the page is full. `ino` none means
     /// any inode's bytes are reason enough.
-    pub(super) fn flush_wbuf_gc(&mut self, mut now: Ns, ino: Option<Ino>) -> Result<Ns> {
+    pub(super) fn flush_wbuf_gc(
+        &mut self,
+        mut now: Ns,
+        ino: Option<Ino>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
         let pending = match ino {
             Some(ino) => self.wbuf.pending.contains(&ino),
             None => !self.wbuf.pending.is_empty(),
@@ -133,7 +138,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let page = self.wbuf.start;
         while self.wbuf.bytes > 0 && self.wbuf.start == page {
-            match self.garbage_collect_pass(now)? {
+            match self.garbage_collect_pass(now, pages)? {
                 Some(later) => now = later,
                 None => {
                     now = self.flush_wbuf(now);

@@ -24,8 +24,10 @@ pub const GC_HEAD: usize = 0;
 pub const BASE_HEAD: usize = 1;
 pub const DATA_HEAD: usize = 2;
 
-/// dirty_writeback_interval of five seconds; the kernel allows itself a tenth more.
+/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself: timers
+/// that run out within it of each other run out together (hrtimer_start_range_ns).
 const TIMER_NS: Ns = Ns(5_000_000_000);
+const TIMER_SLACK_NS: Ns = Ns(500_000_000);
 
 /// A write-buffer.
 #[derive(Clone, Debug)]
@@ -149,10 +151,10 @@ impl<F: Flash> Ubifs<F> {
 
     /// The background thread after a timer (ubifs_bg_wbufs_sync).
     pub fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
-        let start = now;
+        let end = now + TIMER_SLACK_NS;
         let mut now = now;
         for head in 0..HEADS {
-            if self.journal.heads[head].timer.is_some_and(|due| due <= start) {
+            if self.journal.heads[head].timer.is_some_and(|due| due <= end) {
                 now = self.sync_head(now, head)?;
             }
         }

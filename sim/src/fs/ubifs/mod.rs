@@ -23,7 +23,7 @@ mod lpt;
 mod tnc;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
 use crate::mtd::Mtd;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -38,6 +38,10 @@ use tnc::{Key, Leaf, Place, Tnc};
 
 /// Inode numbers below are UBIFS's own (UBIFS_FIRST_INO).
 const FIRST_INODE: u32 = 64;
+/// A data node is written compressed if that saves so much (UBIFS_MIN_COMPRESS_DIFF) of at least so
+/// many bytes (UBIFS_MIN_COMPR_LEN).
+const COMPRESSED_SAVES_BYTES: u32 = 64;
+const COMPRESSED_BYTES_MIN: u32 = 128;
 /// Granularity of times in inodes (DEFAULT_TIME_GRAN).
 const TIME_NS: u64 = 1_000_000_000;
 
@@ -52,6 +56,16 @@ struct Inode {
     in_memory: bool,
     /// Pages that are dirty in the page cache, a bit each.
     pending: Vec<u64>,
+    contents: Vec<Contents>,
+}
+
+/// What the bytes of a page are, as far as compression asks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contents {
+    /// The byte after the last that was written.
+    written_to: u16,
+    /// Bytes before it that were skipped, and so are zero.
+    skipped: u16,
 }
 
 /// A mounted UBIFS.
@@ -79,7 +93,25 @@ impl Inode {
             dirty: false,
             in_memory: true,
             pending: Vec::new(),
+            contents: Vec::new(),
         }
+    }
+
+    /// Notes that bytes `from..to` of a page are data now.
+    fn note_written(&mut self, page: u32, from: u32, to: u32) {
+        let page = page as usize;
+        if page >= self.contents.len() {
+            self.contents.resize(page + 1, Contents::default());
+        }
+        let contents = &mut self.contents[page];
+        contents.skipped += (from as u16).saturating_sub(contents.written_to);
+        contents.written_to = contents.written_to.max(to as u16);
+    }
+
+    /// Zeroes among the first `bytes` of a page; those that were written over later count as well.
+    fn zeroes(&self, page: u32, bytes: u32) -> u32 {
+        let contents = self.contents.get(page as usize).copied().unwrap_or_default();
+        u32::from(contents.skipped) + bytes.saturating_sub(u32::from(contents.written_to))
     }
 
     /// Marks a page dirty or clean; whether it was dirty.
@@ -269,7 +301,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_write_inode: only if it is dirty.
-    fn write_inode(&mut self, now: Ns, slot: usize) -> Result<Ns> {
+    fn write_inode_node(&mut self, now: Ns, slot: usize) -> Result<Ns> {
         let inode = &mut self.inodes[slot];
         if !std::mem::take(&mut inode.dirty) {
             return Ok(now);
@@ -296,7 +328,7 @@ impl<F: Flash> Ubifs<F> {
         let inside = page < last;
         let bytes = if inside { PAGE_BYTES } else { tail };
         let inode_first = if inside { page >= synced / page_bytes } else { size > synced };
-        let now = if inode_first { self.write_inode(now, slot)? } else { now };
+        let now = if inode_first { self.write_inode_node(now, slot)? } else { now };
         Ok((bytes, now))
     }
 }
@@ -312,18 +344,23 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.add_entry(now, directory, name)
     }
 
-    fn open(&mut self, now: Ns, directory: Ino, name: &str, ino: Ino) -> Result<Ns> {
-        if self.inodes[Self::slot(ino)].in_memory {
-            return Ok(now);
-        }
+    /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would be.
+    fn lookup(&mut self, now: Ns, directory: Ino, name: &str, found: Option<Ino>) -> Result<Ns> {
         let (leaf, now) = self.find(now, Key::dent(directory.0, name));
+        let Some(ino) = found else {
+            return match leaf {
+                Some(_) => Err(FsError::NotModelled("a directory entry whose hash is taken")),
+                None => Ok(now),
+            };
+        };
         let leaf = leaf.expect("a file has a directory entry");
         let cached = self.tnc.cache(leaf);
         let place = self.tnc.place(leaf);
         let inode_ns = self.ubi.costs().ubifs_inode_ns;
-        let now = if cached { now } else { self.read_node(now, place, inode_ns) };
-        let now = self.read_inode(now, ino.0)?;
-        self.inodes[Self::slot(ino)].in_memory = true;
+        let mut now = if cached { now } else { self.read_node(now, place, inode_ns) };
+        if !std::mem::replace(&mut self.inodes[Self::slot(ino)].in_memory, true) {
+            now = self.read_inode(now, ino.0)?;
+        }
         Ok(now)
     }
 
@@ -364,6 +401,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
                 return Err(FsError::NoSpace);
             }
         }
+        inode.note_written(write.page, write.from, write.to);
         let end = u64::from(write.page) * u64::from(PAGE_BYTES) + u64::from(write.to);
         let second = now.0 / TIME_NS;
         if end > inode.size_bytes || second != inode.modified_s {
@@ -383,6 +421,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         if bytes == 0 {
             return Ok(now);
         }
+        let zeroes = self.inodes[slot].zeroes(write.page, bytes);
+        if bytes >= COMPRESSED_BYTES_MIN && zeroes > COMPRESSED_SAVES_BYTES {
+            return Err(FsError::NotModelled("ubifs compressing the zeroes of a hole"));
+        }
         let inum = write.ino.0;
         let spent = self.ubi.costs().ubifs_write_byte_ps;
         let now = now + Ns::from_ps(u64::from(bytes), spent);
@@ -392,25 +434,33 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.finish_reservation(now)
     }
 
-    fn fsync(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        let now = self.write_inode(now, Self::slot(ino))?;
+    fn write_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        self.write_inode_node(now, Self::slot(ino))
+    }
+
+    fn fsync(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        inode_too: bool,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        if inode_too {
+            now = self.write_inode(now, ino)?;
+        }
         self.sync_heads_of(now, ino.0)
     }
 
     fn sync(&mut self, now: Ns) -> Result<Ns> {
-        let mut now = now;
-        for slot in 0..self.inodes.len() {
-            now = self.write_inode(now, slot)?;
-        }
         let now = self.sync_heads(now)?;
         self.commit(now)
     }
 
-    fn drop_caches(&mut self, now: Ns, open: &[Ino]) -> Result<Ns> {
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
         for inode in &mut self.inodes[1..] {
-            inode.in_memory = inode.dirty || inode.pending.iter().any(|&word| word != 0);
+            inode.in_memory = false;
         }
-        for &ino in open {
+        for &ino in kept {
             self.inodes[Self::slot(ino)].in_memory = true;
         }
         self.tnc.shrink();
@@ -421,7 +471,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.journal.next_due()
     }
 
-    fn run_due(&mut self, now: Ns) -> Result<Ns> {
+    fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         self.sync_due_heads(now)
     }
 
@@ -431,5 +481,9 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn flash_mut(&mut self) -> &mut F {
         self.ubi.mtd_mut().flash_mut()
+    }
+
+    fn forget_page_buffer(&mut self) {
+        self.ubi.mtd_mut().forget_page_buffer();
     }
 }

@@ -1,0 +1,181 @@
+//! Names: the walk along a path, the dentry cache, and what makes a name.
+//!
+//! Mirrors fs/namei.c (link_path_walk, lookup_open, filename_create) and fs/dcache.c of Linux 6.1.
+//! A name is asked of the file system once, whether it exists or not; the answer stays as a dentry,
+//! a negative one where there is nothing, until caches are dropped. Left out: unlink and rename,
+//! links, permissions, memory pressure.
+//!
+//! Invariants:
+//! 1. The root's dentry is always cached, and that of a directory as long as one below it is held.
+//! 2. The inode of a cached dentry is in memory.
+
+use super::{errno, Answer, Inode, OpenFile, Outcome, Vfs, EISDIR};
+use crate::fs::{FlashFs, FsError, Ino, ROOT};
+use crate::ops::Flags;
+use crate::units::Ns;
+use crate::vfs::cache::FileCache;
+use crate::vfs::readahead::ReadAheadState;
+use crate::vfs::writeback::DirtyState;
+use crate::vfs::TIME_GRANULARITY_NS;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// errno values of a walk (asm-generic/errno-base.h).
+const ENOENT: i64 = -2;
+const EEXIST: i64 = -17;
+const ENOTDIR: i64 = -20;
+
+/// What there is, and what of it the dentry cache knows.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Every path, and its inode's place in `Vfs::inodes`.
+    paths: BTreeMap<String, usize>,
+    /// Paths with a dentry; one that is not in `paths` is negative.
+    dentries: BTreeSet<String>,
+}
+
+impl<S: FlashFs> Vfs<S> {
+    fn ino_of(&self, directory: Option<usize>) -> Ino {
+        directory.map_or(ROOT, |index| self.inodes[index].ino)
+    }
+
+    /// The inode of a path, after its last name was looked up.
+    fn lookup(
+        &mut self,
+        now: Ns,
+        directory: Option<usize>,
+        path: &str,
+    ) -> Result<(Option<usize>, Ns), FsError> {
+        let found = self.names.paths.get(path).copied();
+        if self.names.dentries.contains(path) {
+            return Ok((found, now));
+        }
+        let ino = found.map(|index| self.inodes[index].ino);
+        let now = self.fs.lookup(now, self.ino_of(directory), last_name(path), ino)?;
+        self.names.dentries.insert(path.to_owned());
+        Ok((found, now))
+    }
+
+    /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
+    fn directory_of(&mut self, mut now: Ns, path: &str) -> Answer<Option<usize>> {
+        let mut directory = None;
+        for (end, _) in path.match_indices('/') {
+            let (found, later) = self.lookup(now, directory, &path[..end])?;
+            now = later;
+            match found {
+                Some(index) if self.inodes[index].is_directory => directory = Some(index),
+                Some(_) => return Ok((Err(ENOTDIR), now)),
+                None => return Ok((Err(ENOENT), now)),
+            }
+        }
+        Ok((Ok(directory), now))
+    }
+
+    fn add_inode(
+        &mut self,
+        now: Ns,
+        path: &str,
+        ino: Ino,
+        parent: Option<usize>,
+        is_directory: bool,
+    ) -> usize {
+        self.inodes.push(Inode {
+            ino,
+            parent,
+            is_directory,
+            size_bytes: 0,
+            modified_s: now.0 / TIME_GRANULARITY_NS,
+            cache: FileCache::default(),
+            dirty: DirtyState::default(),
+            writeback_index: 0,
+        });
+        let index = self.inodes.len() - 1;
+        self.names.paths.insert(path.to_owned(), index);
+        index
+    }
+
+    /// mkdir.
+    pub fn mkdir(&mut self, now: Ns, path: &str) -> Outcome {
+        let (directory, now) = match self.directory_of(now + self.costs.syscall_ns, path)? {
+            (Ok(directory), now) => (directory, now),
+            (Err(errno), now) => return Ok((errno, now)),
+        };
+        let (found, now) = self.lookup(now, directory, path)?;
+        if found.is_some() {
+            return Ok((EEXIST, now));
+        }
+        match self.fs.mkdir(now, self.ino_of(directory), last_name(path)) {
+            Ok((ino, later)) => {
+                self.add_inode(now, path, ino, directory, true);
+                Ok((0, later))
+            }
+            Err(error) => Ok((errno(error)?, now)),
+        }
+    }
+
+    /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
+    pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
+        let (inode, now) = match self.open_inode(now + self.costs.syscall_ns, path, flags)? {
+            (Ok(inode), now) => (inode, now),
+            (Err(errno), now) => return Ok((errno, now)),
+        };
+        if flags.trunc && self.inodes[inode].size_bytes > 0 {
+            return Err(FsError::NotModelled("truncating a file that has data"));
+        }
+        if flags.direct {
+            return Err(FsError::NotModelled("direct I/O"));
+        }
+        let readahead = ReadAheadState::new(self.read_ahead_pages);
+        self.slots[slot] = Some(OpenFile { inode, flags, readahead });
+        Ok((0, now))
+    }
+
+    /// The inode that an open is about: one that is there, or a new one.
+    fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<usize> {
+        let (directory, now) = match self.directory_of(now, path)? {
+            (Ok(directory), now) => (directory, now),
+            (Err(errno), now) => return Ok((Err(errno), now)),
+        };
+        let (found, now) = self.lookup(now, directory, path)?;
+        let changes = flags.write || flags.create || flags.trunc;
+        match found {
+            Some(_) if flags.create && flags.excl => Ok((Err(EEXIST), now)),
+            Some(index) if self.inodes[index].is_directory && changes => Ok((Err(EISDIR), now)),
+            Some(index) => Ok((Ok(index), now)),
+            None if !flags.create => Ok((Err(ENOENT), now)),
+            None => match self.fs.create(now, self.ino_of(directory), last_name(path)) {
+                Ok((ino, later)) => {
+                    Ok((Ok(self.add_inode(now, path, ino, directory, false)), later))
+                }
+                Err(error) => Ok((Err(errno(error)?), now)),
+            },
+        }
+    }
+
+    /// What dropping caches leaves of dentries and inodes: those of open files and of the directories
+    /// they are in, and of dirty files the inode alone. Returns the inodes.
+    pub(super) fn shrink_dcache(&mut self) -> Vec<Ino> {
+        let mut held = vec![false; self.inodes.len()];
+        for open in self.slots.iter().flatten() {
+            let mut at = Some(open.inode);
+            while let Some(index) = at {
+                held[index] = true;
+                at = self.inodes[index].parent;
+            }
+        }
+        let Names { paths, dentries } = &mut self.names;
+        dentries.retain(|path| paths.get(path).is_some_and(|&index| held[index]));
+        let mut kept = Vec::new();
+        for (inode, held) in self.inodes.iter_mut().zip(held) {
+            if held || inode.dirty.since.is_some() {
+                kept.push(inode.ino);
+            } else {
+                inode.writeback_index = 0; // of the inode that lookup is going to make
+            }
+        }
+        kept
+    }
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}

@@ -1,0 +1,177 @@
+//! Write-back: which inodes are dirty, and who writes them out when.
+//!
+//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, b_dirty, writeback_single_inode,
+//! wb_check_old_data_flush, sync_inodes_sb) and fs/sync.c of Linux 6.1 for the one backing device
+//! there is. An inode joins the list when something of it becomes dirty and leaves it when the
+//! flusher or sync has written it out: its pages first, then itself. fsync writes the same and
+//! leaves the inode where it is in the list. Left out: background thresholds and throttling; the
+//! flusher's size of a bite (MIN_WRITEBACK_PAGES) is no limit here.
+//!
+//! Invariant: an inode is in `Vfs::dirty` exactly when its `DirtyState::since` is set.
+
+use super::{Inode, Outcome, Vfs, EBADF};
+use crate::chip::Flash;
+use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
+use crate::trace::Task;
+use crate::units::Ns;
+
+/// dirty_writeback_centisecs: how often the flusher looks.
+const WRITEBACK_INTERVAL_NS: u64 = 5_000_000_000;
+/// dirty_expire_centisecs: how old dirty data has to be for it.
+const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
+
+/// i_state and dirtied_when of an inode.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DirtyState {
+    /// Since when something of it is dirty.
+    pub since: Option<Ns>,
+    /// I_DIRTY_DATASYNC: fdatasync cannot do without the inode, for the size has changed.
+    pub size: bool,
+}
+
+impl<S: FlashFs> Vfs<S> {
+    /// The program sleeps until `end`; background work runs when it is due.
+    pub fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
+        while let Some(due) = self.next_due().filter(|&due| due <= end) {
+            now = self.run_due(now.max(due))?;
+        }
+        Ok(now.max(end))
+    }
+
+    /// Runs what has become due while the program was busy.
+    #[inline]
+    pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
+        match self.next_due() {
+            Some(due) if due <= now => self.idle(now, now),
+            _ => Ok(now),
+        }
+    }
+
+    fn next_due(&self) -> Option<Ns> {
+        let oldest = self.dirty.first().and_then(|&index| self.inodes[index].dirty.since);
+        let flusher = oldest
+            .map(|Ns(since)| Ns((since + DIRTY_EXPIRE_NS).next_multiple_of(WRITEBACK_INTERVAL_NS)));
+        [flusher, self.fs.next_due()].into_iter().flatten().min()
+    }
+
+    fn run_due(&mut self, now: Ns) -> Result<Ns, FsError> {
+        self.fs.flash_mut().set_task(Task::Background);
+        let over = self.run_background(now);
+        self.fs.flash_mut().set_task(Task::Program);
+        over
+    }
+
+    fn run_background(&mut self, now: Ns) -> Result<Ns, FsError> {
+        if self.fs.next_due().is_some_and(|due| due <= now) {
+            return self.fs.run_due(now, &mut self.inodes);
+        }
+        let expired = |&&index: &&usize| {
+            let since = self.inodes[index].dirty.since;
+            since.is_some_and(|since| since.0 + DIRTY_EXPIRE_NS <= now.0)
+        };
+        let expired = self.dirty.iter().take_while(expired).count();
+        self.write_inodes(now, expired)
+    }
+
+    /// __mark_inode_dirty: one that is dirty keeps its place in the list.
+    pub(super) fn mark_inode_dirty(&mut self, now: Ns, index: usize) {
+        let since = &mut self.inodes[index].dirty.since;
+        if since.is_none() {
+            *since = Some(now);
+            self.dirty.push(index);
+        }
+    }
+
+    /// writeback_sb_inodes: the first inodes of the list, each with its pages before it.
+    fn write_inodes(&mut self, mut now: Ns, count: usize) -> Result<Ns, FsError> {
+        let inodes: Vec<usize> = self.dirty.drain(..count).collect();
+        for index in inodes {
+            let state = std::mem::take(&mut self.inodes[index].dirty);
+            now = self.write_from_index(now, index)?;
+            now = self.fs.write_inode(now, self.inodes[index].ino)?;
+            if self.inodes[index].cache.is_dirty() {
+                self.redirty_tail(now, index, state.since);
+            }
+        }
+        Ok(now)
+    }
+
+    /// redirty_tail: the list stays in the order of time.
+    fn redirty_tail(&mut self, now: Ns, index: usize, since: Option<Ns>) {
+        let newest = self.dirty.last().and_then(|&last| self.inodes[last].dirty.since);
+        let since = if since < newest { Some(now) } else { since };
+        self.inodes[index].dirty.since = since;
+        self.dirty.push(index);
+    }
+
+    /// write_cache_pages of a whole file.
+    fn write_whole(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
+        let last = self.inodes[index].cache.last_dirty();
+        self.inodes[index].writeback_index = last.unwrap_or(0);
+        self.write_pages(now, index, 0, u32::MAX)
+    }
+
+    /// write_cache_pages with `range_cyclic`: from `writeback_index` to the end. What lies before it
+    /// waits for the next time.
+    fn write_from_index(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
+        let first = std::mem::take(&mut self.inodes[index].writeback_index);
+        self.write_pages(now, index, first, u32::MAX)
+    }
+
+    /// write_cache_pages: the dirty pages of `first..end` of one file, in order.
+    pub(super) fn write_pages(
+        &mut self,
+        mut now: Ns,
+        index: usize,
+        first: u32,
+        end: u32,
+    ) -> Result<Ns, FsError> {
+        let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
+        for page in cache.take_dirty(first, end) {
+            let start = u64::from(page) * u64::from(PAGE_BYTES);
+            let to = (file_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
+            let write = PageWrite { ino, page, from: 0, to, file_bytes, cached: true };
+            now = self.fs.write_page(now, write)?;
+        }
+        Ok(now)
+    }
+
+    /// vfs_fsync_range: bytes `start..end` of a file, and what fsync or, with `data_only`,
+    /// fdatasync wants besides.
+    pub(super) fn sync_range(
+        &mut self,
+        now: Ns,
+        index: usize,
+        start: u64,
+        end: u64,
+        data_only: bool,
+    ) -> Result<Ns, FsError> {
+        let page_bytes = u64::from(PAGE_BYTES);
+        let page = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let (first, last) = (page(start / page_bytes), page(end.div_ceil(page_bytes)));
+        let now = match (first, last) {
+            _ if !self.inodes[index].cache.is_dirty() => now,
+            (0, u32::MAX) => self.write_whole(now, index)?,
+            (first, last) => self.write_pages(now, index, first, last)?,
+        };
+        let Inode { ino, dirty, .. } = self.inodes[index];
+        self.fs.fsync(now, ino, !data_only || dirty.size, &mut self.inodes)
+    }
+
+    /// fsync and, with `data_only`, fdatasync.
+    pub fn fsync(&mut self, now: Ns, slot: usize, data_only: bool) -> Outcome {
+        let now = now + self.costs.syscall_ns;
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        Ok((0, self.sync_range(now, open.inode, 0, u64::MAX, data_only)?))
+    }
+
+    /// sync: the flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest
+    /// dirty first, and leaves nothing for sync_inodes_sb; then the file system's own.
+    pub fn sync(&mut self, now: Ns) -> Outcome {
+        let mut now = now + self.costs.syscall_ns;
+        while !self.dirty.is_empty() {
+            now = self.write_inodes(now, self.dirty.len())?;
+        }
+        Ok((0, self.fs.sync(now)?))
+    }
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 import polars as pl
 
@@ -52,14 +53,18 @@ def failed(failures: Sequence[Failure]) -> Batch:
     return Batch(_frame([], _CASES), _frame([], _REQUESTS), _frame([], _FLASH), tuple(failures))
 
 
-def gathered(batches: Iterable[Batch], cases: int) -> Iterator[Batch]:
-    """The same batches, up to so many in one: keeping a batch costs more than a quick case."""
+def gathered(batches: Iterable[Batch], seconds: float) -> Iterator[Batch]:
+    """The same batches, those of some time in one: keeping a batch costs more than a quick case.
+
+    Whoever is interrupted loses no more than that.
+    """
     waiting: list[Batch] = []
+    since = monotonic()
     for batch in batches:
         waiting.append(batch)
-        if len(waiting) >= cases or batch.failures:
+        if batch.failures or monotonic() - since >= seconds:
             yield _together(waiting)
-            waiting = []
+            waiting, since = [], monotonic()
     if waiting:
         yield _together(waiting)
 

@@ -24,8 +24,7 @@ from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
 __all__ = ["UmlTarget"]
 
 PATIENCE_S = 120.0
-CASES_A_BATCH = 32
-"""Some seconds' worth."""
+BATCH_S = 0.3
 _PATIENCE = "FLASHBED_UML_PATIENCE_S"
 _START_S = 1_577_836_800
 """2020-01-01: without a fixed start some sums differ by a microsecond."""
@@ -75,7 +74,7 @@ class UmlTarget:
             batches = run_guest(
                 guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
             )
-            yield from gathered(batches, CASES_A_BATCH)
+            yield from gathered(batches, BATCH_S)
             done += len(same)
 
     def _guest(self, agent: bytes, first: Program, progress: Progress) -> Guest:

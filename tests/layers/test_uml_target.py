@@ -67,10 +67,10 @@ def test_a_guest_that_hangs_costs_one_case(tmp_path: Path) -> None:
 def test_a_kernel_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = uml._command
 
-    def without_memory(*arguments: object) -> list[str]:
-        return [*whole(*arguments), "mem=12M"]  # type: ignore[arg-type]
+    def without_init(*arguments: object) -> list[str]:
+        return [*whole(*arguments), "rdinit=/nothing"]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(uml, "_command", without_memory)
+    monkeypatch.setattr(uml, "_command", without_init)
     measured, failures = outcome(UmlTarget(work_dir=tmp_path), [program("a"), program("b")])
     assert measured == []
     assert set(failures) == {"a", "b"}

@@ -8,8 +8,11 @@ every time, and software time is unknown: null in the tables. docs/uml.md says w
 from __future__ import annotations
 
 import os
+import platform
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from flashbed import places
@@ -106,6 +109,7 @@ class UmlTarget:
 
 def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
+        *_at_fixed_addresses(),
         str(kernel.program),
         f"mem={program.board.board.ram_mib}M",
         # Nothing of the host's paths: the kernel stirs its command line into its random numbers.
@@ -117,6 +121,21 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.
         "init_on_alloc=1",
     ]
+
+
+@cache
+def _at_fixed_addresses() -> tuple[str, ...]:
+    """A prefix that has the host put the guest's memory where it always does, if it lets us.
+
+    The kernel takes what lies between its program and its heap for memory of its own, and that gap
+    is drawn at random for each process.
+    """
+    prefix = ("setarch", platform.machine(), "-R", "--")
+    try:
+        tried = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return prefix if tried.returncode == 0 else ()
 
 
 def _memory_folder(ram_mib: int) -> str:

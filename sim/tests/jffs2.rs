@@ -4,7 +4,7 @@ mod support;
 
 use sim::chip::{Chip, Flash, Kind};
 use sim::fs::jffs2::{Jffs2, Options};
-use sim::fs::{FlashFs, FsError, Ino, PageWrite, ROOT};
+use sim::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::run::FsKind;
 use sim::trace::{FlashOp, Traced};
@@ -177,6 +177,67 @@ fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     assert!(kinds.contains(&Kind::Read) && kinds.contains(&Kind::Program));
     let after = read_ops(&mut fs, ino, 0)[0].page;
     assert!(after != before, "the first page's node moved from {before:?}");
+}
+
+/// A page cache that has every page.
+struct AllPages;
+
+impl PageCache for AllPages {
+    fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
+        false
+    }
+}
+
+/// Flash operations of an fsync that has something to flush: a file was made just before.
+fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
+    let (new, now) = fs.create(now, ROOT, "new").expect("space");
+    fs.flash_mut().start_recording();
+    fs.fsync(now, new, true, pages).expect("space");
+    fs.flash_mut().take_record()
+}
+
+/// jffs2_build_inode_fragtree puts the nodes together from the end down, which leaves none but the
+/// first and the last as it was: they are no longer copied, but written anew from their page.
+#[test]
+fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
+    let (mut fs, now) = fresh("emulated", true);
+    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let now = append_pages(&mut fs, now, ino, 0..40);
+    fsync_ops(&mut fs, now, &mut support::NoPages); // moves the name and page 0
+    let reads = |mut fs: Fs, pages: &mut dyn PageCache| -> Vec<(u32, u32)> {
+        let ops = fsync_ops(&mut fs, now, pages);
+        let reads = ops.iter().filter(|op| op.kind == Kind::Read);
+        reads.map(|op| (op.page.0 % 64, op.length)).collect()
+    };
+    // Page 1's node: 4,164 bytes from byte 116 + 4,164 of the block, which is 184 of flash page 2.
+    assert_eq!(reads(fs.clone(), &mut support::NoPages), [(2, 2048), (3, 2048), (4, 256)]);
+    let now = fs.drop_caches(now, &[]).expect("clean");
+    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
+    let anew = [(2, 256), (2, 2048), (3, 2048), (4, 256)];
+    assert_eq!(reads(fs.clone(), &mut support::NoPages), anew, "its head, and then its data");
+    assert_eq!(reads(fs, &mut AllPages), [], "the page cache has it");
+}
+
+/// Two pieces of a page are two nodes, of 68 + 1,000 bytes each, that neighbour each other in the block which
+/// is collected: they become one.
+#[test]
+fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
+    let (mut fs, now) = fresh("emulated", true);
+    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    for (from, to) in [(0, 1000), (1000, 2000)] {
+        let file_bytes = u64::from(to);
+        let write = PageWrite { ino, page: 0, from, to, file_bytes, cached: true };
+        now = fs.write_page(now, write).expect("space");
+    }
+    let (other, now) = fs.create(now, ROOT, "other.bin").expect("space");
+    let now = append_pages(&mut fs, now, other, 0..40);
+    let before = read_ops(&mut fs, ino, 0);
+    fsync_ops(&mut fs, now, &mut AllPages);
+    let after = read_ops(&mut fs, ino, 0);
+    assert_ne!(after[0].page.0 / 64, before[0].page.0 / 64, "it was moved");
+    let bytes = |ops: &[FlashOp]| ops.iter().map(|op| op.length).sum::<u32>();
+    assert!(after.len() < before.len(), "a head less to read");
+    assert!((2068..2068 + 4 * 256).contains(&bytes(&after)), "one node: {after:?}");
 }
 
 #[test]

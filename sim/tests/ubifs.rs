@@ -236,6 +236,22 @@ fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
     assert_eq!(fs.next_due(), None);
 }
 
+/// The kernel lets a timer run out half a second late, together with those that are due by then.
+#[test]
+fn write_buffers_filled_within_half_a_second_go_out_together() {
+    let programs = |apart_ns: u64| {
+        let (mut fs, ino, now) = prepared("emulated", 2);
+        let now = fs.write_page(now, page_write(ino, 0, 8192)).expect("room");
+        fs.create(now + Ns(apart_ns), ROOT, "other.bin").expect("room");
+        let due = fs.next_due().expect("a timer");
+        let mut pages = support::NoPages;
+        let (log, _) = seen(&mut fs, due, |fs, now| fs.run_due(now, &mut pages).expect("timer"));
+        (log.len(), fs.next_due().is_some())
+    };
+    assert_eq!(programs(SECOND / 10), (2, false));
+    assert_eq!(programs(SECOND), (1, true));
+}
+
 #[test]
 fn nothing_to_commit_touches_no_flash() {
     let (mut fs, _, now) = prepared("emulated", 100);

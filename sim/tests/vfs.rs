@@ -1,0 +1,171 @@
+//! What the kernel keeps in memory and when it writes it back, seen from the flash.
+
+mod support;
+
+use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
+use sim::trace::FlashOp;
+
+fn try_run(
+    fs: FsKind,
+    prepare: &str,
+    read_ahead_kib: u32,
+    body: &str,
+) -> Result<Measured, RunError> {
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
+    let body = format!("flashbed-ops 1\n{body}\n");
+    let setting =
+        Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: true };
+    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body }]).remove(0)
+}
+
+fn run(fs: FsKind, prepare: &str, body: &str) -> Measured {
+    try_run(fs, prepare, 0, body).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The flash operations of a measured operation.
+fn flash_of(measured: &Measured, index: usize) -> Vec<FlashOp> {
+    let request = measured.requests[index];
+    let end = request.start + request.latency;
+    let within = |op: &&FlashOp| op.start >= request.start && op.start < end;
+    measured.flash.iter().filter(within).copied().collect()
+}
+
+fn flash_counts(measured: &Measured) -> Vec<usize> {
+    (0..measured.requests.len()).map(|index| flash_of(measured, index).len()).collect()
+}
+
+/// Where the data nodes of these reads of one page each begin; the last measured operations.
+fn places<const N: usize>(measured: &Measured) -> [u32; N] {
+    let first = measured.requests.len() - N;
+    std::array::from_fn(|n| {
+        let reads = flash_of(measured, first + n);
+        reads[reads.len() - 3].page.0 // a node of 4,144 bytes lies in three pages
+    })
+}
+
+const TWO_FILES: &str = "open 0 a rw,create\nwrite 0 0 4096 1 0\nclose 0\nsync\npause 10000000000";
+
+#[test]
+fn a_missing_name_is_looked_up_once_until_caches_are_dropped() {
+    let body =
+        "drop_caches\nmark\nopen 0 no ro\nopen 1 no ro\nopen 2 a ro\ndrop_caches\nopen 3 no ro";
+    let measured = run(FsKind::Ubifs, TWO_FILES, body);
+    let results: Vec<i64> = measured.requests.iter().map(|request| request.result).collect();
+    assert_eq!(results, [-2, -2, 0, 0, -2]);
+    let counts = flash_counts(&measured);
+    assert!(counts[0] > 0 && counts[4] > 0, "the index is read: {counts:?}");
+    assert_eq!(counts[1], 0, "a negative dentry");
+    let jffs2 = flash_counts(&run(FsKind::Jffs2, TWO_FILES, body));
+    assert_eq!((jffs2[0], jffs2[4]), (0, 0), "the root's entries are in memory");
+}
+
+#[test]
+fn a_name_that_is_made_is_looked_up_first() {
+    let body = |make: &str| format!("drop_caches\nmark\nopen 0 b ro\n{make}");
+    for make in ["mkdir b", "open 1 b rw,create"] {
+        let counts = flash_counts(&run(FsKind::Ubifs, TWO_FILES, &body(make)));
+        assert!(counts[0] > 0 && counts[1] == 0, "{make}: {counts:?}");
+    }
+    let counts = flash_counts(&run(FsKind::Ubifs, TWO_FILES, "drop_caches\nmark\nmkdir a"));
+    assert!(counts[0] > 2, "index, name and inode of what is in the way: {counts:?}");
+}
+
+/// A directory of JFFS2 has an inode node, and a node for each entry; to read it takes one flash read a
+/// node (none of these crosses a page) and one for the head of the inode node again.
+#[test]
+fn a_directory_of_jffs2_is_read_with_its_entries() {
+    let prepare = "mkdir d\nopen 0 d/e rw,create\nopen 1 d/f rw,create\nclose 0\nclose 1\nsync";
+    let body = "drop_caches\nmark\nopen 0 d/no ro\nmkdir d\ndrop_caches\nmkdir d\nopen 1 d/e ro";
+    let measured = run(FsKind::Jffs2, prepare, body);
+    assert_eq!(flash_counts(&measured), [4, 0, 0, 4, 2], "d/e has one node, read twice");
+}
+
+#[test]
+fn an_open_file_keeps_its_directories_and_not_their_other_files() {
+    let prepare = "mkdir d\nopen 0 d/e rw,create\nopen 1 d/f rw,create\nclose 0\nclose 1\nsync";
+    let body = "open 0 d/e ro\ndrop_caches\nmark\nopen 1 d/e ro\nopen 2 d/no ro\nopen 3 d/f ro";
+    assert_eq!(flash_counts(&run(FsKind::Jffs2, prepare, body)), [0, 0, 2]);
+}
+
+/// Two files with a page each; which was made first says nothing.
+#[test]
+fn sync_writes_inodes_in_the_order_in_which_they_became_dirty() {
+    let order = |first: u32, then: u32| {
+        let prepare = format!(
+            "open 0 a rw,create\nopen 1 b rw,create\nwrite {first} 0 4096 1 0\n\
+             write {then} 0 4096 1 0\nwrite {first} 4096 4096 1 0\nclose 0\nclose 1\nsync"
+        );
+        let body = "open 0 a ro\nopen 1 b ro\nread 0 0 1\nread 1 0 1\ndrop_caches\nmark\n\
+                    read 0 0 1\nread 1 0 1";
+        let [a, b] = places(&run(FsKind::Ubifs, &prepare, body));
+        a < b
+    };
+    assert!(order(0, 1));
+    assert!(!order(1, 0));
+}
+
+/// a is dirty before b, and its first page is written by fsync; the second goes out before b's.
+#[test]
+fn fsync_leaves_an_inode_where_it_is_in_the_list() {
+    let prepare = "open 0 a rw,create\nopen 1 b rw,create\nwrite 0 0 4096 1 0\nfsync 0\n\
+                   write 1 0 4096 1 0\nwrite 0 4096 4096 1 0\nclose 0\nclose 1\nsync";
+    let body = "drop_caches\nopen 0 a ro\nopen 1 b ro\nmark\nread 0 4096 1\nread 1 0 1";
+    let [a, b] = places(&run(FsKind::Ubifs, prepare, body));
+    assert!(a < b);
+}
+
+/// fsync ends at page 3, so the flusher begins there and comes to pages 0 to 2 in a second round.
+#[test]
+fn the_flusher_goes_on_where_an_fsync_has_ended_and_sync_begins_anew() {
+    let order = |end: &str| {
+        let prepare = format!(
+            "open 0 a rw,create\nwrite 0 0 16384 1 0\n{end}\nwrite 0 0 16384 2 0\n\
+             pause 60000000000\nclose 0"
+        );
+        let body = "drop_caches\nopen 0 a ro\nmark\nread 0 0 1\nread 0 4096 1\nread 0 12288 1";
+        places(&run(FsKind::Ubifs, &prepare, body))
+    };
+    let [zero, one, three] = order("fsync 0");
+    assert!(three < zero && zero < one);
+    let [zero, one, three] = order("sync");
+    assert!(zero < one && one < three);
+}
+
+/// PG_reclaim of a dirty page that could not be dropped is the bit of PG_readahead: page 0 starts a window
+/// of two pages (get_init_ra_size of 1, at most 4) and is itself the first of them.
+#[test]
+fn a_dirty_page_that_dropping_caches_has_left_begins_a_read_ahead() {
+    let prepare = "open 0 a rw,create\nwrite 0 0 16384 1 0\nclose 0\nsync\npause 10000000000";
+    let body =
+        "drop_caches\nopen 0 a rw\nwrite 0 0 4096 2 0\nmark\nread 0 0 1\ndrop_caches\nread 0 0 1";
+    let adds = |kib| try_run(FsKind::Ubifs, prepare, kib, body).expect("it runs").cache_adds;
+    assert_eq!((adds(0), adds(16)), (0, 1));
+}
+
+#[test]
+fn fdatasync_leaves_out_an_inode_whose_size_is_the_same() {
+    let body =
+        |sync: &str| format!("open 0 a rw\npause 2000000000\nwrite 0 0 4096 2 0\nmark\n{sync} 0");
+    let programs = |sync: &str| run(FsKind::Ubifs, TWO_FILES, &body(sync)).flash_programs;
+    assert!(programs("fdatasync") < programs("fsync"));
+}
+
+#[test]
+fn zeroes_that_would_be_compressed_are_refused_and_a_few_are_not() {
+    let refused = |fs: FsKind, offset: u64| {
+        let length = 4096 - offset % 4096;
+        let body = format!("open 0 a rw,create\nwrite 0 {offset} {length} 1 0\nfsync 0");
+        match try_run(fs, "sync", 0, &body) {
+            Ok(_) => false,
+            Err(error) => {
+                assert!(error.to_string().ends_with("is not modelled"), "{error}");
+                true
+            }
+        }
+    };
+    assert!(refused(FsKind::Jffs2, 1000) && refused(FsKind::Ubifs, 1000));
+    assert!(refused(FsKind::Jffs2, 5000) && refused(FsKind::Ubifs, 5000));
+    assert!(!refused(FsKind::Ubifs, 60), "less than UBIFS_MIN_COMPRESS_DIFF");
+    assert!(!refused(FsKind::Jffs2, 2) && !refused(FsKind::Jffs2, 4096));
+}

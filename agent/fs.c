@@ -324,12 +324,9 @@ int fs_mount(struct fs *fs)
 
 int fs_remount(struct fs *fs)
 {
-	const enum fs_kind kind = fs->mounted;
-	int err = kind == FS_NONE ? -ENODEV : fs_unmount(fs);
+	const int err = fs->mounted == FS_NONE ? -ENODEV : fs_unmount(fs);
 
-	if (!err)
-		err = mount_kind(fs, kind, false);
-	return err;
+	return err ? err : fs_mount(fs);
 }
 
 /* MTD's one backing device serves JFFS2; UBIFS has its own for each volume. */

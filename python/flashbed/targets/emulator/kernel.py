@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.debian import Apt, need, unpack
+from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.nand import Tree
 
 __all__ = [
@@ -79,7 +79,6 @@ def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
     found = cached_kernel(cache)
     if found:
         return found
-    need("apt-get", "apt-cache", "dpkg-deb")
     say("downloading the board's kernel (about 45 MB, once)")
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from flashbed import places
 from flashbed.targets.base import Unavailable
 
-__all__ = ["Apt", "cache_folder", "need", "run", "unpack"]
+__all__ = ["Apt", "cache_folder", "run", "unpack"]
 
 _TIMEOUT_S = 900
 
@@ -33,7 +33,7 @@ class Apt:
     """apt on private folders, for one architecture."""
 
     def __init__(self, folder: Path, architecture: str) -> None:
-        need("apt-get", "apt-cache", "dpkg-deb")
+        _need("apt-get", "apt-cache", "dpkg-deb")
         self.architecture = architecture
         state, cache = folder / "state", folder / "cache"
         for below in (state / "lists" / "partial", cache / "archives" / "partial"):
@@ -87,7 +87,7 @@ class Apt:
         return files[0], files[0].name.split("_")[1].replace("%3a", ":")
 
 
-def need(*programs: str) -> None:
+def _need(*programs: str) -> None:
     """Raises `Unavailable` for a program that is not there."""
     for program in programs:
         if shutil.which(program) is None:

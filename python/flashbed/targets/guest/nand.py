@@ -6,7 +6,6 @@ built in a temporary folder and renamed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 from flashbed import places
 from flashbed.profiles import Board
 from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.building import build, locked
 
 __all__ = ["MODULE", "Tree", "built_module", "cached_module", "parameters"]
 
@@ -69,8 +69,7 @@ def built_module(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:
     log = cache / f"{MODULE}-{tree.arch}.log"
     cache.mkdir(parents=True, exist_ok=True)
     try:
-        with (cache / f"{MODULE}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(cache / f"{MODULE}.lock"):
             return cached_module(cache, tree) or _build(cache, tree, log)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"{MODULE} could not be built: {error}; log: {log}") from None
@@ -85,18 +84,9 @@ def _build(cache: Path, tree: Tree, log: Path) -> Path:
         work.mkdir()
         for source in _sources():
             shutil.copy(source, work)
-        with log.open("w", encoding="utf-8") as said:
-            done = subprocess.run(
-                [*command, f"M={work}", f"-j{os.cpu_count() or 1}", "modules"],
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+        command += [f"M={work}", f"-j{os.cpu_count() or 1}", "modules"]
+        build(MODULE, [command], log, folder=work, timeout_s=_TIMEOUT_S)
         module = work / f"{MODULE}.ko"
-        if done.returncode or not module.is_file():
-            raise Unavailable(f"{MODULE} does not build: {_why(log)}; log: {log}")
         # Debugging information is most of it, and has to be unpacked at every boot.
         subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
         folder = _folder(cache, tree)
@@ -106,12 +96,6 @@ def _build(cache: Path, tree: Tree, log: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     return folder / module.name
-
-
-def _why(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if "error:" in line or "*** " in line]
-    return (errors or lines or ["make said nothing"])[0].strip()
 
 
 def parameters(board: Board, *, wait: str) -> str:

@@ -9,22 +9,20 @@ have_xstate_support it uses PTRACE_SETFPREGS, which they all take.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed import places
 from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.building import build, locked
 from flashbed.targets.guest.debian import Apt, run, unpack
 
 __all__ = ["BUILD_TOOLS", "KERNELS", "UmlKernel", "built_kernel", "cached_kernel"]
@@ -128,7 +126,7 @@ def built_kernel(cache: Path, series: str, say: Callable[[str], None]) -> UmlKer
         return found
     _can_build()
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / f"uml-{series}.lock"):
+    with locked(cache / f"uml-{series}.lock"):
         found = cached_kernel(cache, series)
         if found:
             return found
@@ -148,14 +146,6 @@ def _can_build() -> None:
         raise Unavailable(
             f"building the kernel needs {needed} (on Debian: apt-get install {packages})"
         )
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One build at a time, whoever else runs."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
@@ -200,26 +190,8 @@ def _make(tree: Path, log: Path) -> None:
     merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(_config())]
     compiled = [*_MAKE, jobs, "linux", "modules"]
     steps = ([*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"], compiled)
-    with log.open("w", encoding="utf-8") as said:
-        for step in steps:
-            done = subprocess.run(
-                step,
-                cwd=tree,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                timeout=_BUILD_TIMEOUT_S,
-                check=False,
-            )
-            if done.returncode:
-                raise Unavailable(f"the kernel does not build: {_why(log)}; log: {log}")
+    build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
     _configured(tree)
-
-
-def _why(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if re.search(r"error:|\*\*\* ", line)]
-    return (errors or lines or ["it said nothing"])[0].strip()
 
 
 def _configured(tree: Path) -> None:

@@ -30,14 +30,14 @@ __all__ = ["CaseId", "Out", "Set", "failure_lines", "register"]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
 On = Annotated[
     list[str] | None,
-    typer.Option("--on", metavar="TARGET,...", help="sim, emulator, or both with a comma."),
+    typer.Option("--on", metavar="TARGET,...", help="sim, uml, emulator, or several with commas."),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="AXIS=VALUE,...",
-        help="Only these values of an axis; a number the experiment does not have is added.",
+        help="Only these values of an axis; a number, kernel or board it does not have is added.",
     ),
 ]
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Only this case.")]
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "run",
         epilog="Examples: `flashbed run readahead/figure3` · "
-        "`flashbed run figure3 --on sim,emulator --set fs=jffs2 --set requests=8,64` · "
+        "`flashbed run figure3 --on sim,uml --set fs=jffs2 --set requests=8,64` · "
         "`flashbed run figure3 --case "
         "jffs2-emulated-6.1-sequential-8x4096-of-5242880-ra128-s1 --trace flash --out /tmp/one`",
     )(run)

@@ -59,6 +59,31 @@ impl Moves {
     }
 }
 
+/// Why a chip did not do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// More bits of a page are wrong than its ECC corrects (-EBADMSG).
+    Uncorrectable,
+    /// The status after a program says that it failed (-EIO).
+    ProgramFailed,
+    /// The status after an erase says that it failed (-EIO).
+    EraseFailed,
+    /// There is no power from here on: nothing else will be answered.
+    PowerLost,
+}
+
+/// An operation that failed, and when that was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// When it was over.
+    pub at: Ns,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// When an operation was over, or that it failed.
+pub type Done = core::result::Result<Ns, Failed>;
+
 /// What a chip has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -73,19 +98,19 @@ pub struct Counts {
 }
 
 /// The lowest seam of the stack: a chip, or a decorator around one. Operations take the time and
-/// give the time at which they are over; nobody owns a clock.
+/// give the time at which they are over; nobody owns a clock. A decorator may fail them.
 pub trait Flash: Clone {
     /// Geometry and timing.
     fn profile(&self) -> &ChipProfile;
     /// Reads `page` into its register and `moves` from there into the controller.
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns;
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done;
     /// Moves on to another column of the page that was read last, and transfers `length` bytes.
     fn change_column(&mut self, now: Ns, length: u32) -> Ns;
     /// Moves bytes to the register and programs `page`. `cells` are those that change: a driver
     /// that pads part of a page with ones moves more than it programs.
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns;
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done;
     /// Erases a block.
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Ns;
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Done;
     /// Operations so far, and their time.
     fn counts(&self) -> Counts;
     /// Erases of one block so far.
@@ -156,12 +181,12 @@ impl Flash for Chip {
     }
 
     #[inline]
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         debug_assert!(self.in_page(moves.first), "read past the OOB");
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
         let bus = self.bus(self.profile.bus_read_ns, moves.bytes);
-        self.spend(now, self.profile.read_array_ns + bus)
+        Ok(self.spend(now, self.profile.read_array_ns + bus))
     }
 
     #[inline]
@@ -173,7 +198,7 @@ impl Flash for Chip {
         self.spend(now, self.profile.column_change_ns + moved)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns {
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
         assert!(self.in_page(moves.first) && self.in_page(cells), "program past the OOB");
         let ChipProfile { page_bytes, pages_per_block, .. } = self.profile;
         let start = page.0 % pages_per_block * page_bytes;
@@ -191,15 +216,15 @@ impl Flash for Chip {
         }
         self.counts.programs += 1;
         let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
-        self.spend(now, bus + self.profile.program_array_ns)
+        Ok(self.spend(now, bus + self.profile.program_array_ns))
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         let state = &mut self.blocks[block.0 as usize];
         state.next = 0;
         state.erases += 1;
         self.counts.erases += 1;
-        self.spend(now, self.profile.erase_array_ns)
+        Ok(self.spend(now, self.profile.erase_array_ns))
     }
 
     fn counts(&self) -> Counts {

@@ -14,7 +14,7 @@
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
-use crate::chip::{Counts, Flash, Moves, Span};
+use crate::chip::{Counts, Done, Flash, Moves, Span};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -139,7 +139,7 @@ impl<F: Flash> Mtd<F> {
 
     /// mtd_read: `length` bytes at `offset` of the partition, page by page.
     #[inline]
-    pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Ns {
+    pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
@@ -149,57 +149,58 @@ impl<F: Flash> Mtd<F> {
         while left > 0 {
             let bytes = left.min(page_bytes - column);
             now = if bytes == page_bytes {
-                self.read_page(now, page)
+                self.read_page(now, page)?
             } else {
-                self.read_partial(now, page, column, bytes)
+                self.read_partial(now, page, column, bytes)?
             };
             left -= bytes;
             column = 0;
             page.0 += 1;
         }
-        now
+        Ok(now)
     }
 
     /// A whole page, unless it is in the page buffer.
     #[inline]
-    fn read_page(&mut self, now: Ns, page: PageNo) -> Ns {
+    fn read_page(&mut self, now: Ns, page: PageNo) -> Done {
         if self.page_buffer == Some(page) {
-            return now;
+            return Ok(now);
         }
         self.fetch_page(now, page, self.whole_page)
     }
 
     /// ecc.read_page.
     #[inline]
-    fn fetch_page(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
-        let now = self.flash.read(now, page, moves) + self.costs.nand_read_ns;
+    fn fetch_page(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+        let now = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
-        self.software_ecc(now + moved, self.chip.page_bytes)
+        Ok(self.software_ecc(now + moved, self.chip.page_bytes))
     }
 
     /// Part of a page: the steps it touches, or the whole page into the page buffer.
     #[inline]
-    fn read_partial(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
+    fn read_partial(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Done {
         if self.subpage_reads {
             return self.read_subpage(now, page, column, bytes);
         }
-        let now = self.read_page(now, page);
+        let now = self.read_page(now, page)?;
         self.page_buffer = Some(page);
-        now
+        Ok(now)
     }
 
     /// nand_read_subpage: the ECC steps that hold the bytes, then their ECC after a change of
     /// column.
     #[inline]
-    fn read_subpage(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Ns {
+    fn read_subpage(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Done {
         let first = column >> self.step_shift;
         let steps = ((column + bytes - 1) >> self.step_shift) - first + 1;
         let data = steps << self.step_shift;
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
-        let now = self.flash.read(now, page, Moves::one(column, data)) + self.costs.nand_read_ns;
+        let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
         let now = self.flash.change_column(now, code);
-        self.software_ecc(now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps), data)
+        let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
+        Ok(self.software_ecc(now, data))
     }
 
     #[inline]
@@ -210,13 +211,13 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read_oob of whole pages: data and OOB together, one read command a page; the page buffer
     /// is neither asked nor filled.
     #[inline]
-    pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Ns {
+    pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         for page in first.0..first.0 + pages {
-            now = self.fetch_page(now, PageNo(page), self.page_with_oob());
+            now = self.fetch_page(now, PageNo(page), self.page_with_oob())?;
         }
-        now
+        Ok(now)
     }
 
     /// A whole page whose OOB was asked for.
@@ -226,7 +227,7 @@ impl<F: Flash> Mtd<F> {
     }
 
     /// mtd_write: whole pages, or whole sub-pages of one page.
-    pub fn write(&mut self, now: Ns, offset: u64, length: u32) -> Ns {
+    pub fn write(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
         assert!(
             offset % u64::from(self.subpage_bytes()) == 0 && length % self.subpage_bytes() == 0,
@@ -239,16 +240,16 @@ impl<F: Flash> Mtd<F> {
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
-            now = self.program(now, page, Span { column, length: bytes }, self.whole_page);
+            now = self.program(now, page, Span { column, length: bytes }, self.whole_page)?;
             left -= bytes;
             column = 0;
             page.0 += 1;
         }
-        now
+        Ok(now)
     }
 
     /// mtd_write_oob of a whole page with its OOB (a YAFFS2 chunk and its tags).
-    pub fn write_with_oob(&mut self, now: Ns, offset: u64) -> Ns {
+    pub fn write_with_oob(&mut self, now: Ns, offset: u64) -> Done {
         assert!(offset % u64::from(self.chip.page_bytes) == 0, "write of part of a page");
         let whole = Span { column: 0, length: self.chip.page_bytes };
         let now = now + self.costs.mtd_call_ns;
@@ -257,7 +258,7 @@ impl<F: Flash> Mtd<F> {
 
     /// mtd_write_oob of `length` bytes in the OOB of a page alone (a JFFS2 cleanmarker):
     /// nand_write_oob_std moves the whole OOB, the rest of it ones.
-    pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Ns {
+    pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         let page = self.page_at(offset);
         self.forget(page, page);
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
@@ -269,7 +270,7 @@ impl<F: Flash> Mtd<F> {
     /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved and
     /// checked as a whole (nand_write_page_swecc). It is filled up in the page buffer's memory
     /// (nand_get_data_buf), which forgets whatever page was there.
-    fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Ns {
+    fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Done {
         if written.length < self.chip.page_bytes {
             self.page_buffer = None;
         } else {
@@ -281,7 +282,7 @@ impl<F: Flash> Mtd<F> {
     }
 
     /// mtd_erase of one block of the partition.
-    pub fn erase(&mut self, now: Ns, block: u32) -> Ns {
+    pub fn erase(&mut self, now: Ns, block: u32) -> Done {
         assert!(block < self.partition.blocks, "erase past the partition");
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;

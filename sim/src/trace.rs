@@ -3,7 +3,7 @@
 //! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
 //! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::chip::{Counts, Flash, Kind, Moves, Span};
+use crate::chip::{Counts, Done, Flash, Kind, Moves, Span};
 use crate::profile::ChipProfile;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -66,7 +66,7 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.profile()
     }
 
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         self.note(now, Kind::Read, page, moves.first);
         self.inner.read(now, page, moves)
     }
@@ -75,12 +75,12 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.change_column(now, length)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns {
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.note(now, Kind::Program, page, moves.first);
         self.inner.program(now, page, moves, cells)
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         let pages = self.profile().pages_per_block;
         let length = self.profile().page_bytes * pages;
         self.note(now, Kind::Erase, PageNo(block.0 * pages), Span { column: 0, length });

@@ -86,7 +86,7 @@ impl<F: Flash> Ubi<F> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(mtd.flash().profile().blocks);
         if blocks <= overhead {
-            return Err(FsError::TooSmall(format!(
+            return Err(FsError::too_small(format!(
                 "UBI keeps {overhead} blocks of this partition for itself; it has {blocks}"
             )));
         }
@@ -104,14 +104,14 @@ impl<F: Flash> Ubi<F> {
         };
         let mut now = now;
         for block in 0..blocks {
-            now = ubi.format_block(now, block);
+            now = ubi.format_block(now, block)?;
         }
         for block in 0..blocks {
-            now = ubi.mtd.read(now, ubi.address(block, 0), HEADER_BYTES);
-            now = ubi.mtd.read(now, ubi.address(block, ubi.header_bytes), HEADER_BYTES);
+            now = ubi.mtd.read(now, ubi.address(block, 0), HEADER_BYTES)?;
+            now = ubi.mtd.read(now, ubi.address(block, ubi.header_bytes), HEADER_BYTES)?;
         }
         for block in 0..LAYOUT_LEBS {
-            now = ubi.mtd.read(now, ubi.address(block, ubi.leb_start), ubi.table_bytes());
+            now = ubi.mtd.read(now, ubi.address(block, ubi.leb_start), ubi.table_bytes())?;
         }
         (LAYOUT_LEBS..blocks).for_each(|block| ubi.free.insert(block, 0));
         let now = ubi.change_volume_table(now)?;
@@ -162,13 +162,13 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_leb_read: no flash is touched for a block that is not mapped.
     #[inline]
-    pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Ns {
+    pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         debug_assert!(offset + length <= self.leb_bytes, "read past LEB {leb}");
         let block = self.map[leb as usize];
         if block == UNMAPPED {
-            return now;
+            return Ok(now);
         }
-        self.mtd.read(now, self.address(block, self.leb_start + offset), length)
+        Ok(self.mtd.read(now, self.address(block, self.leb_start + offset), length)?)
     }
 
     /// ubi_leb_write: maps the block first if it is not.
@@ -177,14 +177,14 @@ impl<F: Flash> Ubi<F> {
         let mut now = now;
         if self.map[leb as usize] == UNMAPPED {
             let block = self.take_block()?;
-            now = self.write_volume_header(now, block);
+            now = self.write_volume_header(now, block)?;
             self.map[leb as usize] = block;
         }
         if length == 0 {
             return Ok(now);
         }
         let start = self.address(self.map[leb as usize], self.leb_start + offset);
-        Ok(self.mtd.write(now, start, length))
+        Ok(self.mtd.write(now, start, length)?)
     }
 
     /// ubi_leb_map: an erased physical block and its volume header, no data.
@@ -195,10 +195,10 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_leb_unmap, and the erase by UBI's thread: it is woken here and keeps the chip busy
     /// before anyone else gets to it.
-    pub fn unmap(&mut self, now: Ns, leb: u32) -> Ns {
+    pub fn unmap(&mut self, now: Ns, leb: u32) -> Result<Ns> {
         let block = std::mem::replace(&mut self.map[leb as usize], UNMAPPED);
         if block == UNMAPPED {
-            return now;
+            return Ok(now);
         }
         self.erase_to_free(now, block)
     }
@@ -206,9 +206,9 @@ impl<F: Flash> Ubi<F> {
     /// ubi_leb_change: new contents in a new physical block, then the old one goes.
     pub fn change(&mut self, now: Ns, leb: u32, length: u32) -> Result<Ns> {
         let block = self.take_block()?;
-        let now = self.write_volume_header(now, block);
-        let now = self.mtd.write(now, self.address(block, self.leb_start), length);
-        let now = self.unmap(now, leb);
+        let now = self.write_volume_header(now, block)?;
+        let now = self.mtd.write(now, self.address(block, self.leb_start), length)?;
+        let now = self.unmap(now, leb)?;
         self.map[leb as usize] = block;
         Ok(now)
     }
@@ -219,28 +219,28 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// __erase_worker: the erase and the header that counts it.
-    fn erase_to_free(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.mtd.erase(now, block);
-        let now = self.write_erase_header(now, block);
+    fn erase_to_free(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        let now = self.mtd.erase(now, block)?;
+        let now = self.write_erase_header(now, block)?;
         let erases = &mut self.erases[block as usize];
         *erases += 1;
         self.free.insert(block, *erases);
-        now
+        Ok(now)
     }
 
-    fn write_erase_header(&mut self, now: Ns, block: u32) -> Ns {
-        self.mtd.write(now, self.address(block, 0), self.header_bytes)
+    fn write_erase_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        Ok(self.mtd.write(now, self.address(block, 0), self.header_bytes)?)
     }
 
     /// ubiformat on one block: erased, a header without erases, and an empty volume table on the
     /// first two.
-    fn format_block(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.mtd.erase(now, block);
+    fn format_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        let now = self.mtd.erase(now, block)?;
         if block >= LAYOUT_LEBS {
             return self.write_erase_header(now, block);
         }
         let length = self.leb_start + self.table_bytes();
-        self.mtd.write(now, self.address(block, 0), length)
+        Ok(self.mtd.write(now, self.address(block, 0), length)?)
     }
 
     /// `vtbl_size`: as many records as a logical block holds (ubi_read_volume_table).
@@ -249,13 +249,13 @@ impl<F: Flash> Ubi<F> {
         align(slots * VOLUME_RECORD_BYTES, self.mtd.page_bytes())
     }
 
-    fn write_volume_header(&mut self, now: Ns, block: u32) -> Ns {
-        self.mtd.write(now, self.address(block, self.header_bytes), self.header_bytes)
+    fn write_volume_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        Ok(self.mtd.write(now, self.address(block, self.header_bytes), self.header_bytes)?)
     }
 
-    fn write_volume_table(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.write_volume_header(now, block);
-        self.mtd.write(now, self.address(block, self.leb_start), self.table_bytes())
+    fn write_volume_table(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        let now = self.write_volume_header(now, block)?;
+        Ok(self.mtd.write(now, self.address(block, self.leb_start), self.table_bytes())?)
     }
 
     /// ubi_update_layout_vol: both copies, one after the other, each into a new block.
@@ -263,9 +263,9 @@ impl<F: Flash> Ubi<F> {
         let mut now = now;
         for copy in 0..LAYOUT_LEBS as usize {
             let block = self.take_block()?;
-            now = self.write_volume_table(now, block);
+            now = self.write_volume_table(now, block)?;
             let old = std::mem::replace(&mut self.layout[copy], block);
-            now = self.erase_to_free(now, old);
+            now = self.erase_to_free(now, old)?;
         }
         Ok(now)
     }

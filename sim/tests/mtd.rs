@@ -33,58 +33,58 @@ fn reads(mtd: &mut Mtd<Traced<Chip>>) -> Vec<(u32, u32, u32)> {
 #[test]
 fn software_ecc_reads_only_the_steps_that_hold_the_bytes() {
     let mut mtd = driver("emulated");
-    mtd.read(Ns::ZERO, 100, 68);
+    mtd.read(Ns::ZERO, 100, 68).unwrap();
     assert_eq!(reads(&mut mtd), [(0, 0, 256)]);
-    mtd.read(Ns::ZERO, 200, 68);
+    mtd.read(Ns::ZERO, 200, 68).unwrap();
     assert_eq!(reads(&mut mtd), [(0, 0, 512)]);
-    mtd.read(Ns::ZERO, 2048 + 1024, 2048);
+    mtd.read(Ns::ZERO, 2048 + 1024, 2048).unwrap();
     assert_eq!(reads(&mut mtd), [(1, 1024, 1024), (2, 0, 1024)]);
-    mtd.read(Ns::ZERO, 2048 + 1024, 4096);
+    mtd.read(Ns::ZERO, 2048 + 1024, 4096).unwrap();
     assert_eq!(reads(&mut mtd), [(1, 1024, 1024), (2, 0, 2048), (3, 0, 1024)]);
 }
 
 #[test]
 fn software_ecc_never_remembers_a_page() {
     let mut mtd = driver("emulated");
-    mtd.read(Ns::ZERO, 0, 68);
-    mtd.read(Ns::ZERO, 0, 68);
+    mtd.read(Ns::ZERO, 0, 68).unwrap();
+    mtd.read(Ns::ZERO, 0, 68).unwrap();
     assert_eq!(reads(&mut mtd).len(), 2);
 }
 
 #[test]
 fn hardware_ecc_reads_whole_pages_and_remembers_the_last_one_read_in_part() {
     let mut mtd = driver("omap3evm");
-    mtd.read(Ns::ZERO, 100, 68);
+    mtd.read(Ns::ZERO, 100, 68).unwrap();
     assert_eq!(reads(&mut mtd), [(0, 0, 2048)]);
-    mtd.read(Ns::ZERO, 168, 4096);
+    mtd.read(Ns::ZERO, 168, 4096).unwrap();
     assert_eq!(reads(&mut mtd), [(1, 0, 2048), (2, 0, 2048)], "page 0 is in the buffer");
-    mtd.read(Ns::ZERO, 2 * 2048 + 500, 68);
+    mtd.read(Ns::ZERO, 2 * 2048 + 500, 68).unwrap();
     assert_eq!(reads(&mut mtd), [], "page 2 is, page 1 was read whole and is not");
-    mtd.read(Ns::ZERO, 2048, 10);
+    mtd.read(Ns::ZERO, 2048, 10).unwrap();
     assert_eq!(reads(&mut mtd), [(1, 0, 2048)]);
 }
 
 #[test]
 fn programming_or_erasing_forgets_the_remembered_page() {
     let mut mtd = driver("omap3evm");
-    mtd.read(Ns::ZERO, 0, 68);
-    mtd.write(Ns::ZERO, 0, 2048);
+    mtd.read(Ns::ZERO, 0, 68).unwrap();
+    mtd.write(Ns::ZERO, 0, 2048).unwrap();
     mtd.flash_mut().take_record();
     mtd.flash_mut().start_recording();
-    mtd.read(Ns::ZERO, 0, 68);
+    mtd.read(Ns::ZERO, 0, 68).unwrap();
     assert_eq!(reads(&mut mtd).len(), 1);
-    mtd.erase(Ns::ZERO, 0);
+    mtd.erase(Ns::ZERO, 0).unwrap();
     mtd.flash_mut().take_record();
     mtd.flash_mut().start_recording();
-    mtd.read(Ns::ZERO, 0, 68);
+    mtd.read(Ns::ZERO, 0, 68).unwrap();
     assert_eq!(reads(&mut mtd).len(), 1);
 }
 
 #[test]
 fn the_driver_of_the_omap3evm_takes_the_slides_185_065_and_407_600_ns() {
     let mut mtd = driver("omap3evm");
-    assert_eq!(mtd.read(Ns::ZERO, 0, 2048), Ns(185_065));
-    assert_eq!(mtd.write(Ns::ZERO, 0, 2048), Ns(407_600));
+    assert_eq!(mtd.read(Ns::ZERO, 0, 2048).unwrap(), Ns(185_065));
+    assert_eq!(mtd.write(Ns::ZERO, 0, 2048).unwrap(), Ns(407_600));
 }
 
 /// The emulated board's chip over a bus that is paid by the byte, with this ECC: 100 ns for each of
@@ -106,7 +106,7 @@ fn a_header_is_programmed_as_a_page_filled_up_with_ones() {
     for (kind, bus) in [(EccKind::SoftwareSubpage, 211_200), (EccKind::NoEcc, 204_800)] {
         let mut mtd = by_the_byte(kind);
         let bytes = mtd.subpage_bytes();
-        let now = mtd.write(Ns::ZERO, 0, bytes);
+        let now = mtd.write(Ns::ZERO, 0, bytes).unwrap();
         assert_eq!(now, Ns(200_000 + bus), "{kind:?}");
         assert_eq!(operations(&mut mtd, Kind::Program), [(0, 0, 2048)]);
     }
@@ -115,9 +115,9 @@ fn a_header_is_programmed_as_a_page_filled_up_with_ones() {
 #[test]
 fn the_second_header_may_follow_on_the_same_page() {
     let mut mtd = driver("emulated");
-    mtd.write(Ns::ZERO, 0, 512);
-    mtd.write(Ns::ZERO, 512, 512);
-    mtd.write(Ns::ZERO, 2048, 4096);
+    mtd.write(Ns::ZERO, 0, 512).unwrap();
+    mtd.write(Ns::ZERO, 512, 512).unwrap();
+    mtd.write(Ns::ZERO, 2048, 4096).unwrap();
     let whole = [(0, 0, 2048), (0, 0, 2048), (1, 0, 2048), (2, 0, 2048)];
     assert_eq!(operations(&mut mtd, Kind::Program), whole);
 }
@@ -126,14 +126,14 @@ fn the_second_header_may_follow_on_the_same_page() {
 #[should_panic(expected = "programmed twice or out of order")]
 fn the_first_header_may_not_be_written_again() {
     let mut mtd = driver("emulated");
-    mtd.write(Ns::ZERO, 0, 512);
-    mtd.write(Ns::ZERO, 0, 512);
+    mtd.write(Ns::ZERO, 0, 512).unwrap();
+    mtd.write(Ns::ZERO, 0, 512).unwrap();
 }
 
 #[test]
 fn a_cleanmarker_moves_the_whole_oob_and_nothing_else() {
     let mut mtd = by_the_byte(EccKind::HardwarePage);
-    assert_eq!(mtd.write_oob(Ns::ZERO, 0, 8), Ns(200_000 + 6_400));
+    assert_eq!(mtd.write_oob(Ns::ZERO, 0, 8).unwrap(), Ns(200_000 + 6_400));
     assert_eq!(operations(&mut mtd, Kind::Program), [(0, 2048, 64)]);
 }
 
@@ -142,11 +142,11 @@ fn a_cleanmarker_moves_the_whole_oob_and_nothing_else() {
 fn without_ecc_pages_are_whole_and_the_oob_stays_where_it_is() {
     let mut mtd = by_the_byte(EccKind::NoEcc);
     assert_eq!(mtd.subpage_bytes(), 2048);
-    assert_eq!(mtd.read(Ns::ZERO, 100, 68), Ns(25_000 + 204_800));
-    assert_eq!(mtd.read(Ns::ZERO, 500, 68), Ns::ZERO, "the page is in the page buffer");
-    assert_eq!(mtd.read_with_oob(Ns::ZERO, 0, 1), Ns(25_000 + 211_200));
+    assert_eq!(mtd.read(Ns::ZERO, 100, 68).unwrap(), Ns(25_000 + 204_800));
+    assert_eq!(mtd.read(Ns::ZERO, 500, 68).unwrap(), Ns::ZERO, "the page is in the page buffer");
+    assert_eq!(mtd.read_with_oob(Ns::ZERO, 0, 1).unwrap(), Ns(25_000 + 211_200));
     assert_eq!(reads(&mut mtd), [(0, 0, 2048); 2]);
-    assert_eq!(mtd.write_with_oob(Ns::ZERO, 0), Ns(200_000 + 211_200));
+    assert_eq!(mtd.write_with_oob(Ns::ZERO, 0).unwrap(), Ns(200_000 + 211_200));
 }
 
 /// nand_scan_tail: steps of 256 bytes, and what they make of sub-pages.
@@ -167,12 +167,12 @@ fn sub_pages_are_quarters_of_a_page_of_four_to_sixteen_steps_and_halves_of_one_o
 #[test]
 fn a_page_of_512_bytes_is_read_whole_and_remembered() {
     let mut mtd = driver_of(&support::small_pages());
-    mtd.read(Ns::ZERO, 0, 64);
-    mtd.read(Ns::ZERO, 256, 64);
+    mtd.read(Ns::ZERO, 0, 64).unwrap();
+    mtd.read(Ns::ZERO, 256, 64).unwrap();
     assert_eq!(reads(&mut mtd), [(0, 0, 512)]);
-    mtd.write(Ns::ZERO, 1024, 512);
+    mtd.write(Ns::ZERO, 1024, 512).unwrap();
     operations(&mut mtd, Kind::Program);
-    mtd.read(Ns::ZERO, 0, 64);
+    mtd.read(Ns::ZERO, 0, 64).unwrap();
     assert_eq!(reads(&mut mtd), [], "another page was programmed, whole");
 }
 
@@ -180,9 +180,9 @@ fn a_page_of_512_bytes_is_read_whole_and_remembered() {
 #[test]
 fn writing_part_of_any_page_forgets_the_remembered_one() {
     let mut mtd = driver_of(&support::small_pages());
-    mtd.read(Ns::ZERO, 0, 64);
-    mtd.write(Ns::ZERO, 1024, 256);
+    mtd.read(Ns::ZERO, 0, 64).unwrap();
+    mtd.write(Ns::ZERO, 1024, 256).unwrap();
     assert_eq!(mtd.flash().counts().reads, 1);
-    mtd.read(Ns::ZERO, 0, 64);
+    mtd.read(Ns::ZERO, 0, 64).unwrap();
     assert_eq!(mtd.flash().counts().reads, 2);
 }

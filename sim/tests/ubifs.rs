@@ -2,7 +2,7 @@
 
 mod support;
 
-use sim::chip::{Chip, Counts, Flash, Moves, Span};
+use sim::chip::{Chip, Counts, Done, Flash, Moves, Span};
 use sim::fs::ubifs::Ubifs;
 use sim::fs::{FlashFs, FsError, Ino, PageWrite, PAGE_BYTES, ROOT};
 use sim::mtd::Mtd;
@@ -25,18 +25,18 @@ impl Flash for Recorder {
     fn profile(&self) -> &ChipProfile {
         self.chip.profile()
     }
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Ns {
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         self.log.push(('R', page.0, moves.first.column, moves.first.length));
         self.chip.read(now, page, moves)
     }
     fn change_column(&mut self, now: Ns, length: u32) -> Ns {
         self.chip.change_column(now, length)
     }
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Ns {
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.log.push(('P', page.0, moves.first.column, moves.first.length));
         self.chip.program(now, page, moves, cells)
     }
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Ns {
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         self.log.push(('E', block.0 * self.chip.profile().pages_per_block, 0, 0));
         self.chip.erase(now, block)
     }

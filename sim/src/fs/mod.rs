@@ -8,7 +8,7 @@ pub mod jffs2;
 pub mod ubifs;
 pub mod yaffs2;
 
-use crate::chip::Flash;
+use crate::chip::{Failed, Fault, Flash};
 use crate::units::Ns;
 use thiserror::Error;
 
@@ -28,12 +28,34 @@ pub enum FsError {
     /// ENOSPC.
     #[error("no space left on the partition")]
     NoSpace,
+    /// EIO, and when it was known: the flash failed, and the file system found no other way.
+    #[error("input/output error")]
+    Io(Ns),
+    /// The power went off; the file system is what lies on the flash.
+    #[error("the power was cut")]
+    PowerLost(Ns),
     /// The partition cannot hold this file system; the reason.
     #[error("{0}")]
-    TooSmall(String),
+    TooSmall(Box<str>),
     /// The operation is part of flashbed but not yet of this model; refused rather than guessed.
     #[error("{0} is not modelled")]
     NotModelled(&'static str),
+}
+
+impl FsError {
+    /// The partition cannot hold this file system.
+    pub fn too_small(reason: impl Into<Box<str>>) -> FsError {
+        FsError::TooSmall(reason.into())
+    }
+}
+
+impl From<Failed> for FsError {
+    fn from(Failed { at, fault }: Failed) -> FsError {
+        match fault {
+            Fault::PowerLost => FsError::PowerLost(at),
+            Fault::Uncorrectable | Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
+        }
+    }
 }
 
 /// A time or an error.

@@ -70,7 +70,7 @@ impl<F: Flash> Yaffs2<F> {
                 RESERVED_BLOCKS + 2,
                 mtd.blocks()
             );
-            return Err(FsError::TooSmall(message));
+            return Err(FsError::too_small(message));
         }
         if PAGE_BYTES % mtd.page_bytes() != 0 {
             return Err(FsError::NotModelled("yaffs2 on flash pages larger than 4 KiB"));
@@ -110,21 +110,21 @@ impl<F: Flash> Yaffs2<F> {
         }
         let page = self.next_page;
         if page % self.pages_per_block == 0 {
-            now = self.mtd.read_with_oob(now, self.offset(page), 1);
+            now = self.mtd.read_with_oob(now, self.offset(page), 1)?;
         }
-        now = self.program(now, page);
+        now = self.program(now, page)?;
         self.next_page += 1;
         if self.next_page % self.pages_per_block == self.chunks_per_summary {
             while self.next_page % self.pages_per_block != 0 {
-                now = self.program(now, self.next_page);
+                now = self.program(now, self.next_page)?;
                 self.next_page += 1;
             }
         }
         Ok((page, now))
     }
 
-    fn program(&mut self, now: Ns, page: u32) -> Ns {
-        self.mtd.write_with_oob(now + self.mtd.costs().yaffs2_chunk_ns, self.offset(page))
+    fn program(&mut self, now: Ns, page: u32) -> Result<Ns> {
+        Ok(self.mtd.write_with_oob(now + self.mtd.costs().yaffs2_chunk_ns, self.offset(page))?)
     }
 
     fn offset(&self, page: u32) -> u64 {
@@ -133,14 +133,14 @@ impl<F: Flash> Yaffs2<F> {
 
     /// yaffs_rd_data_obj: nothing is read of a piece that was never written.
     #[inline]
-    fn read_chunk(&mut self, now: Ns, ino: Ino, chunk: u32) -> Ns {
+    fn read_chunk(&mut self, now: Ns, ino: Ino, chunk: u32) -> Result<Ns> {
         let chunks = &self.files[ino.0 as usize - 1].chunks;
         match chunks.get(chunk as usize).copied().flatten() {
             Some(page) => {
                 let now = now + self.mtd.costs().yaffs2_chunk_ns;
-                self.mtd.read_with_oob(now, self.offset(page), 1)
+                Ok(self.mtd.read_with_oob(now, self.offset(page), 1)?)
             }
-            None => now,
+            None => Ok(now),
         }
     }
 
@@ -220,7 +220,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         let per_page = self.chunks_per_page();
         for chunk in page * per_page..(page + 1) * per_page {
             if self.cached(ino, chunk).is_none() {
-                now = self.read_chunk(now, ino, chunk);
+                now = self.read_chunk(now, ino, chunk)?;
             }
         }
         Ok(now)
@@ -251,7 +251,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
                 }
                 None => {
                     now = self.grab_cache(now)?;
-                    now = self.read_chunk(now, write.ino, chunk);
+                    now = self.read_chunk(now, write.ino, chunk)?;
                 }
             }
             self.cache.push_back(entry);

@@ -97,7 +97,7 @@ impl<F: Flash> Jffs2<F> {
             if moved {
                 return Ok(later);
             }
-            now = self.bring_in(later, node.ino);
+            now = self.bring_in(later, node.ino)?;
         }
         match node.role {
             Role::Dirent { name_bytes } => {
@@ -113,7 +113,7 @@ impl<F: Flash> Jffs2<F> {
     fn write_again(&mut self, now: Ns, id: NodeId, bytes: u32, summary: Summary) -> Result<Ns> {
         let Node { ino, role, .. } = *self.nodes.get(id);
         let (_, now) = self.reserve_space_gc(now, bytes, summary)?;
-        let (new, now) = self.write_node(now, ino, role, State::Pristine, None);
+        let (new, now) = self.write_node(now, ino, role, State::Pristine, None)?;
         self.replace_reference(id, new);
         self.mark_obsolete(id);
         Ok(now)
@@ -131,14 +131,15 @@ impl<F: Flash> Jffs2<F> {
         if room < bytes {
             return Ok((false, now));
         }
-        let now = self.flash_read(now, node.flash_offset, bytes);
+        let now = self.flash_read(now, node.flash_offset, bytes)?;
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &[bytes], None);
+        let now = self.flash_write(now, to, &[bytes], None)?;
         let summary = match node.role {
             Role::Dirent { name_bytes } => Summary::Dirent(name_bytes),
             _ => Summary::Inode,
         };
-        let (new, now) = self.add_node(now, bytes, node.ino, node.role, State::Pristine, summary);
+        let (new, now) =
+            self.add_node(now, bytes, node.ino, node.role, State::Pristine, summary)?;
         self.replace_reference(id, new);
         self.mark_obsolete(id);
         Ok((true, now))
@@ -162,14 +163,14 @@ impl<F: Flash> Jffs2<F> {
     fn collect_hole(&mut self, mut now: Ns, id: NodeId, span: Range<u32>) -> Result<Ns> {
         let Node { ino, fragments, flash_offset, .. } = *self.nodes.get(id);
         if fragments > 1 {
-            now = self.flash_read(now, flash_offset, RAW_INODE_BYTES);
+            now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
         }
         let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
         if fragments == 1 {
             let size = self.file(ino).size_bytes;
-            return Ok(self.write_piece(now, ino, Role::Hole, span, size, None));
+            return self.write_piece(now, ino, Role::Hole, span, size, None);
         }
-        let (new, now) = self.write_node(now, ino, Role::Hole, State::Normal, None);
+        let (new, now) = self.write_node(now, ino, Role::Hole, State::Normal, None)?;
         self.replace_reference(id, new);
         self.mark_obsolete(id);
         Ok(now)
@@ -188,7 +189,7 @@ impl<F: Flash> Jffs2<F> {
         self.refuse_zeroes(ino, range.clone())?;
         let page = span.start / PAGE_BYTES;
         if pages.read_cache_page(ino, page) {
-            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES);
+            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)?;
         }
         self.write_range(now, ino, range, span.end, None)
     }

@@ -86,11 +86,11 @@ impl<F: Flash> Jffs2<F> {
                 "jffs2 needs a partition of at least {BLOCKS_MIN} blocks, this one has {}",
                 mtd.blocks()
             );
-            return Err(FsError::TooSmall(message));
+            return Err(FsError::too_small(message));
         }
         for block in 0..mtd.blocks() {
             let offset = u64::from(block) * u64::from(block_bytes);
-            now = mtd.write_oob(now, offset, CLEANMARKER_BYTES);
+            now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
         let blocks = mtd.blocks();
         let fs = Jffs2 {
@@ -121,25 +121,25 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards.
     #[inline]
-    fn flash_read(&mut self, now: Ns, offset: u32, bytes: u32) -> Ns {
-        self.mtd.read(now, u64::from(offset), bytes)
+    fn flash_read(&mut self, now: Ns, offset: u32, bytes: u32) -> Result<Ns> {
+        Ok(self.mtd.read(now, u64::from(offset), bytes)?)
     }
 
     /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there.
     #[inline]
-    fn read_range(&mut self, mut now: Ns, ino: Ino, offset: u32, bytes: u32) -> Ns {
+    fn read_range(&mut self, mut now: Ns, ino: Ino, offset: u32, bytes: u32) -> Result<Ns> {
         let fragments = &self.files[ino.0 as usize - 1].fragments;
         for fragment in fragments.overlapping(offset, offset + bytes) {
             let node = self.nodes.get(fragment.node);
             let at = u64::from(node.flash_offset);
             let costs = *self.mtd.costs();
-            now = self.mtd.read(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES);
+            now = self.mtd.read(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
             if let Role::Data { data_bytes } = node.role {
-                now = self.mtd.read(now, at + u64::from(RAW_INODE_BYTES), data_bytes);
+                now = self.mtd.read(now, at + u64::from(RAW_INODE_BYTES), data_bytes)?;
                 now += Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
             }
         }
-        now
+        Ok(now)
     }
 
     /// Writes one node into reserved space: header and payload as the kernel's two vectors.
@@ -150,7 +150,7 @@ impl<F: Flash> Jffs2<F> {
         role: Role,
         state: State,
         writer: Option<Ino>,
-    ) -> (NodeId, Ns) {
+    ) -> Result<(NodeId, Ns)> {
         let (parts, summary) = match role {
             Role::Data { data_bytes } => ([RAW_INODE_BYTES, data_bytes], Summary::Inode),
             Role::Hole | Role::Metadata => ([RAW_INODE_BYTES, 0], Summary::Inode),
@@ -160,7 +160,7 @@ impl<F: Flash> Jffs2<F> {
             Role::NoInode => unreachable!("summaries and padding are written elsewhere"),
         };
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &parts, writer);
+        let now = self.flash_write(now, to, &parts, writer)?;
         self.add_node(now, pad(parts.iter().sum()), ino, role, state, summary)
     }
 
@@ -188,7 +188,7 @@ impl<F: Flash> Jffs2<F> {
             let spent = Ns::from_ps(u64::from(data_bytes), costs.jffs2_write_byte_ps);
             let spent = costs.jffs2_write_node_ns + spent;
             let role = Role::Data { data_bytes };
-            now = self.write_piece(later + spent, ino, role, offset..end, size, writer);
+            now = self.write_piece(later + spent, ino, role, offset..end, size, writer)?;
             offset = end;
         }
         Ok(now)
@@ -204,15 +204,15 @@ impl<F: Flash> Jffs2<F> {
         range: Range<u32>,
         size: u64,
         writer: Option<Ino>,
-    ) -> Ns {
+    ) -> Result<Ns> {
         let bytes = range.end - range.start;
         let to_the_end = range.start % PAGE_BYTES == 0 && u64::from(range.end) == size;
         let whole = bytes >= PAGE_BYTES || to_the_end;
         let state = if whole { State::Pristine } else { State::Normal };
-        let (node, now) = self.write_node(now, ino, role, state, writer);
+        let (node, now) = self.write_node(now, ino, role, state, writer)?;
         self.file_mut(ino).size_bytes = size;
         self.add_fragment(ino, Fragment { offset: range.start, bytes, node });
-        now
+        Ok(now)
     }
 
     /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete, and those that
@@ -275,22 +275,22 @@ impl<F: Flash> Jffs2<F> {
         let ino = Ino(u32::try_from(self.files.len() + 1).expect("fewer than 2^32 inodes"));
         self.files.push(File::new());
         let (_, now) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
-        let (id, now) = self.write_node(now, ino, Role::Metadata, State::Pristine, Some(ino));
+        let (id, now) = self.write_node(now, ino, Role::Metadata, State::Pristine, Some(ino))?;
         self.file_mut(ino).metadata = Some(id);
         self.file_mut(ino).latest = Some(id);
         let name_bytes = u32::try_from(name.len()).expect("a name of at most 255 bytes");
         let summary = Summary::Dirent(name_bytes);
         let (_, now) = self.reserve_space(now, RAW_DIRENT_BYTES + name_bytes, summary)?;
         let role = Role::Dirent { name_bytes };
-        let (id, now) = self.write_node(now, directory, role, State::Pristine, Some(directory));
+        let (id, now) = self.write_node(now, directory, role, State::Pristine, Some(directory))?;
         self.file_mut(ino).dirent = Some(id);
         Ok((ino, now))
     }
 
     /// jffs2_iget: reads an inode that is not in memory.
-    fn bring_in(&mut self, now: Ns, ino: Ino) -> Ns {
+    fn bring_in(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         if std::mem::replace(&mut self.file_mut(ino).in_memory, true) {
-            return now;
+            return Ok(now);
         }
         self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino)
     }
@@ -310,12 +310,12 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_get_inode_nodes: every node from its start to the end of a flash page, a name that
     /// goes on there as well; then jffs2_do_read_inode_internal reads the head of the latest version.
-    fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Ns {
+    fn read_inode(&mut self, mut now: Ns, ino: Ino) -> Result<Ns> {
         let page_bytes = self.mtd.page_bytes();
         for id in self.nodes_of(ino) {
             let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
             let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
-            now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read);
+            now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read)?;
             let more = match role {
                 Role::Dirent { name_bytes } => (RAW_DIRENT_BYTES + name_bytes).saturating_sub(read),
                 _ if read < RAW_INODE_BYTES => {
@@ -324,13 +324,13 @@ impl<F: Flash> Jffs2<F> {
                 _ => 0,
             };
             if more > 0 {
-                now = self.flash_read(now, at + read, more);
+                now = self.flash_read(now, at + read, more)?;
             }
         }
         self.build_fragments(ino);
         match self.file(ino).latest {
             Some(id) => self.flash_read(now, self.nodes.get(id).flash_offset, RAW_INODE_BYTES),
-            None => now,
+            None => Ok(now),
         }
     }
 
@@ -384,12 +384,12 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     /// jffs2_lookup: entries are in memory with their directory.
     fn lookup(&mut self, now: Ns, _in: Ino, _name: &str, found: Option<Ino>) -> Result<Ns> {
-        Ok(found.map_or(now, |ino| self.bring_in(now, ino)))
+        found.map_or(Ok(now), |ino| self.bring_in(now, ino))
     }
 
     #[inline]
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
-        Ok(self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES))
+        self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }
 
     fn writes_back(&self) -> bool {
@@ -407,12 +407,12 @@ impl<F: Flash> FlashFs for Jffs2<F> {
             let (_, later) = self.reserve_space(now, RAW_INODE_BYTES, Summary::Inode)?;
             let offset = |bytes: u64| u32::try_from(bytes).expect("a file below 4 GiB");
             let gap = offset(size)..offset(start);
-            now = self.write_piece(later, ino, Role::Hole, gap, start, Some(ino));
+            now = self.write_piece(later, ino, Role::Hole, gap, start, Some(ino))?;
         }
         if cached {
             return Ok(now);
         }
-        Ok(self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES))
+        self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }
 
     /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
@@ -442,7 +442,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     /// jffs2_sync_fs pads where fsync would rather move nodes.
     fn sync(&mut self, now: Ns) -> Result<Ns> {
         self.wbuf.due = None;
-        Ok(self.flush_wbuf(now))
+        self.flush_wbuf(now)
     }
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {

@@ -130,7 +130,7 @@ impl<F: Flash> Jffs2<F> {
         if let Some(block) = self.next_block {
             let free = self.blocks[block as usize].free_bytes;
             if self.has_summary && min_bytes + self.summary_reserve(summary) > free {
-                match self.write_summary(now, block) {
+                match self.write_summary(now, block)? {
                     Some(later) => {
                         now = later;
                         self.close_next_block();
@@ -139,7 +139,7 @@ impl<F: Flash> Jffs2<F> {
                 }
             }
             if self.next_block.is_some() && !self.has_summary && min_bytes > free {
-                now = self.skip_tail(now, block);
+                now = self.skip_tail(now, block)?;
                 self.close_next_block();
             }
         }
@@ -162,26 +162,28 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. None where the kernel
     /// gives it up (jffs2_sum_disable_collecting): the padding of a sync has left no room for it, or it
     /// would be too long for its buffer, as that of small nodes in a block of 256 KiB.
-    fn write_summary(&mut self, now: Ns, block: u32) -> Option<Ns> {
+    fn write_summary(&mut self, now: Ns, block: u32) -> Result<Option<Ns>> {
         let offset = self.write_offset(block);
         let bytes = self.blocks[block as usize].free_bytes;
-        let padding = bytes.checked_sub(self.summary_bytes + SUMMARY_FRAME_BYTES)?;
+        let Some(padding) = bytes.checked_sub(self.summary_bytes + SUMMARY_FRAME_BYTES) else {
+            return Ok(None);
+        };
         if self.summary_bytes + SUMMARY_MARKER_BYTES + 2 * padding > SUMMARY_BYTES_MAX {
-            return None;
+            return Ok(None);
         }
-        let now = self.flash_write(now, offset, &[bytes], None);
+        let now = self.flash_write(now, offset, &[bytes], None)?;
         self.link_node(block, bytes, Ino(0), Role::NoInode, State::Normal);
-        Some(now)
+        Ok(Some(now))
     }
 
     /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
-    fn skip_tail(&mut self, now: Ns, block: u32) -> Ns {
-        let now = self.flush_wbuf(now);
+    fn skip_tail(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        let now = self.flush_wbuf(now)?;
         let waste = self.blocks[block as usize].free_bytes;
         if waste > 0 {
             self.link_wasted(block, waste);
         }
-        now
+        Ok(now)
     }
 
     /// jffs2_close_nextblock: files the full block.
@@ -221,18 +223,18 @@ impl<F: Flash> Jffs2<F> {
         role: Role,
         state: State,
         summary: Summary,
-    ) -> (NodeId, Ns) {
+    ) -> Result<(NodeId, Ns)> {
         let block = self.next_block.expect("space was reserved");
         let id = self.link_node(block, bytes, ino, role, state);
         self.summary_bytes += summary.bytes();
         let full = self.blocks[block as usize];
         let mut now = now;
         if full.free_bytes == 0 && full.dirty_bytes == 0 && !is_dirty(full.wasted_bytes) {
-            now = self.flush_wbuf(now);
+            now = self.flush_wbuf(now)?;
             self.lists.clean.push_back(block);
             self.next_block = None;
         }
-        (id, now)
+        Ok((id, now))
     }
 
     fn link_node(&mut self, block: u32, bytes: u32, ino: Ino, role: Role, state: State) -> NodeId {

@@ -33,22 +33,28 @@ pub struct WriteBuffer {
 impl<F: Flash> Jffs2<F> {
     /// jffs2_flash_writev: `parts` one after another at `to`, whole pages past the buffer. `ino` is
     /// none for garbage collection and summaries.
-    pub(super) fn flash_write(&mut self, now: Ns, to: u32, parts: &[u32], ino: Option<Ino>) -> Ns {
-        let mut now = self.aim_wbuf(now, to);
+    pub(super) fn flash_write(
+        &mut self,
+        now: Ns,
+        to: u32,
+        parts: &[u32],
+        ino: Option<Ino>,
+    ) -> Result<Ns> {
+        let mut now = self.aim_wbuf(now, to)?;
         let page_bytes = self.mtd.page_bytes();
         for &part in parts {
             let mut left = part;
             left -= self.fill_wbuf(left);
-            now = self.flush_full_wbuf(now);
+            now = self.flush_full_wbuf(now)?;
             let whole = left - left % page_bytes;
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
-                now = self.mtd.write(now, u64::from(start), whole);
+                now = self.mtd.write(now, u64::from(start), whole)?;
                 self.wbuf.start = Some(start + whole);
                 left -= whole;
             }
             self.fill_wbuf(left);
-            now = self.flush_full_wbuf(now);
+            now = self.flush_full_wbuf(now)?;
         }
         if self.wbuf.bytes > 0 {
             if let Some(ino) = ino.filter(|ino| !self.wbuf.pending.contains(ino)) {
@@ -56,16 +62,16 @@ impl<F: Flash> Jffs2<F> {
             }
             self.wbuf.due.get_or_insert(now + FLUSH_DELAY_NS);
         }
-        now
+        Ok(now)
     }
 
     /// Points the buffer at the page of `to`, which follows what it holds or starts a block.
-    fn aim_wbuf(&mut self, mut now: Ns, to: u32) -> Ns {
+    fn aim_wbuf(&mut self, mut now: Ns, to: u32) -> Result<Ns> {
         let page_bytes = self.mtd.page_bytes();
         let page = to - to % page_bytes;
         let moved = self.wbuf.start.is_some_and(|s| s / self.block_bytes != to / self.block_bytes);
         if moved {
-            now = self.flush_wbuf(now);
+            now = self.flush_wbuf(now)?;
         }
         if moved || self.wbuf.start.is_none() {
             self.wbuf.start = Some(page);
@@ -88,22 +94,22 @@ impl<F: Flash> Jffs2<F> {
         taken
     }
 
-    fn flush_full_wbuf(&mut self, now: Ns) -> Ns {
+    fn flush_full_wbuf(&mut self, now: Ns) -> Result<Ns> {
         if self.wbuf.bytes == self.mtd.page_bytes() {
             self.flush_wbuf(now)
         } else {
-            now
+            Ok(now)
         }
     }
 
     /// __jffs2_flush_wbuf: the page goes out, padded if it is not full.
-    pub(super) fn flush_wbuf(&mut self, now: Ns) -> Ns {
+    pub(super) fn flush_wbuf(&mut self, now: Ns) -> Result<Ns> {
         if self.wbuf.bytes == 0 {
-            return now;
+            return Ok(now);
         }
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
-        let now = self.mtd.write(now, u64::from(start), page_bytes);
+        let now = self.mtd.write(now, u64::from(start), page_bytes)?;
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
             self.link_wasted(start / self.block_bytes, waste);
@@ -111,7 +117,7 @@ impl<F: Flash> Jffs2<F> {
         self.wbuf.start = Some(start + page_bytes);
         self.wbuf.bytes = 0;
         self.wbuf.pending.clear();
-        now
+        Ok(now)
     }
 
     /// The buffer stands at the start of a block with nothing in it: the next block may be any.
@@ -141,7 +147,7 @@ impl<F: Flash> Jffs2<F> {
             match self.garbage_collect_pass(now, pages)? {
                 Some(later) => now = later,
                 None => {
-                    now = self.flush_wbuf(now);
+                    now = self.flush_wbuf(now)?;
                     break;
                 }
             }

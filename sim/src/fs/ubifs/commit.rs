@@ -91,8 +91,8 @@ impl<F: Flash> Ubifs<F> {
             return Ok(now);
         }
         let now = self.sync_heads(now)?;
-        let now = self.lpt.free_freeable(&mut self.ubi, now);
-        let (old_index_lebs, now) = self.lpt.take_freeable_index(&mut self.ubi, now);
+        let now = self.lpt.free_freeable(&mut self.ubi, now)?;
+        let (old_index_lebs, now) = self.lpt.take_freeable_index(&mut self.ubi, now)?;
         let (old_buds, closed_bytes, now) = self.start_log(now)?;
         let (layout, now) = self.start_index(now)?;
         let (tree_writes, now) = self.lpt.start_commit(&mut self.ubi, now)?;
@@ -105,18 +105,18 @@ impl<F: Flash> Ubifs<F> {
         let mut now = self.write_master(now)?;
 
         for leb in old_buds {
-            now = self.return_leb(now, leb);
+            now = self.return_leb(now, leb)?;
         }
         let mut leb = old_tail;
         while leb != self.journal.log_tail {
-            now = self.ubi.unmap(now, leb);
+            now = self.ubi.unmap(now, leb)?;
             leb = self.geometry.next_log_leb(leb);
         }
         for leb in old_index_lebs {
-            now = self.ubi.unmap(now, leb);
-            now = self.return_leb(now, leb);
+            now = self.ubi.unmap(now, leb)?;
+            now = self.return_leb(now, leb)?;
         }
-        Ok(self.lpt.post_commit(&mut self.ubi, now))
+        self.lpt.post_commit(&mut self.ubi, now)
     }
 
     /// ubifs_log_start_commit and remove_buds: a log LEB that begins with the commit, then the
@@ -131,7 +131,7 @@ impl<F: Flash> Ubifs<F> {
         if journal.log_offset > 0 {
             journal.log_leb = geometry.next_log_leb(journal.log_leb);
         }
-        let now = self.ubi.unmap(now, journal.log_leb);
+        let now = self.ubi.unmap(now, journal.log_leb)?;
         let now = self.ubi.write(now, journal.log_leb, 0, bytes)?;
         journal.log_offset = bytes;
         let mut closed = Vec::new();
@@ -168,12 +168,12 @@ impl<F: Flash> Ubifs<F> {
         let mut now = now;
         for &(leb, free, more_dirty) in layout.left.iter().chain([&layout.last]) {
             let change = Change { free: Some(free), more_dirty, ..Change::default() };
-            now = self.lpt.change(&mut self.ubi, now, leb, change);
+            now = self.lpt.change(&mut self.ubi, now, leb, change)?;
         }
         for leb in spare {
             if !layout.places.iter().any(|&(used, _)| used == leb) {
                 let change = Change { clear: TAKEN | INDEX, ..Change::default() };
-                now = self.lpt.change(&mut self.ubi, now, leb, change);
+                now = self.lpt.change(&mut self.ubi, now, leb, change)?;
             }
         }
         self.budget.committed(self.tnc.index_bytes());
@@ -206,7 +206,7 @@ impl<F: Flash> Ubifs<F> {
             now = self.ubi.write(now, write.leb, write.offset, write.bytes)?;
         }
         for &(leb, _, _) in &layout.left {
-            now = self.return_leb(now, leb);
+            now = self.return_leb(now, leb)?;
         }
         let (leb, free, _) = layout.last;
         self.index_head = (leb, self.geometry.leb_bytes - free);
@@ -224,7 +224,7 @@ impl<F: Flash> Ubifs<F> {
         let mut now = now;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             if offset == 0 {
-                now = self.ubi.unmap(now, leb);
+                now = self.ubi.unmap(now, leb)?;
             }
             now = self.ubi.write(now, leb, offset, bytes)?;
         }

@@ -182,7 +182,7 @@ impl Geometry {
         let (mut lpt, main_lebs) = default_lpt(leb_bytes, page_bytes, others)?;
         lpt.first_leb = LOG_LEB + log_lebs;
         if main_lebs < MAIN_LEBS_MIN || buds > main_lebs {
-            return Err(FsError::TooSmall(format!(
+            return Err(FsError::too_small(format!(
                 "UBIFS has no room for its main area in {lebs} LEBs of {leb_bytes} bytes"
             )));
         }

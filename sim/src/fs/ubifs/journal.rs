@@ -103,7 +103,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// bud_wbuf_callback.
-    fn update_bud(&mut self, now: Ns, head: usize, more_dirty: u32) -> Ns {
+    fn update_bud(&mut self, now: Ns, head: usize, more_dirty: u32) -> Result<Ns> {
         let state = &self.journal.heads[head];
         let leb = state.leb.expect("a head that writes has a LEB");
         let free = Some(self.geometry.leb_bytes - state.offset - state.used);
@@ -126,7 +126,7 @@ impl<F: Flash> Ubifs<F> {
         state.used = 0;
         state.inodes.clear();
         state.resize(&self.geometry);
-        Ok(self.update_bud(now, head, padding))
+        self.update_bud(now, head, padding)
     }
 
     /// Every head, as a commit and sync do.
@@ -189,7 +189,7 @@ impl<F: Flash> Ubifs<F> {
             state.inodes.clear();
             state.resize(&self.geometry);
         }
-        now = self.update_bud(now, head, 0);
+        now = self.update_bud(now, head, 0)?;
         let state = &mut self.journal.heads[head];
         if state.used > 0 && head != GC_HEAD {
             state.timer = Some(now + TIMER_NS);
@@ -244,7 +244,7 @@ impl<F: Flash> Ubifs<F> {
                     return Ok(later);
                 }
                 None => {
-                    now = self.return_leb(now, leb);
+                    now = self.return_leb(now, leb)?;
                     now = self.commit(now)?;
                 }
             }
@@ -253,7 +253,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_return_leb.
-    pub fn return_leb(&mut self, now: Ns, leb: u32) -> Ns {
+    pub fn return_leb(&mut self, now: Ns, leb: u32) -> Result<Ns> {
         self.lpt.change(&mut self.ubi, now, leb, Change { clear: TAKEN, ..Change::default() })
     }
 
@@ -273,7 +273,7 @@ impl<F: Flash> Ubifs<F> {
         if journal.log_offset + reference > geometry.leb_bytes {
             journal.log_leb = geometry.next_log_leb(journal.log_leb);
             journal.log_offset = 0;
-            now = self.ubi.unmap(now, journal.log_leb);
+            now = self.ubi.unmap(now, journal.log_leb)?;
         }
         if start == 0 {
             now = self.ubi.map(now, leb)?;

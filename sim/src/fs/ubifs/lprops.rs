@@ -151,8 +151,14 @@ impl Lpt {
     }
 
     /// ubifs_change_lp and its callers ubifs_change_one_lp and ubifs_update_one_lp.
-    pub fn change<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32, change: Change) -> Ns {
-        let now = self.load_dirty(ubi, now, leb);
+    pub fn change<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        leb: u32,
+        change: Change,
+    ) -> Result<Ns> {
+        let now = self.load_dirty(ubi, now, leb)?;
         self.account(leb, false);
         let slot = self.slot(leb);
         let lp = &mut self.lebs[slot];
@@ -166,7 +172,7 @@ impl Lpt {
             self.leave(leb);
             self.enter(leb, category);
         }
-        now
+        Ok(now)
     }
 
     /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken.
@@ -196,10 +202,10 @@ impl Lpt {
                     && (lp.free + lp.dirty != whole || lp.dirty == 0)
             })?,
         };
-        let mut now = self.change(ubi, now, leb, Change { set: TAKEN, ..Change::default() });
+        let mut now = self.change(ubi, now, leb, Change { set: TAKEN, ..Change::default() })?;
         let offset = self.geometry.leb_bytes - self.lebs[self.slot(leb)].free;
         if offset == 0 {
-            now = ubi.unmap(now, leb);
+            now = ubi.unmap(now, leb)?;
         }
         Ok((leb, offset, now))
     }
@@ -215,8 +221,8 @@ impl Lpt {
         };
         let free = Some(self.geometry.leb_bytes);
         let change = Change { free, dirty: Some(0), set: TAKEN | INDEX, ..Change::default() };
-        let now = self.change(ubi, now, leb, change);
-        let now = ubi.unmap(now, leb);
+        let now = self.change(ubi, now, leb, change)?;
+        let now = ubi.unmap(now, leb)?;
         Ok((leb, now))
     }
 
@@ -250,7 +256,7 @@ impl Lpt {
         for step in 1..=main {
             let leb = self.geometry.main_first + (first + step) % main;
             if wanted(&self.lebs[self.slot(leb)], self.geometry.leb_bytes) {
-                now = self.load(ubi, now, leb);
+                now = self.load(ubi, now, leb)?;
                 self.scanned = leb;
                 return Ok((leb, now));
             }
@@ -263,20 +269,24 @@ impl Lpt {
     }
 
     /// The LEBs ubifs_gc_start_commit unmaps: nothing in them is in use.
-    pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
+    pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
         let mut now = now;
         while let Some(&leb) = self.freeable.last() {
-            now = ubi.unmap(now, leb);
+            now = ubi.unmap(now, leb)?;
             let free = Some(self.geometry.leb_bytes);
             let change = Change { free, dirty: Some(0), ..Change::default() };
-            now = self.change(ubi, now, leb, change);
+            now = self.change(ubi, now, leb, change)?;
         }
-        now
+        Ok(now)
     }
 
     /// Index LEBs without a node in use: ubifs_gc_start_commit takes them and
     /// ubifs_gc_end_commit gives them back.
-    pub fn take_freeable_index<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> (Vec<u32>, Ns) {
+    pub fn take_freeable_index<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+    ) -> Result<(Vec<u32>, Ns)> {
         let first = self.geometry.main_first;
         let is_freeable = |lp: &Properties| lp.category == Category::FreeableIndex;
         let slots = self.lebs.iter().enumerate().filter(|(_, lp)| is_freeable(lp));
@@ -285,8 +295,8 @@ impl Lpt {
         let change = Change { free, dirty: Some(0), set: TAKEN, clear: INDEX, ..Change::default() };
         let mut now = now;
         for &leb in &lebs {
-            now = self.change(ubi, now, leb, change);
+            now = self.change(ubi, now, leb, change)?;
         }
-        (lebs, now)
+        Ok((lebs, now))
     }
 }

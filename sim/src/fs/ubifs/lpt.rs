@@ -156,7 +156,7 @@ impl Lpt {
     }
 
     /// ubifs_lpt_init: only the table is read; the tree follows as it is needed.
-    pub fn mount<F: Flash>(&self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
+    pub fn mount<F: Flash>(&self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
         ubi.read(now, self.table_leb, self.table_offset, self.geometry.lpt.table_bytes)
     }
 
@@ -196,16 +196,16 @@ impl Lpt {
     }
 
     /// ubifs_lpt_lookup: reads what is missing on the way to the pnode of a LEB.
-    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
+    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Result<Ns> {
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if self.nodes[pnode as usize].loaded {
-            return now;
+            return Ok(now);
         }
         let mut now = now;
         let missing: Vec<usize> = self.path(pnode).filter(|&n| !self.nodes[n].loaded).collect();
         for index in missing {
             let node = self.nodes[index];
-            now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32));
+            now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32))?;
             self.nodes[index].loaded = true;
         }
         let first = self.geometry.main_first + pnode * LPT_FANOUT;
@@ -213,17 +213,22 @@ impl Lpt {
             let category = self.categorize(leb);
             self.enter(leb, category);
         }
-        now
+        Ok(now)
     }
 
     /// ubifs_lpt_lookup_dirty.
-    pub(super) fn load_dirty<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Ns {
-        let now = self.load(ubi, now, leb);
+    pub(super) fn load_dirty<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        leb: u32,
+    ) -> Result<Ns> {
+        let now = self.load(ubi, now, leb)?;
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
         if !self.nodes[pnode as usize].dirty {
             self.dirty_path(pnode);
         }
-        now
+        Ok(now)
     }
 
     fn dirty_path(&mut self, pnode: u32) {
@@ -259,7 +264,7 @@ impl Lpt {
         if self.needs_whole_write() {
             for pnode in 0..self.geometry.lpt.pnodes {
                 let leb = self.geometry.main_first + pnode * LPT_FANOUT;
-                now = self.load_dirty(ubi, now, leb);
+                now = self.load_dirty(ubi, now, leb)?;
             }
             self.collect_trivially();
         }
@@ -397,7 +402,7 @@ impl Lpt {
         let mut now = now;
         for write in writes {
             if write.offset == 0 {
-                now = ubi.unmap(now, write.leb);
+                now = ubi.unmap(now, write.leb)?;
             }
             now = ubi.write(now, write.leb, write.offset, write.bytes)?;
         }
@@ -405,13 +410,13 @@ impl Lpt {
     }
 
     /// lpt_tgc_end.
-    pub fn post_commit<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Ns {
+    pub fn post_commit<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
         let mut now = now;
         for (slot, area) in self.areas.iter_mut().enumerate() {
             if std::mem::take(&mut area.collected) {
-                now = ubi.unmap(now, self.geometry.lpt.first_leb + slot as u32);
+                now = ubi.unmap(now, self.geometry.lpt.first_leb + slot as u32)?;
             }
         }
-        now
+        Ok(now)
     }
 }

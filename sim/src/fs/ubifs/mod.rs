@@ -134,7 +134,7 @@ impl<F: Flash> Ubifs<F> {
         let overhead = ubi::overhead_blocks(mtd.flash().profile().blocks);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
-            return Err(FsError::TooSmall(format!(
+            return Err(FsError::too_small(format!(
                 "UBIFS needs a partition of at least {} blocks here: {} for itself and {overhead} \
                  that UBI keeps; this one has {blocks}",
                 overhead + geometry::LEBS_MIN,
@@ -143,7 +143,7 @@ impl<F: Flash> Ubifs<F> {
         }
         let leb_bytes = ubi::leb_bytes(&mtd);
         if leb_bytes < geometry::LEB_BYTES_MIN {
-            return Err(FsError::TooSmall(format!(
+            return Err(FsError::too_small(format!(
                 "UBIFS needs LEBs of at least {} bytes; on these blocks they have {leb_bytes}",
                 geometry::LEB_BYTES_MIN
             )));
@@ -194,17 +194,17 @@ impl<F: Flash> Ubifs<F> {
     fn mount(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let main = self.geometry.main_first;
-        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES);
+        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
-            now = self.ubi.read(now, leb, 0, whole);
+            now = self.ubi.read(now, leb, 0, whole)?;
         }
-        now = self.lpt.mount(&mut self.ubi, now);
+        now = self.lpt.mount(&mut self.ubi, now)?;
         now = self.write_master(now)?;
         let taken = Change { set: TAKEN, ..Change::default() };
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken);
-        now = self.ubi.read(now, LOG_LEB, 0, whole);
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken);
-        now = self.ubi.unmap(now, main + FIRST_GC_LEB);
+        now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken)?;
+        now = self.ubi.read(now, LOG_LEB, 0, whole)?;
+        now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken)?;
+        now = self.ubi.unmap(now, main + FIRST_GC_LEB)?;
         self.read_inode(now, ROOT.0)
     }
 
@@ -234,7 +234,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// ubifs_tnc_read_node: from flash, but for what is still in a write-buffer.
     #[inline]
-    fn read_node(&mut self, now: Ns, place: Place, node_ns: Ns) -> Ns {
+    fn read_node(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         let mut bytes = place.bytes;
         for head in &self.journal.heads {
             if head.leb == Some(place.leb) && place.offset + bytes > head.offset {
@@ -244,22 +244,22 @@ impl<F: Flash> Ubifs<F> {
         let costs = self.ubi.costs();
         let cpu = Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps) + node_ns;
         if bytes == 0 {
-            return now + cpu;
+            return Ok(now + cpu);
         }
-        self.ubi.read(now, place.leb, place.offset, bytes) + cpu
+        Ok(self.ubi.read(now, place.leb, place.offset, bytes)? + cpu)
     }
 
-    fn find(&mut self, now: Ns, key: Key) -> (Option<Leaf>, Ns) {
+    fn find(&mut self, now: Ns, key: Key) -> Result<(Option<Leaf>, Ns)> {
         self.tnc.lookup(&mut self.ubi, now, key)
     }
 
     fn read_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
-        let (leaf, now) = self.find(now, Key::inode(inum));
+        let (leaf, now) = self.find(now, Key::inode(inum))?;
         let leaf = leaf.expect("an inode has a node");
-        Ok(self.read_node(now, self.tnc.place(leaf), self.ubi.costs().ubifs_inode_ns))
+        self.read_node(now, self.tnc.place(leaf), self.ubi.costs().ubifs_inode_ns)
     }
 
-    fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Ns {
+    fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
         self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place)
     }
 
@@ -278,7 +278,7 @@ impl<F: Flash> Ubifs<F> {
             return Err(FsError::NoSpace);
         }
         let key = Key::dent(directory.0, name);
-        let (taken, now) = self.find(now, key);
+        let (taken, now) = self.find(now, key)?;
         if taken.is_some() {
             return Err(FsError::NotModelled("a directory entry whose name or hash is taken"));
         }
@@ -292,9 +292,9 @@ impl<F: Flash> Ubifs<F> {
         let offset = group.offset + align(dent_bytes, 8);
         let inode = Place { offset, bytes: INODE_BYTES, ..group };
         let parent = Place { offset: offset + INODE_BYTES, ..inode };
-        let now = self.add_leaf(now, key, dent);
-        let now = self.add_leaf(now, Key::inode(inum), inode);
-        let now = self.add_leaf(now, Key::inode(directory.0), parent);
+        let now = self.add_leaf(now, key, dent)?;
+        let now = self.add_leaf(now, Key::inode(inum), inode)?;
+        let now = self.add_leaf(now, Key::inode(directory.0), parent)?;
         self.inodes.push(Inode::new(inum, now));
         self.inodes[Self::slot(directory)].dirty = false;
         Ok((Ino(inum), self.finish_reservation(now)?))
@@ -309,7 +309,7 @@ impl<F: Flash> Ubifs<F> {
         let inum = inode.inum;
         inode.synced_bytes = inode.size_bytes;
         let (place, now) = self.write_nodes(now, BASE_HEAD, INODE_BYTES, &[inum])?;
-        let now = self.add_leaf(now, Key::inode(inum), place);
+        let now = self.add_leaf(now, Key::inode(inum), place)?;
         self.finish_reservation(now)
     }
 
@@ -346,7 +346,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would be.
     fn lookup(&mut self, now: Ns, directory: Ino, name: &str, found: Option<Ino>) -> Result<Ns> {
-        let (leaf, now) = self.find(now, Key::dent(directory.0, name));
+        let (leaf, now) = self.find(now, Key::dent(directory.0, name))?;
         let Some(ino) = found else {
             return match leaf {
                 Some(_) => Err(FsError::NotModelled("a directory entry whose hash is taken")),
@@ -357,7 +357,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         let cached = self.tnc.cache(leaf);
         let place = self.tnc.place(leaf);
         let inode_ns = self.ubi.costs().ubifs_inode_ns;
-        let mut now = if cached { now } else { self.read_node(now, place, inode_ns) };
+        let mut now = if cached { now } else { self.read_node(now, place, inode_ns)? };
         if !std::mem::replace(&mut self.inodes[Self::slot(ino)].in_memory, true) {
             now = self.read_inode(now, ino.0)?;
         }
@@ -370,11 +370,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         if u64::from(page) * u64::from(PAGE_BYTES) >= size {
             return Ok(now);
         }
-        let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page));
+        let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page))?;
         match leaf {
             Some(leaf) => {
                 let node_ns = self.ubi.costs().ubifs_node_ns;
-                Ok(self.read_node(now, self.tnc.place(leaf), node_ns))
+                Ok(self.read_node(now, self.tnc.place(leaf), node_ns)?)
             }
             None => Ok(now),
         }
@@ -386,7 +386,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
         // Every write asks for the file's capabilities, for UBIFS does not set SB_NOSEC.
-        let (_, mut now) = self.find(now, Key::xent(write.ino.0, "security.capability"));
+        let (_, mut now) = self.find(now, Key::xent(write.ino.0, "security.capability"))?;
         let whole = write.from == 0 && write.to == PAGE_BYTES;
         if !write.cached && !whole {
             now = self.read_page(now, write.ino, write.page)?;
@@ -430,7 +430,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         let now = now + Ns::from_ps(u64::from(bytes), spent);
         let bytes = DATA_HEADER_BYTES + bytes;
         let (place, now) = self.write_nodes(now, DATA_HEAD, bytes, &[inum])?;
-        let now = self.add_leaf(now, Key::data(inum, write.page), place);
+        let now = self.add_leaf(now, Key::data(inum, write.page), place)?;
         self.finish_reservation(now)
     }
 

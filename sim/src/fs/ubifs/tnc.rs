@@ -16,6 +16,7 @@ use super::geometry::{align, index_node_bytes, FANOUT};
 use super::lprops::Change;
 use super::lpt::Lpt;
 use crate::chip::Flash;
+use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -164,11 +165,17 @@ impl Tnc {
     }
 
     /// ubifs_load_znode.
-    fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32, place: Place) -> Ns {
+    fn load<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        znode: u32,
+        place: Place,
+    ) -> Result<Ns> {
         self.znodes[znode as usize].loaded = true;
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
-        ubi.read(now, place.leb, place.offset, place.bytes) + cpu
+        Ok(ubi.read(now, place.leb, place.offset, place.bytes)? + cpu)
     }
 
     /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal.
@@ -184,19 +191,24 @@ impl Tnc {
 
     /// ubifs_lookup_level0: the leaf with this key, if there is one.
     #[inline]
-    pub fn lookup<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, key: Key) -> (Option<Leaf>, Ns) {
+    pub fn lookup<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        key: Key,
+    ) -> Result<(Option<Leaf>, Ns)> {
         let mut now = now;
         let mut at = self.root;
         let mut place = self.root_place;
         loop {
             if !self.znodes[at as usize].loaded {
-                now = self.load(ubi, now, at, place);
+                now = self.load(ubi, now, at, place)?;
             }
             let znode = &self.znodes[at as usize];
             let (slot, exact) = Self::search(znode, key);
             if znode.level == 0 {
                 let leaf = slot.filter(|_| exact).map(|slot| Leaf { znode: at, slot });
-                return (leaf, now);
+                return Ok((leaf, now));
             }
             let branch = &znode.branches[usize::from(slot.unwrap_or(0))];
             (at, place) = (branch.child, branch.place);
@@ -223,9 +235,9 @@ impl Tnc {
         now: Ns,
         znode: u32,
         place: Place,
-    ) -> Ns {
+    ) -> Result<Ns> {
         if std::mem::replace(&mut self.znodes[znode as usize].dirty, true) {
-            return now;
+            return Ok(now);
         }
         self.dirty += 1;
         let bytes = align(place.bytes, 8);
@@ -241,15 +253,15 @@ impl Tnc {
         now: Ns,
         key: Key,
         node: Place,
-    ) -> Ns {
+    ) -> Result<Ns> {
         let mut now = now;
         let mut at = self.root;
         let mut place = self.root_place;
         loop {
             if !self.znodes[at as usize].loaded {
-                now = self.load(ubi, now, at, place);
+                now = self.load(ubi, now, at, place)?;
             }
-            now = self.make_dirty(ubi, lpt, now, at, place);
+            now = self.make_dirty(ubi, lpt, now, at, place)?;
             let znode = &mut self.znodes[at as usize];
             let (slot, exact) = Self::search(znode, key);
             if znode.level > 0 {
@@ -266,7 +278,7 @@ impl Tnc {
             }
             let branch = Branch { key, place: node, ..NO_BRANCH };
             self.insert(at, branch, slot.map_or(0, |slot| slot + 1));
-            return now;
+            return Ok(now);
         }
     }
 

@@ -314,11 +314,11 @@ impl<S: FlashFs> Machine<S> {
             Operation::Pause { ns } => Ok((0, vfs.idle(now, now + Ns(ns))?)),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
-            Operation::Remount => Err(FsError::NotModelled("remount")),
-            Operation::Truncate { .. } => Err(FsError::NotModelled("truncate")),
-            Operation::Unlink { .. } => Err(FsError::NotModelled("unlink")),
-            Operation::Rmdir { .. } => Err(FsError::NotModelled("rmdir")),
-            Operation::Rename { .. } => Err(FsError::NotModelled("rename")),
+            Operation::Remount => vfs.remount(now),
+            Operation::Truncate { slot, length } => vfs.truncate(now, slot, length),
+            Operation::Unlink { path } => vfs.unlink(now, path),
+            Operation::Rmdir { path } => vfs.rmdir(now, path),
+            Operation::Rename { old, new } => vfs.rename(now, old, new),
             Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
         }
     }

@@ -4,7 +4,7 @@ mod support;
 
 use sim::chip::{Chip, Flash, Kind};
 use sim::fs::jffs2::{Jffs2, Options};
-use sim::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, ROOT};
+use sim::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::run::FsKind;
 use sim::trace::{FlashOp, Traced};
@@ -22,9 +22,9 @@ fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>)
     for page in pages {
         let (file_bytes, to) = (u64::from(page) * 4096, 4096);
         let write = PageWrite { ino, page, from: 0, to, file_bytes, cached: false };
-        now = fs.write_begin(now, write).expect("space");
+        now = fs.write_begin(now, write, &mut support::NoPages).expect("space");
         let write = PageWrite { file_bytes: file_bytes + 4096, ..write };
-        now = fs.write_page(now, write).expect("space");
+        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
     }
     now
 }
@@ -42,7 +42,9 @@ fn read_ops(fs: &mut Fs, ino: Ino, page: u32) -> Vec<FlashOp> {
 #[test]
 fn the_first_page_is_header_then_data_over_three_flash_pages() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     append_pages(&mut fs, now, ino, 0..1);
     let ops = read_ops(&mut fs, ino, 0);
     let first = 398 * 64; // a fresh mount begins with the last block but one
@@ -55,7 +57,9 @@ fn the_first_page_is_header_then_data_over_three_flash_pages() {
 #[test]
 fn a_page_is_split_where_its_block_ends() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     append_pages(&mut fs, now, ino, 0..33);
     let whole = |page| read_ops(&mut fs.clone(), ino, page).len();
     assert_eq!(whole(30), 4);
@@ -70,7 +74,9 @@ fn a_page_is_split_where_its_block_ends() {
 #[test]
 fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     let (mut fs, now) = fresh("emulated-4k", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     append_pages(&mut fs, now, ino, 0..65);
     let mut reads = |page| -> Vec<(u32, u32, u32, u32)> {
         let ops = read_ops(&mut fs, ino, page);
@@ -91,7 +97,9 @@ fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     append_pages(&mut fs, now, ino, 0..5);
     let ops = read_ops(&mut fs, ino, 3);
     let pages: Vec<_> = ops.iter().map(|op| (op.page.0 / 32, op.page.0 % 32)).collect();
@@ -106,7 +114,7 @@ fn append_bytes(fs: &mut Fs, mut now: Ns, ino: Ino, start: u32, (count, bytes): 
         let (page, from) = (at / 4096, at % 4096);
         let (to, file_bytes) = (from + bytes, u64::from(at + bytes));
         let write = PageWrite { ino, page, from, to, file_bytes, cached: true };
-        now = fs.write_page(now, write).expect("space");
+        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
     }
     now
 }
@@ -129,7 +137,9 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     board.chip.pages_per_block = 128;
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_bytes(&mut fs, now, ino, 0, (7221, 1));
     assert_eq!(blocks_of(&mut fs, ino, 1), [198]);
     append_bytes(&mut fs, now, ino, 7221, (1, 1));
@@ -143,7 +153,9 @@ fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_bytes(&mut fs, now, ino, 0, (178, 4));
     let now = fs.sync(now).expect("sync");
     let now = append_bytes(&mut fs, now, ino, 178 * 4, (40, 4));
@@ -168,7 +180,9 @@ fn a_sequential_read_costs_2_03_flash_reads_a_page_with_a_page_buffer_and_4_07_w
 #[test]
 fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
     let before = read_ops(&mut fs, ino, 0)[0].page;
     fs.flash_mut().start_recording();
@@ -186,11 +200,23 @@ impl PageCache for AllPages {
     fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
         false
     }
+
+    fn find_page(&self, _ino: Ino, _page: u32) -> Option<bool> {
+        Some(false)
+    }
+
+    fn clear_dirty(&mut self, _ino: Ino, _page: u32) {}
+
+    fn truncate_setsize(&mut self, _ino: Ino, _size_bytes: u64) {}
+
+    fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 }
 
 /// Flash operations of an fsync that has something to flush: a file was made just before.
 fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
-    let (new, now) = fs.create(now, ROOT, "new").expect("space");
+    let (new, now) = fs
+        .create(now, Name { directory: ROOT, name: "new" }, &mut support::NoPages)
+        .expect("space");
     fs.flash_mut().start_recording();
     fs.fsync(now, new, true, pages).expect("space");
     fs.flash_mut().take_record()
@@ -201,7 +227,9 @@ fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
 #[test]
 fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
     fsync_ops(&mut fs, now, &mut support::NoPages); // moves the name and page 0
     let reads = |mut fs: Fs, pages: &mut dyn PageCache| -> Vec<(u32, u32)> {
@@ -212,7 +240,7 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     // Page 1's node: 4,164 bytes from byte 116 + 4,164 of the block, which is 184 of flash page 2.
     assert_eq!(reads(fs.clone(), &mut support::NoPages), [(2, 2048), (3, 2048), (4, 256)]);
     let now = fs.drop_caches(now, &[]).expect("clean");
-    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
+    fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
     let anew = [(2, 256), (2, 2048), (3, 2048), (4, 256)];
     assert_eq!(reads(fs.clone(), &mut support::NoPages), anew, "its head, and then its data");
     assert_eq!(reads(fs, &mut AllPages), [], "the page cache has it");
@@ -223,13 +251,17 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
 #[test]
 fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     for (from, to) in [(0, 1000), (1000, 2000)] {
         let file_bytes = u64::from(to);
         let write = PageWrite { ino, page: 0, from, to, file_bytes, cached: true };
-        now = fs.write_page(now, write).expect("space");
+        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
     }
-    let (other, now) = fs.create(now, ROOT, "other.bin").expect("space");
+    let (other, now) = fs
+        .create(now, Name { directory: ROOT, name: "other.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_pages(&mut fs, now, other, 0..40);
     let before = read_ops(&mut fs, ino, 0);
     fsync_ops(&mut fs, now, &mut AllPages);
@@ -243,13 +275,15 @@ fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
 #[test]
 fn opening_an_evicted_file_reads_every_node_of_it() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
     let before = fs.flash().counts().reads;
-    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
+    fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
     assert_eq!(fs.flash().counts().reads, before, "it is in memory");
     fs.drop_caches(now, &[]).expect("clean");
-    fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("readable");
+    fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
     let reads = fs.flash().counts().reads - before;
     assert!((42..=45).contains(&reads), "{reads} reads for 40 pages in 41 nodes");
 }
@@ -260,11 +294,13 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     board.partition.blocks = 16;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let full = (0..).find_map(|page| {
         let file_bytes = u64::from(page) * 4096 + 4096;
         let write = PageWrite { ino, page, from: 0, to: 4096, file_bytes, cached: true };
-        match fs.write_page(now, write) {
+        match fs.write_page(now, write, &mut support::NoPages) {
             Ok(later) => {
                 now = later;
                 None

@@ -4,7 +4,7 @@ mod support;
 
 use sim::chip::{Chip, Counts, Done, Flash, Moves, Span};
 use sim::fs::ubifs::Ubifs;
-use sim::fs::{FlashFs, FsError, Ino, PageWrite, PAGE_BYTES, ROOT};
+use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, PAGE_BYTES, ROOT};
 use sim::mtd::Mtd;
 use sim::profile::{BoardProfile, ChipProfile};
 use sim::units::{BlockNo, Ns, PageNo};
@@ -65,11 +65,15 @@ fn write_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: &[u32]) -> Ns {
     let mut now = now;
     let mut size = 0;
     for &page in pages {
-        now = fs.write_begin(now, page_write(ino, page, size)).expect("room for a page");
+        now = fs
+            .write_begin(now, page_write(ino, page, size), &mut support::NoPages)
+            .expect("room for a page");
         size = size.max(bytes(page + 1));
     }
     for &page in pages {
-        now = fs.write_page(now, page_write(ino, page, size)).expect("it was budgeted");
+        now = fs
+            .write_page(now, page_write(ino, page, size), &mut support::NoPages)
+            .expect("it was budgeted");
     }
     now
 }
@@ -85,7 +89,9 @@ fn settle(fs: &mut Fs, now: Ns) -> Ns {
 /// A file of `pages` pages, fsync, sync, and all that follows in the background.
 fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
     let (mut fs, now) = fresh(&support::board(board)).expect("it is large enough");
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("room for a name");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("room for a name");
     let pages: Vec<u32> = (0..pages).collect();
     let now = write_pages(&mut fs, now, ino, &pages);
     let now = fs.fsync(now, ino, true, &mut support::NoPages).expect("fsync");
@@ -111,7 +117,7 @@ fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
     let now = fs.drop_caches(now, &[]).expect("drop");
     let before = fs.flash().counts().reads;
-    let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
+    let now = fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open");
     let now = read_pages(&mut fs, now, ino, 0..8);
     assert_eq!(fs.flash().counts().reads - before, 31);
     read_pages(&mut fs, now, ino, 8..1024);
@@ -121,14 +127,17 @@ fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
 #[test]
 fn opening_reads_the_index_path_the_name_and_the_inode() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
-    let open = |fs: &mut Fs, now| fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
+    let open = |fs: &mut Fs, now| {
+        fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open")
+    };
     let (name, now) = seen(&mut fs, now, open);
     assert_eq!(name.len(), 1, "index and inode are still in memory");
     let (none, now) = seen(&mut fs, now, open);
     assert_eq!(none, [], "and now the name is");
     let now = fs.drop_caches(now, &[]).expect("drop");
-    let (log, _) =
-        seen(&mut fs, now, |fs, now| fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open"));
+    let (log, _) = seen(&mut fs, now, |fs, now| {
+        fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open")
+    });
     assert_eq!(log.len(), 6, "four index nodes, the name and the inode: {log:?}");
 }
 
@@ -197,7 +206,9 @@ fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
 #[test]
 fn on_512_byte_pages_both_headers_are_programs_of_the_first_page() {
     let (mut fs, now) = fresh(&support::small_pages()).expect("large enough");
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("room");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("room");
     let (log, _) = seen(&mut fs, now, |fs, now| write_pages(fs, now, ino, &[0]));
     let header = log.iter().position(|op| op.1 % 32 == 0).expect("a LEB is mapped");
     assert_eq!((log[header].0, log[header].2, log[header].3), ('P', 0, 512));
@@ -217,7 +228,7 @@ fn an_index_in_memory_costs_no_flash_read() {
 fn whole_page_ecc_moves_the_data_to_the_third_page() {
     let (mut fs, ino, now) = prepared("omap3evm", 1);
     let now = fs.drop_caches(now, &[]).expect("drop");
-    let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
+    let now = fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open");
     let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 0).expect("read"));
     let pages: Vec<u32> = log.iter().map(|read| read.1 % 64).collect();
     assert_eq!(pages, [2, 3, 4]);
@@ -226,7 +237,9 @@ fn whole_page_ecc_moves_the_data_to_the_third_page() {
 #[test]
 fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
     let (mut fs, now) = fresh(&support::board("emulated")).expect("large enough");
-    let (_, now) = fs.create(now, ROOT, "file.bin").expect("room");
+    let (_, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("room");
     let due = fs.next_due().expect("a timer");
     assert!(due > now && due.0 <= now.0 + 5 * SECOND);
     let (log, _) =
@@ -241,8 +254,14 @@ fn a_write_buffer_goes_out_five_seconds_after_the_last_node() {
 fn write_buffers_filled_within_half_a_second_go_out_together() {
     let programs = |apart_ns: u64| {
         let (mut fs, ino, now) = prepared("emulated", 2);
-        let now = fs.write_page(now, page_write(ino, 0, 8192)).expect("room");
-        fs.create(now + Ns(apart_ns), ROOT, "other.bin").expect("room");
+        let now =
+            fs.write_page(now, page_write(ino, 0, 8192), &mut support::NoPages).expect("room");
+        fs.create(
+            now + Ns(apart_ns),
+            Name { directory: ROOT, name: "other.bin" },
+            &mut support::NoPages,
+        )
+        .expect("room");
         let due = fs.next_due().expect("a timer");
         let mut pages = support::NoPages;
         let (log, _) = seen(&mut fs, due, |fs, now| fs.run_due(now, &mut pages).expect("timer"));
@@ -265,8 +284,10 @@ fn nothing_to_commit_touches_no_flash() {
 #[test]
 fn pages_written_in_any_order_are_all_found() {
     let (mut fs, now) = fresh(&support::board("emulated")).expect("large enough");
-    let (one, now) = fs.create(now, ROOT, "one").expect("room");
-    let (two, now) = fs.create(now, ROOT, "two").expect("room");
+    let (one, now) =
+        fs.create(now, Name { directory: ROOT, name: "one" }, &mut support::NoPages).expect("room");
+    let (two, now) =
+        fs.create(now, Name { directory: ROOT, name: "two" }, &mut support::NoPages).expect("room");
     let mut now = now;
     let scattered: Vec<u32> = (0..500).map(|n| n * 173 % 500).collect();
     for chunk in scattered.chunks(50) {
@@ -294,12 +315,14 @@ fn pages_written_in_any_order_are_all_found() {
 #[test]
 fn a_full_volume_says_so_before_anything_is_lost() {
     let (mut fs, now) = fresh(&support::board("emulated")).expect("large enough");
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("room");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("room");
     let mut written = 0;
     let mut page = 0;
     let error = loop {
         let size = u64::from(page) * u64::from(PAGE_BYTES);
-        match fs.write_begin(now, page_write(ino, page, size)) {
+        match fs.write_begin(now, page_write(ino, page, size), &mut support::NoPages) {
             Ok(later) => now = later,
             Err(error) => break error,
         }
@@ -307,7 +330,9 @@ fn a_full_volume_says_so_before_anything_is_lost() {
         if page % 100 == 0 {
             let size = size + u64::from(PAGE_BYTES);
             for page in written..page {
-                now = fs.write_page(now, page_write(ino, page, size)).expect("it was budgeted");
+                now = fs
+                    .write_page(now, page_write(ino, page, size), &mut support::NoPages)
+                    .expect("it was budgeted");
             }
             written = page;
             now = settle(&mut fs, now);
@@ -315,7 +340,9 @@ fn a_full_volume_says_so_before_anything_is_lost() {
     };
     let size = u64::from(page) * u64::from(PAGE_BYTES);
     for page in written..page {
-        now = fs.write_page(now, page_write(ino, page, size)).expect("it was budgeted");
+        now = fs
+            .write_page(now, page_write(ino, page, size), &mut support::NoPages)
+            .expect("it was budgeted");
     }
     assert_eq!(error, FsError::NoSpace);
     assert!(page > 8000, "of some 44 MiB only {page} pages could be used");
@@ -329,7 +356,8 @@ fn a_clone_goes_on_as_the_original_does() {
     let mut copy = fs.clone();
     let run = |fs: &mut Fs| {
         let now = fs.drop_caches(now, &[]).expect("drop");
-        let now = fs.lookup(now, ROOT, "file.bin", Some(ino)).expect("open");
+        let now =
+            fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open");
         let now = read_pages(fs, now, ino, [250, 3, 77]);
         write_pages(fs, now, ino, &[300, 301])
     };
@@ -348,6 +376,8 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
     }
     board.partition.blocks = 61;
     let (mut fs, now) = fresh(&board).expect("the least");
-    let (_, now) = fs.create(now, ROOT, "file.bin").expect("room");
+    let (_, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("room");
     fs.sync(now).expect("sync");
 }

@@ -4,7 +4,7 @@ mod support;
 
 use sim::chip::{Chip, Flash, Kind};
 use sim::fs::yaffs2::Yaffs2;
-use sim::fs::{FlashFs, FsError, Ino, PageWrite, ROOT};
+use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::trace::Traced;
 use sim::units::Ns;
@@ -18,13 +18,15 @@ fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {
 fn write_page(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, ino: Ino, page: u32) -> Ns {
     let file_bytes = u64::from(page + 1) * 4096;
     let write = PageWrite { ino, page, from: 0, to: 4096, file_bytes, cached: true };
-    fs.write_page(now, write).expect("space")
+    fs.write_page(now, write, &mut support::NoPages).expect("space")
 }
 
 #[test]
 fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
     let (mut fs, now) = fresh();
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     for page in 0..4 {
         now = write_page(&mut fs, now, ino, page);
     }
@@ -40,7 +42,9 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
 #[test]
 fn the_short_op_cache_holds_ten_chunks_and_goes_out_whole() {
     let (mut fs, now) = fresh();
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let programs = |fs: &Yaffs2<Traced<Chip>>| fs.flash().counts().programs;
     let created = programs(&fs);
     for page in 0..5 {
@@ -54,7 +58,9 @@ fn the_short_op_cache_holds_ten_chunks_and_goes_out_whole() {
 #[test]
 fn a_page_in_the_short_op_cache_is_read_without_the_flash() {
     let (mut fs, now) = fresh();
-    let (ino, now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     let now = write_page(&mut fs, now, ino, 0);
     let before = fs.flash().counts();
     fs.read_page(now, ino, 0).expect("readable");
@@ -64,7 +70,9 @@ fn a_page_in_the_short_op_cache_is_read_without_the_flash() {
 #[test]
 fn the_last_chunk_of_a_block_is_its_summary_and_the_first_is_checked_to_be_erased() {
     let (mut fs, now) = fresh();
-    let (ino, mut now) = fs.create(now, ROOT, "file.bin").expect("space");
+    let (ino, mut now) = fs
+        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
+        .expect("space");
     fs.flash_mut().start_recording();
     for page in 0..64 {
         now = write_page(&mut fs, now, ino, page);

@@ -78,36 +78,82 @@ pub struct PageWrite {
     pub cached: bool,
 }
 
-/// What a file system may ask of the page cache above it.
+/// A name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'a> {
+    /// The directory.
+    pub directory: Ino,
+    /// The last component of the path.
+    pub name: &'a str,
+}
+
+/// What a file system may ask of the page cache and the inodes above it.
 pub trait PageCache {
     /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
     /// file system has to read it.
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
+    /// find_get_page: whether the page is cached and, if so, whether it is dirty.
+    fn find_page(&self, ino: Ino, page: u32) -> Option<bool>;
+    /// clear_page_dirty_for_io: the page, which is dirty, is about to be written.
+    fn clear_dirty(&mut self, ino: Ino, page: u32);
+    /// truncate_setsize: the file has another size; pages beyond it are gone, dirty or not.
+    fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
+    /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
+    fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
 }
 
 /// The seam between the VFS and a file system.
 pub trait FlashFs: Clone {
     /// The chip it lives on.
     type Flash: Flash;
-    /// Creates a file and leaves its inode in memory. `name` is its last path component.
-    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
+    /// Creates a file and leaves its inode in memory.
+    fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)>;
     /// Creates a directory.
-    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)>;
+    fn mkdir(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)>;
     /// i_op->lookup of a name that the VFS has no entry of: `found` is the inode it names, which is
     /// brought into memory (iget) unless it is there, or none where there is no such name.
-    fn lookup(&mut self, now: Ns, directory: Ino, name: &str, found: Option<Ino>) -> Result<Ns>;
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns>;
     /// read_folio: fills one page of the page cache.
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns>;
     /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
     /// file system within the write (JFFS2, YAFFS2).
     fn writes_back(&self) -> bool;
+    /// i_op->unlink: the name is gone. The inode lives on until `evict`.
+    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// i_op->rmdir of an empty directory; `evict` follows.
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// i_op->rename: `old` becomes `new`. What `new` named before, if anything, is `replaced`;
+    /// `evict` follows for it when nobody has it open.
+    fn rename(
+        &mut self,
+        now: Ns,
+        old: Name<'_>,
+        new: Name<'_>,
+        ino: Ino,
+        replaced: Option<Ino>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns>;
+    /// i_op->setattr with a size, smaller, larger or the same. The file system calls
+    /// `PageCache::truncate_setsize` where its kernel code does.
+    fn truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns>;
+    /// s_op->evict_inode of an inode without a name that nobody has open any more.
+    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// Unmounts, after the VFS has written back and synced everything and evicted every inode, and
+    /// mounts what is on the flash. The root's inode is in memory afterwards, no other.
+    fn remount(&mut self, now: Ns) -> Result<Ns>;
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
-    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns>;
+    fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it
     /// writes back.
-    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns>;
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
     /// s_op->write_inode: the inode itself, after its dirty pages; nothing where it is clean.
-    fn write_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns>;
+    fn write_inode(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// fsync, after the VFS has written back the file's dirty pages; `inode_too` is false for an
     /// fdatasync that can do without the inode (I_DIRTY_DATASYNC is not set).
     fn fsync(

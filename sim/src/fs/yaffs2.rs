@@ -13,7 +13,7 @@
 //! 2. A chunk is in the short-op cache at most once.
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -201,16 +201,16 @@ impl<F: Flash> Yaffs2<F> {
 impl<F: Flash> FlashFs for Yaffs2<F> {
     type Flash = F;
 
-    fn create(&mut self, now: Ns, _directory: Ino, _name: &str) -> Result<(Ino, Ns)> {
+    fn create(&mut self, now: Ns, _at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         self.make(now)
     }
 
-    fn mkdir(&mut self, now: Ns, _directory: Ino, _name: &str) -> Result<(Ino, Ns)> {
+    fn mkdir(&mut self, now: Ns, _at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
         self.make(now)
     }
 
     /// Objects and their tnodes stay in memory for as long as the file system is mounted.
-    fn lookup(&mut self, now: Ns, _in: Ino, _name: &str, _found: Option<Ino>) -> Result<Ns> {
+    fn lookup(&mut self, now: Ns, _at: Name<'_>, _found: Option<Ino>) -> Result<Ns> {
         Ok(now)
     }
 
@@ -226,12 +226,44 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
+    fn unlink(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's unlink"))
+    }
+
+    fn rmdir(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's rmdir"))
+    }
+
+    fn rename(
+        &mut self,
+        _now: Ns,
+        _old: Name<'_>,
+        _new: Name<'_>,
+        _ino: Ino,
+        _replaced: Option<Ino>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's rename"))
+    }
+
+    fn truncate(&mut self, _: Ns, _: Ino, _: u64, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's truncate"))
+    }
+
+    fn evict(&mut self, _: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's unlink"))
+    }
+
+    fn remount(&mut self, _now: Ns) -> Result<Ns> {
+        Err(FsError::NotModelled("yaffs2's remount"))
+    }
+
     fn writes_back(&self) -> bool {
         false
     }
 
     /// yaffs_write_begin reads the page unless it is up to date.
-    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_begin(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
         if write.cached {
             return Ok(now);
         }
@@ -239,7 +271,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     /// yaffs_do_file_wr: each chunk into the short-op cache, read first if it exists.
-    fn write_page(&mut self, mut now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_page(
+        &mut self,
+        mut now: Ns,
+        write: PageWrite,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
         let page_bytes = self.mtd.page_bytes();
         let first = write.page * self.chunks_per_page() + write.from / page_bytes;
         let last = write.page * self.chunks_per_page() + (write.to - 1) / page_bytes;
@@ -261,7 +298,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     /// The header goes with the file's chunks, in fsync and sync.
-    fn write_inode(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+    fn write_inode(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
 

@@ -27,6 +27,13 @@ impl FileCache {
         }
     }
 
+    /// The file has so many pages now; what lies beyond is gone, dirty or not.
+    pub fn resize(&mut self, pages: u32) {
+        let gone = self.flags.iter().skip(pages as usize).filter(|&&flags| flags & DIRTY != 0);
+        self.dirty_pages -= gone.count() as u32;
+        self.flags.resize(pages as usize, 0);
+    }
+
     /// Pages of the file.
     pub fn pages(&self) -> u32 {
         self.flags.len() as u32
@@ -65,6 +72,18 @@ impl FileCache {
         let flags = &mut self.flags[page as usize];
         self.dirty_pages += u32::from(*flags & DIRTY == 0);
         *flags |= DIRTY;
+    }
+
+    /// Whether this page waits for write-back.
+    pub fn is_page_dirty(&self, page: u32) -> bool {
+        self.flags.get(page as usize).is_some_and(|flags| flags & DIRTY != 0)
+    }
+
+    /// clear_page_dirty_for_io of a dirty page.
+    pub fn clear_dirty(&mut self, page: u32) {
+        assert!(self.is_page_dirty(page), "page {page} is clean");
+        self.flags[page as usize] &= !(DIRTY | MARKER);
+        self.dirty_pages -= 1;
     }
 
     /// Whether any page waits for write-back (PAGECACHE_TAG_DIRTY).

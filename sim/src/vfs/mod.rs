@@ -1,7 +1,7 @@
 //! The VFS: open files, the page cache with its read-ahead, and write-back.
 //!
 //! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1,
-//! generic_perform_write), mm/fadvise.c, fs/namei.c and fs/dcache.c (namei.rs) and the part of
+//! generic_perform_write), mm/fadvise.c, fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of
 //! fs/fs-writeback.c that a single writer sees (writeback.rs). Left out: memory pressure, dirty
 //! throttling, direct I/O, mmap. docs/vfs.md has the list.
 //!
@@ -10,18 +10,19 @@
 //! 2. Background work that is due runs before the next operation begins.
 
 mod cache;
+mod inodes;
 mod namei;
 pub mod readahead;
+mod rename;
 mod writeback;
 
-use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, PAGE_BYTES};
+use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::SoftwareCosts;
 use crate::units::Ns;
-use cache::FileCache;
+use inodes::{Inode, Inodes};
 use namei::Names;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
-use writeback::DirtyState;
 
 /// s_time_gran: times of inodes are in whole seconds.
 const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
@@ -29,6 +30,9 @@ const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
 /// errno values a program can see (asm-generic/errno-base.h).
 const EBADF: i64 = -9;
 const EISDIR: i64 = -21;
+const EINVAL: i64 = -22;
+/// Input/output error.
+const EIO: i64 = -5;
 /// No space left on the device.
 pub const ENOSPC: i64 = -28;
 
@@ -37,20 +41,6 @@ pub type Outcome = core::result::Result<(i64, Ns), FsError>;
 
 /// What a step of a system call found, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
-
-#[derive(Clone, Debug)]
-struct Inode {
-    ino: Ino,
-    /// The directory it is in, as an index of `inodes`; none for the root.
-    parent: Option<usize>,
-    is_directory: bool,
-    size_bytes: u64,
-    modified_s: u64,
-    cache: FileCache,
-    dirty: DirtyState,
-    /// Where the flusher goes on: the last page that was written back.
-    writeback_index: u32,
-}
 
 #[derive(Clone, Debug)]
 struct OpenFile {
@@ -66,11 +56,8 @@ pub struct Vfs<S> {
     kernel: KernelReadAhead,
     costs: SoftwareCosts,
     read_ahead_pages: u32,
-    /// Every inode but the root's, by creation.
-    inodes: Vec<Inode>,
+    inodes: Inodes,
     names: Names,
-    /// b_dirty: inodes with something to write back, in the order in which they became dirty.
-    dirty: Vec<usize>,
     slots: Vec<Option<OpenFile>>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
@@ -83,6 +70,7 @@ pub struct Vfs<S> {
 fn errno(error: FsError) -> core::result::Result<i64, FsError> {
     match error {
         FsError::NoSpace => Ok(ENOSPC),
+        FsError::Io(_) => Ok(EIO),
         other => Err(other),
     }
 }
@@ -95,9 +83,8 @@ impl<S: FlashFs> Vfs<S> {
             kernel,
             costs,
             read_ahead_pages: 0,
-            inodes: Vec::new(),
+            inodes: Inodes::default(),
             names: Names::default(),
-            dirty: Vec::new(),
             slots: vec![None; slots],
             cache_hits: 0,
             cache_misses: 0,
@@ -125,10 +112,56 @@ impl<S: FlashFs> Vfs<S> {
         self.fs.flash_mut()
     }
 
-    /// close.
+    /// close: the last one of a file without a name ends it.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
-        let result = self.slots[slot].take().map_or(EBADF, |_| 0);
-        Ok((result, now + self.costs.syscall_ns))
+        let now = now + self.costs.syscall_ns;
+        let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
+        Ok((0, self.put_inode(now, open.inode)?))
+    }
+
+    /// iput: evicts an inode that neither has a name nor is open.
+    fn put_inode(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
+        let Inode { ino, is_unlinked, .. } = self.inodes[index];
+        if !is_unlinked || self.slots.iter().flatten().any(|open| open.inode == index) {
+            return Ok(now);
+        }
+        let now = self.fs.evict(now, ino, &mut self.inodes)?;
+        self.inodes.evict(index);
+        Ok(now)
+    }
+
+    /// ftruncate.
+    pub fn truncate(&mut self, now: Ns, slot: usize, size_bytes: u64) -> Outcome {
+        let now = now + self.costs.syscall_ns;
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        let index = open.inode;
+        if !open.flags.write || self.inodes[index].is_directory {
+            return Ok((EINVAL, now));
+        }
+        self.do_truncate(now, index, size_bytes)
+    }
+
+    /// do_truncate, which notes the time of it in the inode as well.
+    fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
+        let ino = self.inodes[index].ino;
+        match self.fs.truncate(now, ino, size_bytes, &mut self.inodes) {
+            Ok(later) => {
+                self.inodes[index].modified_s = now.0 / TIME_GRANULARITY_NS;
+                Ok((0, later))
+            }
+            Err(error) => Ok((errno(error)?, now)),
+        }
+    }
+
+    /// umount and mount: everything is written back and every cache is empty. All slots are closed.
+    pub fn remount(&mut self, now: Ns) -> Outcome {
+        let (_, now) = self.sync(now)?;
+        for inode in self.inodes.iter_mut() {
+            inode.cache.drop_clean(0, u32::MAX);
+            inode.writeback_index = 0;
+        }
+        self.names.forget_dentries();
+        Ok((0, self.fs.remount(now)?))
     }
 
     /// pread: page by page; a missing page brings its window with it.
@@ -258,7 +291,7 @@ impl<S: FlashFs> Vfs<S> {
     fn update_time(&mut self, now: Ns, index: usize) {
         let second = now.0 / TIME_GRANULARITY_NS;
         if std::mem::replace(&mut self.inodes[index].modified_s, second) != second {
-            self.mark_inode_dirty(now, index);
+            self.inodes.mark_dirty(now, index);
         }
     }
 
@@ -270,7 +303,7 @@ impl<S: FlashFs> Vfs<S> {
         at: u64,
         to: u64,
     ) -> core::result::Result<Ns, FsError> {
-        let inode = &mut self.inodes[index];
+        let inode = &self.inodes[index];
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
         let cached = inode.cache.contains(page);
@@ -282,15 +315,17 @@ impl<S: FlashFs> Vfs<S> {
             file_bytes: inode.size_bytes,
             cached,
         };
-        let mut now = self.fs.write_begin(now + self.costs.page_write_ns, write)?;
+        let begun = now + self.costs.page_write_ns;
+        let mut now = self.fs.write_begin(begun, write, &mut self.inodes)?;
         if !cached {
             now += self.costs.page_add_ns;
         }
         now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
-        write.file_bytes = inode.size_bytes.max(to);
+        write.file_bytes = self.inodes[index].size_bytes.max(to);
         if !self.fs.writes_back() {
-            now = self.fs.write_page(now, write)?;
+            now = self.fs.write_page(now, write, &mut self.inodes)?;
         }
+        let inode = &mut self.inodes[index];
         let grows = write.file_bytes > inode.size_bytes;
         inode.size_bytes = write.file_bytes;
         inode.cache.grow(write.file_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
@@ -298,7 +333,7 @@ impl<S: FlashFs> Vfs<S> {
         if self.fs.writes_back() {
             inode.cache.set_dirty(page);
             inode.dirty.size |= grows;
-            self.mark_inode_dirty(now, index);
+            self.inodes.mark_dirty(now, index);
         }
         Ok(now)
     }
@@ -354,7 +389,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// 3 into /proc/sys/vm/drop_caches.
     pub fn drop_caches(&mut self, now: Ns) -> Outcome {
-        for inode in &mut self.inodes {
+        for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
         }
         let kept = self.shrink_dcache();
@@ -365,15 +400,5 @@ impl<S: FlashFs> Vfs<S> {
     /// `compute`: the program's own work.
     pub fn compute(&mut self, now: Ns, steps: u64) -> Outcome {
         Ok((0, now + Ns::from_ps(steps, self.costs.compute_step_ps)))
-    }
-}
-
-impl PageCache for Vec<Inode> {
-    fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
-        let inode = self.iter_mut().find(|inode| inode.ino == ino);
-        let cache = &mut inode.expect("an inode of this file system").cache;
-        let missing = !cache.contains(page);
-        cache.insert(page);
-        missing
     }
 }

@@ -2,35 +2,39 @@
 //!
 //! Mirrors fs/namei.c (link_path_walk, lookup_open, filename_create) and fs/dcache.c of Linux 6.1.
 //! A name is asked of the file system once, whether it exists or not; the answer stays as a dentry,
-//! a negative one where there is nothing, until caches are dropped. Left out: unlink and rename,
-//! links, permissions, memory pressure.
+//! a negative one where there is nothing, until caches are dropped. What takes names away is in
+//! rename.rs. Left out: links, permissions, memory pressure.
 //!
 //! Invariants:
 //! 1. The root's dentry is always cached, and that of a directory as long as one below it is held.
 //! 2. The inode of a cached dentry is in memory.
 
-use super::{errno, Answer, Inode, OpenFile, Outcome, Vfs, EISDIR};
-use crate::fs::{FlashFs, FsError, Ino, ROOT};
+use super::{errno, Answer, OpenFile, Outcome, Vfs, EISDIR};
+use crate::fs::{FlashFs, FsError, Ino, Name, ROOT};
 use crate::ops::Flags;
 use crate::units::Ns;
-use crate::vfs::cache::FileCache;
 use crate::vfs::readahead::ReadAheadState;
-use crate::vfs::writeback::DirtyState;
-use crate::vfs::TIME_GRANULARITY_NS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// errno values of a walk (asm-generic/errno-base.h).
-const ENOENT: i64 = -2;
+pub(super) const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
-const ENOTDIR: i64 = -20;
+pub(super) const ENOTDIR: i64 = -20;
 
 /// What there is, and what of it the dentry cache knows.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Every path, and its inode's place in `Vfs::inodes`.
-    paths: BTreeMap<String, usize>,
+    pub(super) paths: BTreeMap<String, usize>,
     /// Paths with a dentry; one that is not in `paths` is negative.
-    dentries: BTreeSet<String>,
+    pub(super) dentries: BTreeSet<String>,
+}
+
+impl Names {
+    /// Nothing is known of any name, as after a mount.
+    pub(super) fn forget_dentries(&mut self) {
+        self.dentries.clear();
+    }
 }
 
 impl<S: FlashFs> Vfs<S> {
@@ -39,7 +43,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// The inode of a path, after its last name was looked up.
-    fn lookup(
+    pub(super) fn lookup(
         &mut self,
         now: Ns,
         directory: Option<usize>,
@@ -50,13 +54,13 @@ impl<S: FlashFs> Vfs<S> {
             return Ok((found, now));
         }
         let ino = found.map(|index| self.inodes[index].ino);
-        let now = self.fs.lookup(now, self.ino_of(directory), last_name(path), ino)?;
+        let now = self.fs.lookup(now, self.name_in(directory, path), ino)?;
         self.names.dentries.insert(path.to_owned());
         Ok((found, now))
     }
 
     /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
-    fn directory_of(&mut self, mut now: Ns, path: &str) -> Answer<Option<usize>> {
+    pub(super) fn directory_of(&mut self, mut now: Ns, path: &str) -> Answer<Option<usize>> {
         let mut directory = None;
         for (end, _) in path.match_indices('/') {
             let (found, later) = self.lookup(now, directory, &path[..end])?;
@@ -78,19 +82,15 @@ impl<S: FlashFs> Vfs<S> {
         parent: Option<usize>,
         is_directory: bool,
     ) -> usize {
-        self.inodes.push(Inode {
-            ino,
-            parent,
-            is_directory,
-            size_bytes: 0,
-            modified_s: now.0 / TIME_GRANULARITY_NS,
-            cache: FileCache::default(),
-            dirty: DirtyState::default(),
-            writeback_index: 0,
-        });
-        let index = self.inodes.len() - 1;
+        let index = self.inodes.add(now, ino, parent, is_directory);
         self.names.paths.insert(path.to_owned(), index);
         index
+    }
+
+    /// The last name of a path in its directory.
+    pub(super) fn name_in<'a>(&self, directory: Option<usize>, path: &'a str) -> Name<'a> {
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        Name { directory: self.ino_of(directory), name }
     }
 
     /// mkdir.
@@ -103,7 +103,8 @@ impl<S: FlashFs> Vfs<S> {
         if found.is_some() {
             return Ok((EEXIST, now));
         }
-        match self.fs.mkdir(now, self.ino_of(directory), last_name(path)) {
+        let at = self.name_in(directory, path);
+        match self.fs.mkdir(now, at, &mut self.inodes) {
             Ok((ino, later)) => {
                 self.add_inode(now, path, ino, directory, true);
                 Ok((0, later))
@@ -114,23 +115,27 @@ impl<S: FlashFs> Vfs<S> {
 
     /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
-        let (inode, now) = match self.open_inode(now + self.costs.syscall_ns, path, flags)? {
-            (Ok(inode), now) => (inode, now),
+        let now = now + self.costs.syscall_ns;
+        let (inode, is_new, mut now) = match self.open_inode(now, path, flags)? {
+            (Ok((inode, is_new)), now) => (inode, is_new, now),
             (Err(errno), now) => return Ok((errno, now)),
         };
-        if flags.trunc && self.inodes[inode].size_bytes > 0 {
-            return Err(FsError::NotModelled("truncating a file that has data"));
-        }
         if flags.direct {
             return Err(FsError::NotModelled("direct I/O"));
+        }
+        if flags.trunc && !is_new {
+            match self.do_truncate(now, inode, 0)? {
+                (0, later) => now = later,
+                failed => return Ok(failed),
+            }
         }
         let readahead = ReadAheadState::new(self.read_ahead_pages);
         self.slots[slot] = Some(OpenFile { inode, flags, readahead });
         Ok((0, now))
     }
 
-    /// The inode that an open is about: one that is there, or a new one.
-    fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<usize> {
+    /// The inode that an open is about, one that is there or a new one, and whether it is new.
+    fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<(usize, bool)> {
         let (directory, now) = match self.directory_of(now, path)? {
             (Ok(directory), now) => (directory, now),
             (Err(errno), now) => return Ok((Err(errno), now)),
@@ -140,14 +145,17 @@ impl<S: FlashFs> Vfs<S> {
         match found {
             Some(_) if flags.create && flags.excl => Ok((Err(EEXIST), now)),
             Some(index) if self.inodes[index].is_directory && changes => Ok((Err(EISDIR), now)),
-            Some(index) => Ok((Ok(index), now)),
+            Some(index) => Ok((Ok((index, false)), now)),
             None if !flags.create => Ok((Err(ENOENT), now)),
-            None => match self.fs.create(now, self.ino_of(directory), last_name(path)) {
-                Ok((ino, later)) => {
-                    Ok((Ok(self.add_inode(now, path, ino, directory, false)), later))
+            None => {
+                let at = self.name_in(directory, path);
+                match self.fs.create(now, at, &mut self.inodes) {
+                    Ok((ino, later)) => {
+                        Ok((Ok((self.add_inode(now, path, ino, directory, false), true)), later))
+                    }
+                    Err(error) => Ok((Err(errno(error)?), now)),
                 }
-                Err(error) => Ok((Err(errno(error)?), now)),
-            },
+            }
         }
     }
 
@@ -174,8 +182,4 @@ impl<S: FlashFs> Vfs<S> {
         }
         kept
     }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

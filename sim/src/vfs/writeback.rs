@@ -6,10 +6,9 @@
 //! flusher or sync has written it out: its pages first, then itself. fsync writes the same and
 //! leaves the inode where it is in the list. Left out: background thresholds and throttling; the
 //! flusher's size of a bite (MIN_WRITEBACK_PAGES) is no limit here.
-//!
-//! Invariant: an inode is in `Vfs::dirty` exactly when its `DirtyState::since` is set.
 
-use super::{Inode, Outcome, Vfs, EBADF};
+use super::inodes::Inode;
+use super::{Outcome, Vfs, EBADF};
 use crate::chip::Flash;
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
@@ -48,7 +47,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        let oldest = self.dirty.first().and_then(|&index| self.inodes[index].dirty.since);
+        let oldest = self.inodes.dirty.first().and_then(|&index| self.inodes[index].dirty.since);
         let flusher = oldest
             .map(|Ns(since)| Ns((since + DIRTY_EXPIRE_NS).next_multiple_of(WRITEBACK_INTERVAL_NS)));
         [flusher, self.fs.next_due()].into_iter().flatten().min()
@@ -69,26 +68,18 @@ impl<S: FlashFs> Vfs<S> {
             let since = self.inodes[index].dirty.since;
             since.is_some_and(|since| since.0 + DIRTY_EXPIRE_NS <= now.0)
         };
-        let expired = self.dirty.iter().take_while(expired).count();
+        let expired = self.inodes.dirty.iter().take_while(expired).count();
         self.write_inodes(now, expired)
-    }
-
-    /// __mark_inode_dirty: one that is dirty keeps its place in the list.
-    pub(super) fn mark_inode_dirty(&mut self, now: Ns, index: usize) {
-        let since = &mut self.inodes[index].dirty.since;
-        if since.is_none() {
-            *since = Some(now);
-            self.dirty.push(index);
-        }
     }
 
     /// writeback_sb_inodes: the first inodes of the list, each with its pages before it.
     fn write_inodes(&mut self, mut now: Ns, count: usize) -> Result<Ns, FsError> {
-        let inodes: Vec<usize> = self.dirty.drain(..count).collect();
+        let inodes: Vec<usize> = self.inodes.dirty.drain(..count).collect();
         for index in inodes {
             let state = std::mem::take(&mut self.inodes[index].dirty);
             now = self.write_from_index(now, index)?;
-            now = self.fs.write_inode(now, self.inodes[index].ino)?;
+            let ino = self.inodes[index].ino;
+            now = self.fs.write_inode(now, ino, &mut self.inodes)?;
             if self.inodes[index].cache.is_dirty() {
                 self.redirty_tail(now, index, state.since);
             }
@@ -98,10 +89,10 @@ impl<S: FlashFs> Vfs<S> {
 
     /// redirty_tail: the list stays in the order of time.
     fn redirty_tail(&mut self, now: Ns, index: usize, since: Option<Ns>) {
-        let newest = self.dirty.last().and_then(|&last| self.inodes[last].dirty.since);
+        let newest = self.inodes.dirty.last().and_then(|&last| self.inodes[last].dirty.since);
         let since = if since < newest { Some(now) } else { since };
         self.inodes[index].dirty.since = since;
-        self.dirty.push(index);
+        self.inodes.dirty.push(index);
     }
 
     /// write_cache_pages of a whole file.
@@ -131,7 +122,7 @@ impl<S: FlashFs> Vfs<S> {
             let start = u64::from(page) * u64::from(PAGE_BYTES);
             let to = (file_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
             let write = PageWrite { ino, page, from: 0, to, file_bytes, cached: true };
-            now = self.fs.write_page(now, write)?;
+            now = self.fs.write_page(now, write, &mut self.inodes)?;
         }
         Ok(now)
     }
@@ -169,8 +160,8 @@ impl<S: FlashFs> Vfs<S> {
     /// dirty first, and leaves nothing for sync_inodes_sb; then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let mut now = now + self.costs.syscall_ns;
-        while !self.dirty.is_empty() {
-            now = self.write_inodes(now, self.dirty.len())?;
+        while !self.inodes.dirty.is_empty() {
+            now = self.write_inodes(now, self.inodes.dirty.len())?;
         }
         Ok((0, self.fs.sync(now)?))
     }

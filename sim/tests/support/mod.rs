@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use sim::fs::{Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use sim::units::Ns;
 use std::fmt::Write;
 
 /// A table of a profile without what is meant for people.
@@ -64,6 +65,16 @@ impl PageCache for NoPages {
     fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
         true
     }
+
+    fn find_page(&self, _ino: Ino, _page: u32) -> Option<bool> {
+        None
+    }
+
+    fn clear_dirty(&mut self, _ino: Ino, _page: u32) {}
+
+    fn truncate_setsize(&mut self, _ino: Ino, _size_bytes: u64) {}
+
+    fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 }
 
 /// A file written in order by 4 KiB writes, synced, and ten seconds of idling.

@@ -20,7 +20,7 @@ mod nodes;
 mod wbuf;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use layout::{pad, CLEANMARKER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
@@ -374,16 +374,16 @@ impl File {
 impl<F: Flash> FlashFs for Jffs2<F> {
     type Flash = F;
 
-    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
-        self.make(now, directory, name)
+    fn create(&mut self, now: Ns, at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.make(now, at.directory, at.name)
     }
 
-    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
-        self.make(now, directory, name)
+    fn mkdir(&mut self, now: Ns, at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.make(now, at.directory, at.name)
     }
 
     /// jffs2_lookup: entries are in memory with their directory.
-    fn lookup(&mut self, now: Ns, _in: Ino, _name: &str, found: Option<Ino>) -> Result<Ns> {
+    fn lookup(&mut self, now: Ns, _at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
         found.map_or(Ok(now), |ino| self.bring_in(now, ino))
     }
 
@@ -392,13 +392,45 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }
 
+    fn unlink(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's unlink"))
+    }
+
+    fn rmdir(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's rmdir"))
+    }
+
+    fn rename(
+        &mut self,
+        _now: Ns,
+        _old: Name<'_>,
+        _new: Name<'_>,
+        _ino: Ino,
+        _replaced: Option<Ino>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's rename"))
+    }
+
+    fn truncate(&mut self, _: Ns, _: Ino, _: u64, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's truncate"))
+    }
+
+    fn evict(&mut self, _: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's unlink"))
+    }
+
+    fn remount(&mut self, _now: Ns) -> Result<Ns> {
+        Err(FsError::NotModelled("jffs2's remount"))
+    }
+
     fn writes_back(&self) -> bool {
         false
     }
 
     /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
     /// is going to be overwritten whole.
-    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_begin(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
         let PageWrite { ino, page, from, cached, .. } = write;
         let start = u64::from(page) * u64::from(PAGE_BYTES) + u64::from(from);
         let size = self.file(ino).size_bytes;
@@ -416,7 +448,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
-    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_page(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
         let PageWrite { ino, page, from, to, .. } = write;
         let start = if to == PAGE_BYTES { 0 } else { from & !3 };
         let range = page * PAGE_BYTES + start..page * PAGE_BYTES + to;
@@ -425,7 +457,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.write_range(now, ino, range, end, Some(ino))
     }
 
-    fn write_inode(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+    fn write_inode(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
 

@@ -23,7 +23,7 @@ mod lpt;
 mod tnc;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
 use crate::mtd::Mtd;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -336,17 +336,17 @@ impl<F: Flash> Ubifs<F> {
 impl<F: Flash> FlashFs for Ubifs<F> {
     type Flash = F;
 
-    fn create(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
-        self.add_entry(now, directory, name)
+    fn create(&mut self, now: Ns, at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.add_entry(now, at.directory, at.name)
     }
 
-    fn mkdir(&mut self, now: Ns, directory: Ino, name: &str) -> Result<(Ino, Ns)> {
-        self.add_entry(now, directory, name)
+    fn mkdir(&mut self, now: Ns, at: Name<'_>, _pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.add_entry(now, at.directory, at.name)
     }
 
     /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would be.
-    fn lookup(&mut self, now: Ns, directory: Ino, name: &str, found: Option<Ino>) -> Result<Ns> {
-        let (leaf, now) = self.find(now, Key::dent(directory.0, name))?;
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        let (leaf, now) = self.find(now, Key::dent(at.directory.0, at.name))?;
         let Some(ino) = found else {
             return match leaf {
                 Some(_) => Err(FsError::NotModelled("a directory entry whose hash is taken")),
@@ -380,11 +380,43 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         }
     }
 
+    fn unlink(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's unlink"))
+    }
+
+    fn rmdir(&mut self, _: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's rmdir"))
+    }
+
+    fn rename(
+        &mut self,
+        _now: Ns,
+        _old: Name<'_>,
+        _new: Name<'_>,
+        _ino: Ino,
+        _replaced: Option<Ino>,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's rename"))
+    }
+
+    fn truncate(&mut self, _: Ns, _: Ino, _: u64, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's truncate"))
+    }
+
+    fn evict(&mut self, _: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's unlink"))
+    }
+
+    fn remount(&mut self, _now: Ns) -> Result<Ns> {
+        Err(FsError::NotModelled("ubifs's remount"))
+    }
+
     fn writes_back(&self) -> bool {
         true
     }
 
-    fn write_begin(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_begin(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
         // Every write asks for the file's capabilities, for UBIFS does not set SB_NOSEC.
         let (_, mut now) = self.find(now, Key::xent(write.ino.0, "security.capability"))?;
         let whole = write.from == 0 && write.to == PAGE_BYTES;
@@ -412,7 +444,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         Ok(now)
     }
 
-    fn write_page(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+    fn write_page(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
         let slot = Self::slot(write.ino);
         let (bytes, now) = self.prepare_write_page(now, write)?;
         if self.inodes[slot].set_pending(write.page, false) {
@@ -434,7 +466,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.finish_reservation(now)
     }
 
-    fn write_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+    fn write_inode(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         self.write_inode_node(now, Self::slot(ino))
     }
 
@@ -443,10 +475,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         mut now: Ns,
         ino: Ino,
         inode_too: bool,
-        _pages: &mut dyn PageCache,
+        pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         if inode_too {
-            now = self.write_inode(now, ino)?;
+            now = self.write_inode(now, ino, pages)?;
         }
         self.sync_heads_of(now, ino.0)
     }

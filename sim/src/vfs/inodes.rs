@@ -1,0 +1,147 @@
+//! The inodes the VFS knows, and those of them with something to write back.
+//!
+//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty, b_dirty)
+//! and truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name and its
+//! last opener are gone; whether the file system has it in memory is the file system's business.
+//!
+//! Invariants:
+//! 1. An inode is in `dirty` exactly when its `DirtyState::since` is set.
+//! 2. No two inodes that are there have one number.
+
+use super::cache::FileCache;
+use super::writeback::DirtyState;
+use super::TIME_GRANULARITY_NS;
+use crate::fs::{Ino, PageCache, PAGE_BYTES};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// struct inode.
+#[derive(Clone, Debug)]
+pub(super) struct Inode {
+    pub ino: Ino,
+    /// The directory it is in, as an index of `Inodes`; none for the root.
+    pub parent: Option<usize>,
+    pub is_directory: bool,
+    /// i_nlink is 0: it goes with its last opener.
+    pub is_unlinked: bool,
+    pub size_bytes: u64,
+    pub modified_s: u64,
+    pub cache: FileCache,
+    pub dirty: DirtyState,
+    /// Where the flusher goes on: the last page that was written back.
+    pub writeback_index: u32,
+}
+
+/// Every inode but the root's, and the list of the dirty ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inodes {
+    /// By creation; the place of one that is gone stays empty of names.
+    list: Vec<Inode>,
+    by_ino: BTreeMap<Ino, usize>,
+    /// b_dirty: inodes with something to write back, in the order in which they became dirty.
+    pub dirty: Vec<usize>,
+}
+
+impl std::ops::Index<usize> for Inodes {
+    type Output = Inode;
+
+    #[inline]
+    fn index(&self, index: usize) -> &Inode {
+        &self.list[index]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Inodes {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut Inode {
+        &mut self.list[index]
+    }
+}
+
+impl Inodes {
+    /// A new inode, and its index.
+    pub fn add(&mut self, now: Ns, ino: Ino, parent: Option<usize>, is_directory: bool) -> usize {
+        self.list.push(Inode {
+            ino,
+            parent,
+            is_directory,
+            is_unlinked: false,
+            size_bytes: 0,
+            modified_s: now.0 / TIME_GRANULARITY_NS,
+            cache: FileCache::default(),
+            dirty: DirtyState::default(),
+            writeback_index: 0,
+        });
+        let index = self.list.len() - 1;
+        let before = self.by_ino.insert(ino, index);
+        assert!(before.is_none(), "inode {} is there twice", ino.0);
+        index
+    }
+
+    /// evict: the inode is gone, and with it what of it was dirty.
+    pub fn evict(&mut self, index: usize) {
+        let inode = &mut self.list[index];
+        self.by_ino.remove(&inode.ino);
+        inode.cache = FileCache::default();
+        if std::mem::take(&mut inode.dirty).since.is_some() {
+            self.dirty.retain(|&other| other != index);
+        }
+    }
+
+    /// How many there have ever been.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// All of them, by index; those that are gone as well.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Inode> {
+        self.list.iter_mut()
+    }
+
+    /// __mark_inode_dirty: one that is dirty keeps its place in the list.
+    pub fn mark_dirty(&mut self, now: Ns, index: usize) {
+        let since = &mut self.list[index].dirty.since;
+        if since.is_none() {
+            *since = Some(now);
+            self.dirty.push(index);
+        }
+    }
+
+    fn index_of(&self, ino: Ino) -> usize {
+        *self.by_ino.get(&ino).expect("an inode of this file system")
+    }
+}
+
+impl PageCache for Inodes {
+    fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
+        let index = self.index_of(ino);
+        let cache = &mut self.list[index].cache;
+        let missing = !cache.contains(page);
+        cache.insert(page);
+        missing
+    }
+
+    fn find_page(&self, ino: Ino, page: u32) -> Option<bool> {
+        let cache = &self.list[self.index_of(ino)].cache;
+        cache.contains(page).then(|| cache.is_page_dirty(page))
+    }
+
+    fn clear_dirty(&mut self, ino: Ino, page: u32) {
+        let index = self.index_of(ino);
+        self.list[index].cache.clear_dirty(page);
+    }
+
+    fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64) {
+        let index = self.index_of(ino);
+        let inode = &mut self.list[index];
+        inode.size_bytes = size_bytes;
+        let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
+        inode.cache.resize(u32::try_from(pages).expect("a file below 16 TiB"));
+    }
+
+    fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool) {
+        let index = self.index_of(ino);
+        self.list[index].dirty.size |= size;
+        self.mark_dirty(now, index);
+    }
+}

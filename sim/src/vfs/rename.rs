@@ -1,0 +1,174 @@
+//! What takes names away or moves them: unlink, rmdir, rename.
+//!
+//! Mirrors fs/namei.c (do_unlinkat, do_rmdir, do_renameat2, may_delete) and fs/dcache.c (d_delete,
+//! d_move) of Linux 6.1. A name that was removed stays known as one that is not there, unless its
+//! dentry is in use by an open file; a name that was moved away is not known at all. Left out:
+//! links, exchange, permissions.
+//!
+//! Invariant: a path is in `paths` exactly when the file system has an entry for it.
+
+use super::namei::{ENOENT, ENOTDIR};
+use super::{errno, Answer, Outcome, Vfs, EINVAL, EISDIR};
+use crate::fs::FlashFs;
+use crate::units::Ns;
+
+/// errno of a directory that is not empty (asm-generic/errno.h).
+const ENOTEMPTY: i64 = -39;
+
+/// A name that was looked up: its directory and what it names.
+type Found = (Option<usize>, Option<usize>);
+
+impl<S: FlashFs> Vfs<S> {
+    /// Whether `path` is below `directory`.
+    fn is_below(path: &str, directory: &str) -> bool {
+        path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether an inode is a directory with an entry in it.
+    fn has_entries(&self, path: &str) -> bool {
+        let first = format!("{path}/");
+        self.names.paths.range(first..).next().is_some_and(|(found, _)| Self::is_below(found, path))
+    }
+
+    /// The last name of a path, looked up.
+    fn find(&mut self, now: Ns, path: &str) -> Answer<Found> {
+        let (directory, now) = match self.directory_of(now, path)? {
+            (Ok(directory), now) => (directory, now),
+            (Err(errno), now) => return Ok((Err(errno), now)),
+        };
+        let (found, now) = self.lookup(now, directory, path)?;
+        Ok((Ok((directory, found)), now))
+    }
+
+    /// d_delete: the dentry becomes negative, or goes if an open file holds it.
+    fn delete_dentry(&mut self, path: &str, index: usize) {
+        self.names.paths.remove(path);
+        if self.slots.iter().flatten().any(|open| open.inode == index) {
+            self.names.dentries.remove(path);
+        }
+    }
+
+    /// unlink.
+    pub fn unlink(&mut self, now: Ns, path: &str) -> Outcome {
+        self.remove(now + self.costs.syscall_ns, path, false)
+    }
+
+    /// rmdir.
+    pub fn rmdir(&mut self, now: Ns, path: &str) -> Outcome {
+        self.remove(now + self.costs.syscall_ns, path, true)
+    }
+
+    fn remove(&mut self, now: Ns, path: &str, directory_wanted: bool) -> Outcome {
+        let (directory, index, now) = match self.find(now, path)? {
+            (Ok((directory, Some(index))), now) => (directory, index, now),
+            (Ok((_, None)), now) => return Ok((ENOENT, now)),
+            (Err(errno), now) => return Ok((errno, now)),
+        };
+        let is_directory = self.inodes[index].is_directory;
+        match directory_wanted {
+            false if is_directory => return Ok((EISDIR, now)),
+            true if !is_directory => return Ok((ENOTDIR, now)),
+            true if self.has_entries(path) => return Ok((ENOTEMPTY, now)),
+            _ => {}
+        }
+        let (at, ino) = (self.name_in(directory, path), self.inodes[index].ino);
+        let removed = if is_directory {
+            self.fs.rmdir(now, at, ino, &mut self.inodes)
+        } else {
+            self.fs.unlink(now, at, ino, &mut self.inodes)
+        };
+        let now = match removed {
+            Ok(later) => later,
+            Err(error) => return Ok((errno(error)?, now)),
+        };
+        self.delete_dentry(path, index);
+        self.inodes[index].is_unlinked = true;
+        Ok((0, self.put_inode(now, index)?))
+    }
+
+    /// rename, which replaces what the new name named.
+    pub fn rename(&mut self, now: Ns, old: &str, new: &str) -> Outcome {
+        let now = now + self.costs.syscall_ns;
+        let ((old_in, new_in), now) = match self.both_directories(now, old, new)? {
+            (Ok(directories), now) => (directories, now),
+            (Err(errno), now) => return Ok((errno, now)),
+        };
+        let (moved, now) = self.lookup(now, old_in, old)?;
+        let Some(moved) = moved else { return Ok((ENOENT, now)) };
+        let (target, now) = self.lookup(now, new_in, new)?;
+        if let Some(errno) = self.may_rename(old, new, moved, target) {
+            return Ok((errno, now));
+        }
+        if target == Some(moved) {
+            return Ok((0, now));
+        }
+        let (from, to) = (self.name_in(old_in, old), self.name_in(new_in, new));
+        let replaced = target.map(|index| self.inodes[index].ino);
+        let ino = self.inodes[moved].ino;
+        let now = match self.fs.rename(now, from, to, ino, replaced, &mut self.inodes) {
+            Ok(later) => later,
+            Err(error) => return Ok((errno(error)?, now)),
+        };
+        if let Some(target) = target {
+            self.inodes[target].is_unlinked = true;
+        }
+        self.move_names(old, new);
+        self.inodes[moved].parent = new_in;
+        let now = target.map_or(Ok(now), |target| self.put_inode(now, target))?;
+        Ok((0, now))
+    }
+
+    /// filename_parentat of both paths, before either of the last names is looked up.
+    fn both_directories(
+        &mut self,
+        now: Ns,
+        old: &str,
+        new: &str,
+    ) -> Answer<(Option<usize>, Option<usize>)> {
+        let (old_in, now) = match self.directory_of(now, old)? {
+            (Ok(directory), now) => (directory, now),
+            (Err(errno), now) => return Ok((Err(errno), now)),
+        };
+        let (new_in, now) = self.directory_of(now, new)?;
+        Ok((new_in.map(|new_in| (old_in, new_in)), now))
+    }
+
+    /// The checks of do_renameat2 and vfs_rename, in their order.
+    fn may_rename(&self, old: &str, new: &str, moved: usize, target: Option<usize>) -> Option<i64> {
+        if Self::is_below(new, old) {
+            return Some(EINVAL);
+        }
+        if Self::is_below(old, new) {
+            return Some(ENOTEMPTY);
+        }
+        let target = target.filter(|&target| target != moved)?;
+        match (self.inodes[moved].is_directory, self.inodes[target].is_directory) {
+            (true, false) => Some(ENOTDIR),
+            (false, true) => Some(EISDIR),
+            (true, true) if self.has_entries(new) => Some(ENOTEMPTY),
+            _ => None,
+        }
+    }
+
+    /// d_move: the dentry of the old name, and those below it, take the new one's place.
+    fn move_names(&mut self, old: &str, new: &str) {
+        let moves = |path: &str| path == old || Self::is_below(path, old);
+        let renamed = |path: &str| format!("{new}{}", &path[old.len()..]);
+        let names = &mut self.names;
+        names.dentries.retain(|path| path != new && !Self::is_below(path, new));
+        let moved: Vec<String> = names.dentries.iter().filter(|p| moves(p)).cloned().collect();
+        for path in moved {
+            names.dentries.remove(&path);
+            names.dentries.insert(renamed(&path));
+        }
+        let moved: Vec<(String, usize)> = (names.paths.iter())
+            .filter(|(path, _)| moves(path))
+            .map(|(path, &index)| (path.clone(), index))
+            .collect();
+        names.paths.remove(new);
+        for (path, index) in moved {
+            names.paths.remove(&path);
+            names.paths.insert(renamed(&path), index);
+        }
+    }
+}

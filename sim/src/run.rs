@@ -5,6 +5,7 @@
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
 use crate::chip::{Chip, Flash};
+use crate::content::Source;
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
@@ -303,7 +304,9 @@ impl<S: FlashFs> Machine<S> {
             Operation::Write { compressibility, .. } if compressibility > 0 => {
                 Err(FsError::NotModelled("compressible data"))
             }
-            Operation::Write { slot, offset, length, .. } => vfs.write(now, slot, offset, length),
+            Operation::Write { slot, offset, length, seed, compressibility } => {
+                vfs.write(now, slot, offset, length, Source { seed, compressibility })
+            }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
             Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
             Operation::Fadvise { slot, offset, length, advice } => {

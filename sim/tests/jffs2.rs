@@ -3,6 +3,7 @@
 mod support;
 
 use sim::chip::{Chip, Flash, Kind};
+use sim::content::Contents;
 use sim::fs::jffs2::{Jffs2, Options};
 use sim::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
@@ -210,6 +211,10 @@ impl PageCache for AllPages {
     fn truncate_setsize(&mut self, _ino: Ino, _size_bytes: u64) {}
 
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
+
+    fn contents(&self, _ino: Ino) -> &Contents {
+        unimplemented!("these tests write random bytes")
+    }
 }
 
 /// Flash operations of an fsync that has something to flush: a file was made just before.

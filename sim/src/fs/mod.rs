@@ -9,6 +9,7 @@ pub mod ubifs;
 pub mod yaffs2;
 
 use crate::chip::{Failed, Fault, Flash};
+use crate::content::Contents;
 use crate::units::Ns;
 use thiserror::Error;
 
@@ -100,6 +101,25 @@ pub trait PageCache {
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
     /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
+    /// What the program has in the file: the page cache where it has a page, the flash elsewhere.
+    fn contents(&self, ino: Ino) -> &Contents;
+}
+
+/// A file or directory that a mount after a power cut has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where its name is.
+    pub directory: Ino,
+    /// Its name there.
+    pub name: String,
+    /// Its inode.
+    pub ino: Ino,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its bytes.
+    pub contents: Contents,
 }
 
 /// The seam between the VFS and a file system.
@@ -147,6 +167,10 @@ pub trait FlashFs: Clone {
     /// Unmounts, after the VFS has written back and synced everything and evicted every inode, and
     /// mounts what is on the flash. The root's inode is in memory afterwards, no other.
     fn remount(&mut self, now: Ns) -> Result<Ns>;
+    /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was being
+    /// programmed or erased is neither old nor new, and what is left on the flash is mounted. Returns
+    /// the tree, every directory before what is in it. The root's inode is in memory afterwards, no other.
+    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)>;
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it

@@ -13,7 +13,7 @@
 //! 2. A chunk is in the short-op cache at most once.
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -256,6 +256,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn remount(&mut self, _now: Ns) -> Result<Ns> {
         Err(FsError::NotModelled("yaffs2's remount"))
+    }
+
+    fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {
+        Err(FsError::NotModelled("yaffs2's mount after a power cut"))
     }
 
     fn writes_back(&self) -> bool {

@@ -11,6 +11,7 @@
 use super::cache::FileCache;
 use super::writeback::DirtyState;
 use super::TIME_GRANULARITY_NS;
+use crate::content::Contents;
 use crate::fs::{Ino, PageCache, PAGE_BYTES};
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub(super) struct Inode {
     pub size_bytes: u64,
     pub modified_s: u64,
     pub cache: FileCache,
+    pub contents: Contents,
     pub dirty: DirtyState,
     /// Where the flusher goes on: the last page that was written back.
     pub writeback_index: u32,
@@ -69,6 +71,7 @@ impl Inodes {
             size_bytes: 0,
             modified_s: now.0 / TIME_GRANULARITY_NS,
             cache: FileCache::default(),
+            contents: Contents::default(),
             dirty: DirtyState::default(),
             writeback_index: 0,
         });
@@ -83,6 +86,7 @@ impl Inodes {
         let inode = &mut self.list[index];
         self.by_ino.remove(&inode.ino);
         inode.cache = FileCache::default();
+        inode.contents = Contents::default();
         if std::mem::take(&mut inode.dirty).since.is_some() {
             self.dirty.retain(|&other| other != index);
         }
@@ -135,6 +139,7 @@ impl PageCache for Inodes {
         let index = self.index_of(ino);
         let inode = &mut self.list[index];
         inode.size_bytes = size_bytes;
+        inode.contents.clear(size_bytes, u64::MAX);
         let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
         inode.cache.resize(u32::try_from(pages).expect("a file below 16 TiB"));
     }
@@ -143,5 +148,10 @@ impl PageCache for Inodes {
         let index = self.index_of(ino);
         self.list[index].dirty.size |= size;
         self.mark_dirty(now, index);
+    }
+
+    #[inline]
+    fn contents(&self, ino: Ino) -> &Contents {
+        &self.list[self.index_of(ino)].contents
     }
 }

@@ -16,6 +16,7 @@ pub mod readahead;
 mod rename;
 mod writeback;
 
+use crate::content::{Contents, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::SoftwareCosts;
@@ -23,6 +24,7 @@ use crate::units::Ns;
 use inodes::{Inode, Inodes};
 use namei::Names;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
+use std::ops::Range;
 
 /// s_time_gran: times of inodes are in whole seconds.
 const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
@@ -47,6 +49,15 @@ struct OpenFile {
     inode: usize,
     flags: Flags,
     readahead: ReadAheadState,
+}
+
+/// Bytes `at..to` of a file that are written: those that `source` has from `offset` on.
+#[derive(Clone, Copy, Debug)]
+struct Bytes {
+    at: u64,
+    to: u64,
+    source: Source,
+    offset: u64,
 }
 
 /// A mounted file system with its caches and the files a program has open.
@@ -258,7 +269,14 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// pwrite (generic_perform_write): page by page, through or into the page cache.
-    pub fn write(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
+    pub fn write(
+        &mut self,
+        now: Ns,
+        slot: usize,
+        offset: u64,
+        length: u64,
+        source: Source,
+    ) -> Outcome {
         let mut now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         if !open.flags.write {
@@ -271,7 +289,8 @@ impl<S: FlashFs> Vfs<S> {
         let mut at = start;
         while at < end {
             let to = end.min((at / u64::from(PAGE_BYTES) + 1) * u64::from(PAGE_BYTES));
-            match self.write_one(now, index, at, to) {
+            let bytes = Bytes { at, to, source, offset: offset + (at - start) };
+            match self.write_one(now, index, bytes) {
                 Ok(later) => now = later,
                 Err(error) if at == start => return Ok((errno(error)?, now)),
                 Err(error) => {
@@ -295,14 +314,14 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Bytes `at..to` of one page.
+    /// Bytes of one page.
     fn write_one(
         &mut self,
         now: Ns,
         index: usize,
-        at: u64,
-        to: u64,
+        bytes: Bytes,
     ) -> core::result::Result<Ns, FsError> {
+        let Bytes { at, to, source, offset } = bytes;
         let inode = &self.inodes[index];
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
@@ -322,8 +341,16 @@ impl<S: FlashFs> Vfs<S> {
         }
         now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
         write.file_bytes = self.inodes[index].size_bytes.max(to);
+        let before = self.inodes[index].contents.overwritten(at, to);
+        self.inodes[index].contents.write_from(at, to, source, offset);
         if !self.fs.writes_back() {
-            now = self.fs.write_page(now, write, &mut self.inodes)?;
+            match self.fs.write_page(now, write, &mut self.inodes) {
+                Ok(later) => now = later,
+                Err(error) => {
+                    self.forget_write(index, page, at..to, before);
+                    return Err(error);
+                }
+            }
         }
         let inode = &mut self.inodes[index];
         let grows = write.file_bytes > inode.size_bytes;
@@ -336,6 +363,13 @@ impl<S: FlashFs> Vfs<S> {
             self.inodes.mark_dirty(now, index);
         }
         Ok(now)
+    }
+
+    /// What could not be written is in the page no longer, which is read anew (ClearPageUptodate).
+    fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: Contents) {
+        let inode = &mut self.inodes[index];
+        inode.contents.copy_from(&before, bytes.start, bytes.end);
+        inode.cache.drop_clean(page, page + 1);
     }
 
     /// posix_fadvise (mm/fadvise.c).

@@ -4,6 +4,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use sim::content::Contents;
 use sim::fs::{Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
@@ -75,6 +76,10 @@ impl PageCache for NoPages {
     fn truncate_setsize(&mut self, _ino: Ino, _size_bytes: u64) {}
 
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
+
+    fn contents(&self, _ino: Ino) -> &Contents {
+        unimplemented!("these tests write random bytes")
+    }
 }
 
 /// A file written in order by 4 KiB writes, synced, and ten seconds of idling.

@@ -20,7 +20,9 @@ mod nodes;
 mod wbuf;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT,
+};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use layout::{pad, CLEANMARKER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
@@ -422,6 +424,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn remount(&mut self, _now: Ns) -> Result<Ns> {
         Err(FsError::NotModelled("jffs2's remount"))
+    }
+
+    fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {
+        Err(FsError::NotModelled("jffs2's mount after a power cut"))
     }
 
     fn writes_back(&self) -> bool {

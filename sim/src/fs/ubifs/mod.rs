@@ -23,7 +23,9 @@ mod lpt;
 mod tnc;
 
 use crate::chip::Flash;
-use crate::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT};
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT,
+};
 use crate::mtd::Mtd;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -410,6 +412,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn remount(&mut self, _now: Ns) -> Result<Ns> {
         Err(FsError::NotModelled("ubifs's remount"))
+    }
+
+    fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {
+        Err(FsError::NotModelled("ubifs's mount after a power cut"))
     }
 
     fn writes_back(&self) -> bool {

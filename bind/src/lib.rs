@@ -11,12 +11,13 @@ use sim::chip::Kind;
 use sim::ops;
 use sim::profile::BoardProfile;
 use sim::run::{run_cases as simulate, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use sim::survey::{Run, Survey, SurveyedFile};
 use std::collections::BTreeMap;
 
 /// Stands for null in a column; no count or time reaches it.
 const NULL: i64 = i64::MIN;
 
-type Case = (String, String, u32, String, String);
+type Case = (String, String, u32, String, String, Vec<u64>);
 
 /// Checks a flashbed-ops file and returns its canonical text; ValueError(line, code, detail).
 #[pyfunction]
@@ -27,7 +28,7 @@ fn check_operations(text: &str) -> PyResult<String> {
     Ok(ops::canonical(&operations))
 }
 
-/// Runs cases (id, fs, read_ahead_kib, prepare, body) on one board and kernel.
+/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts) on one board and kernel.
 #[pyfunction]
 fn run_cases<'py>(
     py: Python<'py>,
@@ -63,7 +64,7 @@ const GROUP_CASES_MAX: usize = 64;
 fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut open: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (index, (_, fs, _, prepare, _)) in cases.iter().enumerate() {
+    for (index, (_, fs, _, prepare, _, _)) in cases.iter().enumerate() {
         let key = (fs.as_str(), prepare.as_str());
         let full = |&at: &usize| groups[at].indices.len() < GROUP_CASES_MAX;
         let at = match open.get(&key).copied().filter(full) {
@@ -118,8 +119,10 @@ fn run_group(
 ) -> Vec<CaseResult> {
     let prepare = &cases[group.indices[0]].3;
     let setting = Setting { board, kernel, fs: group.fs, prepare, trace_flash };
-    let input =
-        |&index: &usize| CaseInput { read_ahead_kib: cases[index].2, body: &cases[index].4 };
+    let input = |&index: &usize| {
+        let (_, _, read_ahead_kib, _, body, cuts) = &cases[index];
+        CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts }
+    };
     let inputs: Vec<CaseInput<'_>> = group.indices.iter().map(input).collect();
     let results = simulate(&setting, &inputs);
     let named = results.into_iter().map(|result| result.map_err(|error| error.to_string()));
@@ -133,6 +136,28 @@ struct Columns {
     flash: BTreeMap<&'static str, Vec<i64>>,
     files: Vec<String>,
     failures: Vec<(String, String)>,
+    surveys: Vec<SurveyRow>,
+}
+
+/// Case, change, mount_result, mount_time_ns, files, probe_result.
+type SurveyRow = (i64, u64, i64, u64, Vec<FileRow>, Option<i64>);
+/// Path, size, runs.
+type FileRow = (String, u64, Vec<RunRow>);
+/// Offset, length, errno, seed and compressibility of what was written; zeroes have none of them.
+type RunRow = (u64, u64, Option<i64>, Option<(u64, u8)>);
+
+fn survey_row(case: i64, survey: &Survey) -> SurveyRow {
+    let run = |run: &Run| {
+        let source = run.what.ok().flatten();
+        let written = source.map(|source| (source.seed, source.compressibility));
+        (run.offset_bytes, run.length_bytes, run.what.err(), written)
+    };
+    let file = |file: &SurveyedFile| {
+        (file.path.clone(), file.size_bytes, file.runs.iter().map(run).collect())
+    };
+    let files = survey.files.iter().map(file).collect();
+    let Survey { change, mount_result, mount_time, probe_result, .. } = *survey;
+    (case, change, mount_result, mount_time.0, files, probe_result)
 }
 
 impl Columns {
@@ -167,6 +192,7 @@ impl Columns {
         for (name, value) in row {
             self.cases.entry(name).or_default().push(value);
         }
+        self.surveys.extend(measured.surveys.iter().map(|survey| survey_row(case, survey)));
         let files: Vec<i64> = measured.files.iter().map(|file| self.file_index(file)).collect();
         let n = measured.requests.len();
         let mut extend = |name: &'static str, values: &mut dyn Iterator<Item = i64>| {
@@ -184,6 +210,7 @@ impl Columns {
         extend("offset_bytes", &mut requests.iter().map(|r| optional(r.offset_bytes)));
         extend("length_bytes", &mut requests.iter().map(|r| optional(r.length_bytes)));
         extend("start_ns", &mut requests.iter().map(|r| r.start.0 as i64));
+        extend("changes", &mut requests.iter().map(|r| r.changes as i64));
         extend("latency_ns", &mut requests.iter().map(|r| r.latency.0 as i64));
         extend("flash_time_ns", &mut requests.iter().map(|r| r.flash_time.0 as i64));
         extend("result", &mut requests.iter().map(|r| r.result));
@@ -236,6 +263,7 @@ impl Columns {
         dict.set_item("task_names", sim::trace::TASK_NAMES)?;
         dict.set_item("file_names", self.files)?;
         dict.set_item("failures", self.failures)?;
+        dict.set_item("surveys", self.surveys)?;
         Ok(dict)
     }
 }

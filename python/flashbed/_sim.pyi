@@ -9,8 +9,8 @@ def check_operations(text: str) -> str:
 def run_cases(
     board_json: str,
     kernel_json: str,
-    cases: Sequence[tuple[str, str, int, str, str]],
+    cases: Sequence[tuple[str, str, int, str, str, Sequence[int]]],
     trace_flash: bool,
     threads: int,
 ) -> dict[str, Any]:
-    """Runs (case_id, fs, read_ahead_kib, prepare, body) cases; columns as in targets/sim.py."""
+    """Runs (case_id, fs, read_ahead_kib, prepare, body, cuts) cases; columns: targets/sim.py."""

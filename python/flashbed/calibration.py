@@ -24,6 +24,7 @@ from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
+from flashbed.targets.sim import row_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "with_software_table"]
@@ -183,7 +184,7 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
     from flashbed._sim import run_cases
 
     first = cases[0]
-    rows = [(p.case_id, p.fs, p.read_ahead_kib, p.prepare, p.body) for p in cases]
+    rows = [row_of(program) for program in cases]
     raw = run_cases(_priced(first.board, costs), first.kernel.sim_json, rows, False, 1)
     if raw["failures"]:
         case_id, message = raw["failures"][0]

@@ -40,7 +40,7 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
     let setting =
         Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: false };
     let timed = |count: usize| {
-        let cases = vec![CaseInput { read_ahead_kib: 128, body: &body }; count];
+        let cases = vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] }; count];
         let start = cpu_seconds();
         let results = run_cases(&setting, &cases);
         let spent = cpu_seconds() - start;

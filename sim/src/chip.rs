@@ -81,6 +81,15 @@ pub struct Failed {
     pub fault: Fault,
 }
 
+/// What was being done when the power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Torn {
+    /// The program of these cells of a page.
+    Program(PageNo, Span),
+    /// The erase of a block.
+    Erase(BlockNo),
+}
+
 /// When an operation was over, or that it failed.
 pub type Done = core::result::Result<Ns, Failed>;
 
@@ -95,6 +104,13 @@ pub struct Counts {
     pub erases: u64,
     /// How long they and the changes of column took: array and bus.
     pub busy: Ns,
+}
+
+impl Counts {
+    /// Programs and erases: what leaves something on the chip.
+    pub fn changes(&self) -> u64 {
+        self.programs + self.erases
+    }
 }
 
 /// The lowest seam of the stack: a chip, or a decorator around one. Operations take the time and
@@ -115,6 +131,15 @@ pub trait Flash: Clone {
     fn counts(&self) -> Counts;
     /// Erases of one block so far.
     fn block_erases(&self, block: BlockNo) -> u32;
+    /// How many bytes of a block, OOBs not counted, cannot be programmed any more without an erase:
+    /// everything before the end of what was programmed last.
+    fn programmed_bytes(&self, block: BlockNo) -> u32;
+    /// The power is going to fail in the `changes`th program or erase from here on.
+    fn cut_power_in(&mut self, _changes: u64) {}
+    /// The power is back; what it failed in, if it did.
+    fn power_on(&mut self) -> Option<Torn> {
+        None
+    }
     /// Who causes the operations that follow; for observers.
     fn set_task(&mut self, _task: Task) {}
     /// Asks an observer to write operations down.
@@ -233,5 +258,9 @@ impl Flash for Chip {
 
     fn block_erases(&self, block: BlockNo) -> u32 {
         self.blocks[block.0 as usize].erases
+    }
+
+    fn programmed_bytes(&self, block: BlockNo) -> u32 {
+        self.blocks[block.0 as usize].next
     }
 }

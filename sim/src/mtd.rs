@@ -14,7 +14,7 @@
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
-use crate::chip::{Counts, Done, Flash, Moves, Span};
+use crate::chip::{Counts, Done, Flash, Moves, Span, Torn};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -26,6 +26,23 @@ const ECC_BYTES_PER_STEP: u32 = 3;
 
 /// A page of this size or less is never read in part (`page_shift > 9`).
 const SMALL_PAGE_BYTES: u32 = 512;
+
+/// What the power failed in, within the partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TornAt {
+    /// The program of these cells of the page at an offset.
+    Program {
+        /// First byte of the page.
+        offset: u64,
+        /// What of it was being programmed.
+        cells: Span,
+    },
+    /// The erase of a block.
+    Erase {
+        /// Block of the partition.
+        block: u32,
+    },
+}
 
 /// One partition of one chip.
 #[derive(Clone, Debug)]
@@ -288,6 +305,24 @@ impl<F: Flash> Mtd<F> {
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));
         self.flash.erase(now + self.costs.mtd_call_ns + self.costs.nand_erase_ns, BlockNo(number))
+    }
+
+    /// Bytes of a block of the partition up to the end of what was programmed last.
+    pub fn programmed_bytes(&self, block: u32) -> u32 {
+        self.flash.programmed_bytes(BlockNo(self.partition.first_block + block))
+    }
+
+    /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the partition.
+    pub fn power_on(&mut self) -> Option<TornAt> {
+        self.page_buffer = None;
+        let first = self.partition.first_block;
+        self.flash.power_on().map(|torn| match torn {
+            Torn::Program(page, cells) => {
+                let page = page.0 - first * self.chip.pages_per_block;
+                TornAt::Program { offset: u64::from(page) << self.page_shift, cells }
+            }
+            Torn::Erase(block) => TornAt::Erase { block: block.0 - first },
+        })
     }
 
     /// Nothing is remembered of earlier reads.

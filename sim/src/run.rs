@@ -12,7 +12,9 @@ use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{FlashFs, FsError};
 use crate::mtd::Mtd;
 use crate::ops::{self, Operation, OperationError};
+use crate::powercut::PowerCut;
 use crate::profile::BoardProfile;
+use crate::survey::{survey, Survey};
 use crate::trace::{FlashOp, Traced};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
@@ -69,6 +71,8 @@ pub struct Request {
     pub latency: Ns,
     /// How long of that the chip was busy.
     pub flash_time: Ns,
+    /// Programs and erases since the mark when it had returned.
+    pub changes: u64,
     /// The system call's return value.
     pub result: i64,
 }
@@ -98,6 +102,8 @@ pub struct Measured {
     pub erase_count_max: u64,
     /// Erases of all blocks of the partition.
     pub erase_count_sum: u64,
+    /// What each of the cuts left.
+    pub surveys: Vec<Survey>,
 }
 
 /// Why a case gave nothing.
@@ -116,6 +122,9 @@ pub enum RunError {
         /// What happened.
         message: String,
     },
+    /// A power cut was asked for in a change that the case does not make.
+    #[error("makes no change {0} to the chip")]
+    NoSuchChange(u64),
     /// The file system cannot be made on this partition.
     #[error("{0}")]
     Format(FsError),
@@ -143,6 +152,9 @@ pub struct CaseInput<'a> {
     pub read_ahead_kib: u32,
     /// The operations after the preparation.
     pub body: &'a str,
+    /// Changes of the chip since the mark, from 1, in which power fails: after the case that many more
+    /// times, each from its start (survey.rs).
+    pub cuts: &'a [u64],
 }
 
 /// Prepares once and runs every case from there.
@@ -151,7 +163,9 @@ pub fn run_cases(
     cases: &[CaseInput<'_>],
 ) -> Vec<Result<Measured, RunError>> {
     let chip = Chip::new(setting.board.chip);
-    if setting.trace_flash {
+    if cases.iter().any(|case| !case.cuts.is_empty()) {
+        run_on(setting, cases, Traced::new(PowerCut::new(chip)))
+    } else if setting.trace_flash {
         run_on(setting, cases, Traced::new(chip))
     } else {
         run_on(setting, cases, chip)
@@ -188,7 +202,13 @@ fn run_fs<S: FlashFs>(
         let mut machine = prepared.clone()?;
         machine.vfs.set_read_ahead_kib(case.read_ahead_kib);
         machine.vfs.forget_page_buffer();
-        machine.measure(case.body, setting)
+        let before = (!case.cuts.is_empty()).then(|| machine.clone());
+        let mut measured = machine.measure(case.body, setting)?;
+        for &change in case.cuts {
+            let machine = before.clone().expect("kept for the cuts");
+            measured.surveys.push(machine.survey(case.body, change)?);
+        }
+        Ok(measured)
     };
     cases.iter().map(run).collect()
 }
@@ -230,13 +250,22 @@ impl<S: FlashFs> Machine<S> {
         Ok(())
     }
 
-    fn measure(&mut self, text: &str, setting: &Setting<'_>) -> Result<Measured, RunError> {
-        let operations = ops::parse(text)?;
+    /// Runs what comes before the mark, if there is one; returns what is measured.
+    fn reach_mark<'a, 'b>(
+        &mut self,
+        operations: &'b [(usize, Operation<'a>)],
+    ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
         for (line, operation) in before {
             self.must(*line, operation)?;
         }
+        Ok(after)
+    }
+
+    fn measure(&mut self, text: &str, setting: &Setting<'_>) -> Result<Measured, RunError> {
+        let operations = ops::parse(text)?;
+        let after = self.reach_mark(&operations)?;
         let start = self.now;
         let counts = self.vfs.flash().counts();
         (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
@@ -253,10 +282,12 @@ impl<S: FlashFs> Machine<S> {
             })?;
             let file = self.file_of(operation);
             let (latency, busy_before) = (self.now - began, busy);
-            busy = self.vfs.flash().counts().busy;
+            let so_far = self.vfs.flash().counts();
+            busy = so_far.busy;
             let flash_time = busy - busy_before;
             let times = (began - start, latency, flash_time);
-            measured.requests.push(request(operation, file, times, result));
+            let changes = so_far.changes() - counts.changes();
+            measured.requests.push(request(operation, file, times, changes, result));
         }
         measured.files = core::mem::take(&mut self.files);
         let spent = self.vfs.flash().counts();
@@ -272,6 +303,28 @@ impl<S: FlashFs> Machine<S> {
         }
         self.wear(setting, &mut measured);
         Ok(measured)
+    }
+
+    /// Runs the case again until the power fails in a change after the mark, and looks at what is left.
+    fn survey(mut self, text: &str, change: u64) -> Result<Survey, RunError> {
+        let operations = ops::parse(text)?;
+        let after = self.reach_mark(&operations)?;
+        self.vfs.flash_mut().cut_power_in(change);
+        for (line, operation) in after {
+            let failed = |error: FsError| RunError::Failed {
+                line: *line,
+                operation: ops::NAMES[operation.code()],
+                message: error.to_string(),
+            };
+            match self.step(operation) {
+                Ok(_) => {}
+                Err(FsError::PowerLost(at)) => {
+                    return survey(&mut self.vfs, at, change).map_err(failed);
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(RunError::NoSuchChange(change))
     }
 
     fn wear(&self, setting: &Setting<'_>, measured: &mut Measured) {
@@ -354,6 +407,7 @@ fn request(
     operation: &Operation<'_>,
     file: Option<u32>,
     (start, latency, flash_time): (Ns, Ns, Ns),
+    changes: u64,
     result: i64,
 ) -> Request {
     let (offset_bytes, length_bytes) = match *operation {
@@ -364,7 +418,7 @@ fn request(
         _ => (None, None),
     };
     let op = operation.code();
-    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, result }
+    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
 }
 
 impl Measured {

@@ -3,7 +3,7 @@
 //! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
 //! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::chip::{Counts, Done, Flash, Kind, Moves, Span};
+use crate::chip::{Counts, Done, Flash, Kind, Moves, Span, Torn};
 use crate::profile::ChipProfile;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -93,6 +93,18 @@ impl<F: Flash> Flash for Traced<F> {
 
     fn block_erases(&self, block: BlockNo) -> u32 {
         self.inner.block_erases(block)
+    }
+
+    fn programmed_bytes(&self, block: BlockNo) -> u32 {
+        self.inner.programmed_bytes(block)
+    }
+
+    fn cut_power_in(&mut self, changes: u64) {
+        self.inner.cut_power_in(changes);
+    }
+
+    fn power_on(&mut self) -> Option<Torn> {
+        self.inner.power_on()
     }
 
     fn set_task(&mut self, task: Task) {

@@ -57,7 +57,7 @@ fn cases_after_one_preparation_do_not_see_each_other() {
     for fs in KINDS {
         let setting =
             Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: true };
-        let case = CaseInput { read_ahead_kib: 128, body: &body };
+        let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
         let results = run_cases(&setting, &[case, case, case]);
         let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
         assert_eq!(flash[0], flash[1]);
@@ -74,7 +74,7 @@ fn tracing_changes_nothing_that_is_measured() {
         let measure = |trace_flash| {
             let setting =
                 Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash };
-            let case = CaseInput { read_ahead_kib: 128, body: &body };
+            let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
             run_cases(&setting, &[case]).remove(0).expect("it runs")
         };
         let (plain, traced) = (measure(false), measure(true));
@@ -92,7 +92,7 @@ fn a_full_partition_names_the_line_of_the_write() {
         let (prepare, body) = program(16 * 1024, &[]);
         let setting =
             Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: false };
-        let case = CaseInput { read_ahead_kib: 0, body: &body };
+        let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
         let error = run_cases(&setting, &[case]).remove(0).expect_err("16 MiB in 10 MiB");
         let text = error.to_string();
         assert!(text.starts_with("line ") && text.contains("no space"), "{fs:?}: {text}");
@@ -105,7 +105,7 @@ fn what_is_not_modelled_is_refused_by_name() {
     let prepare = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 4096 1 50\n";
     let setting =
         Setting { board: &board, kernel: &kernel, fs: FsKind::Jffs2, prepare, trace_flash: false };
-    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n" };
+    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let error = run_cases(&setting, &[case]).remove(0).expect_err("compressible");
     assert_eq!(error.to_string(), "line 3: write: compressible data is not modelled");
 }
@@ -175,7 +175,7 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
         let body = body.replace("open 0 file.bin ro", "open 0 file.bin rw");
         for fs in KINDS {
             let chip = format!("{fs:?} on {page_bytes} * {pages_per_block}, {kind:?}");
-            let case = CaseInput { read_ahead_kib: 16, body: &body };
+            let case = CaseInput { read_ahead_kib: 16, body: &body, cuts: &[] };
             let prepare = support::written_file(1 << 20);
             let setting = Setting {
                 board: &board,
@@ -214,7 +214,7 @@ fn blocks_too_small_for_ubifs_are_refused() {
         prepare: "",
         trace_flash: false,
     };
-    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n" };
+    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let refusal = run_cases(&setting, &[case]).remove(0).expect_err("too small").to_string();
     assert_eq!(
         refusal,

@@ -40,6 +40,10 @@ impl Flash for Recorder {
         self.log.push(('E', block.0 * self.chip.profile().pages_per_block, 0, 0));
         self.chip.erase(now, block)
     }
+    fn programmed_bytes(&self, block: BlockNo) -> u32 {
+        self.chip.programmed_bytes(block)
+    }
+
     fn counts(&self) -> Counts {
         self.chip.counts()
     }

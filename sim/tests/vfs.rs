@@ -16,7 +16,7 @@ fn try_run(
     let body = format!("flashbed-ops 1\n{body}\n");
     let setting =
         Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: true };
-    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body }]).remove(0)
+    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[] }]).remove(0)
 }
 
 fn run(fs: FsKind, prepare: &str, body: &str) -> Measured {

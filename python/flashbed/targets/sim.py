@@ -12,9 +12,17 @@ from typing import Any
 import polars as pl
 
 from flashbed.tables import SCHEMAS
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.base import (
+    Batch,
+    Failure,
+    Program,
+    Run,
+    Survey,
+    SurveyedFile,
+    Unavailable,
+)
 
-__all__ = ["SimTarget"]
+__all__ = ["SimTarget", "row_of"]
 
 CASES_PER_CALL = 2000
 """A call into the simulator cannot be interrupted; this many cases take well under a second."""
@@ -49,13 +57,25 @@ class SimTarget:
             raw = run_cases(
                 first.board.sim_json,
                 first.kernel.sim_json,
-                [(p.case_id, p.fs, p.read_ahead_kib, p.prepare, p.body) for p in group],
+                [row_of(program) for program in group],
                 trace_flash,
                 threads,
             )
             done += len(group)
+            if not all(program.record_changes for program in group):
+                raw["requests"].pop("changes", None)
             yield batch_of(raw, [program.case_id for program in group])
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+
+def row_of(program: Program) -> tuple[str, str, int, str, str, list[int]]:
+    """As the simulator takes it."""
+    cuts = [
+        cut.change for cut in program.cuts
+    ]  # what is left of a change does not depend on chance
+    return (
+        program.case_id, program.fs, program.read_ahead_kib, program.prepare, program.body, cuts
+    )  # fmt: skip
 
 
 def _run_cases() -> Callable[..., Mapping[str, Any]]:
@@ -105,7 +125,24 @@ def batch_of(raw: Mapping[str, Any], case_ids: Sequence[str]) -> Batch:
     """The simulator's columns as tables. `case_index` counts in `case_ids`."""
     failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
     tables = (_cases(raw, case_ids), _requests(raw, case_ids), _flash(raw, case_ids))
-    return Batch(*tables, failures=failures)
+    surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
+    return Batch(*tables, failures=failures, surveys=surveys)
+
+
+def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:
+    case_index, change, mount_result, mount_time_ns, files, probe_result = row
+    found = tuple(
+        SurveyedFile(path, size_bytes, tuple(_run(run) for run in runs))
+        for path, size_bytes, runs in files
+    )
+    return Survey(
+        case_ids[case_index], change, mount_result, mount_time_ns, found, probe_result
+    )  # fmt: skip
+
+
+def _run(run: tuple[int, int, int | None, tuple[int, int] | None]) -> Run:
+    offset_bytes, length_bytes, errno, source = run
+    return Run(offset_bytes, length_bytes, errno or source or "zero")
 
 
 def _cases(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:

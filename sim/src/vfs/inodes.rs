@@ -111,7 +111,8 @@ impl Inodes {
         }
     }
 
-    fn index_of(&self, ino: Ino) -> usize {
+    /// Where the inode of a number stands.
+    pub fn index_of(&self, ino: Ino) -> usize {
         *self.by_ino.get(&ino).expect("an inode of this file system")
     }
 }

@@ -34,7 +34,7 @@ const EBADF: i64 = -9;
 const EISDIR: i64 = -21;
 const EINVAL: i64 = -22;
 /// Input/output error.
-const EIO: i64 = -5;
+pub const EIO: i64 = -5;
 /// No space left on the device.
 pub const ENOSPC: i64 = -28;
 
@@ -162,6 +162,16 @@ impl<S: FlashFs> Vfs<S> {
             }
             Err(error) => Ok((errno(error)?, now)),
         }
+    }
+
+    /// The power comes back after it was lost: the program is gone, and what the mount finds is what there is.
+    pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
+        let (found, now) = self.fs.power_up(now)?;
+        self.slots.fill(None);
+        self.inodes = Inodes::default();
+        self.names = Names::default();
+        found.into_iter().for_each(|file| self.add_found(now, file));
+        Ok(now)
     }
 
     /// umount and mount: everything is written back and every cache is empty. All slots are closed.

@@ -10,7 +10,8 @@
 //! 2. The inode of a cached dentry is in memory.
 
 use super::{errno, Answer, OpenFile, Outcome, Vfs, EISDIR};
-use crate::fs::{FlashFs, FsError, Ino, Name, ROOT};
+use crate::content::Contents;
+use crate::fs::{FlashFs, Found, FsError, Ino, Name, PAGE_BYTES, ROOT};
 use crate::ops::Flags;
 use crate::units::Ns;
 use crate::vfs::readahead::ReadAheadState;
@@ -85,6 +86,29 @@ impl<S: FlashFs> Vfs<S> {
         let index = self.inodes.add(now, ino, parent, is_directory);
         self.names.paths.insert(path.to_owned(), index);
         index
+    }
+
+    /// An inode that a mount has found; the directory it is in was found before.
+    pub(super) fn add_found(&mut self, now: Ns, file: Found) {
+        let parent = (file.directory != ROOT).then(|| self.inodes.index_of(file.directory));
+        let directory = self.names.paths.iter().find(|&(_, &index)| Some(index) == parent);
+        let path = match directory {
+            Some((directory, _)) => format!("{directory}/{}", file.name),
+            None => file.name,
+        };
+        let index = self.add_inode(now, &path, file.ino, parent, file.is_directory);
+        let inode = &mut self.inodes[index];
+        inode.size_bytes = file.size_bytes;
+        inode.contents = file.contents;
+        inode.cache.grow(file.size_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
+    }
+
+    /// Every file: its path, its size and what it holds, in the order of paths.
+    pub fn files(&self) -> impl Iterator<Item = (&str, u64, &Contents)> {
+        let inodes = self.names.paths.iter().map(|(path, &index)| (path, &self.inodes[index]));
+        inodes
+            .filter(|(_, inode)| !inode.is_directory)
+            .map(|(path, inode)| (path.as_str(), inode.size_bytes, &inode.contents))
     }
 
     /// The last name of a path in its directory.

@@ -110,7 +110,7 @@ pub fn run(
     body: &str,
 ) -> Measured {
     let setting = Setting { board, kernel, fs, prepare, trace_flash: false };
-    let case = CaseInput { read_ahead_kib, body };
+    let case = CaseInput { read_ahead_kib, body, cuts: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -9,6 +9,7 @@
 //! the bit on every machine.
 
 pub mod chip;
+pub mod compress;
 pub mod content;
 pub mod fs;
 pub mod mtd;

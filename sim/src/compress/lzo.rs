@@ -1,0 +1,115 @@
+//! LZO1X-1: lib/lzo/lzo1x_compress.c since 3.9 (bitstream version 0, "lzo"; not "lzo-rle"), for up to 4,096 bytes.
+//!
+//! Positions are tried one after the other, and the more have passed without a match the fewer. One earlier position is known
+//! for each hash of 4 bytes. Only sizes are computed. Left out: what starts beyond 16 KiB (matches that
+//! far back, the second pass over long input), as a page never gets there.
+
+use super::PAGE_BYTES_MAX;
+
+const HASH_BITS: u32 = 13;
+/// No match begins in the last bytes.
+const TAIL_BYTES: usize = 20;
+/// Shorter input is all literals.
+const SEARCHED_BYTES_MIN: usize = 32;
+/// Nor in the first ones.
+const HEAD_BYTES: usize = 4;
+const MATCH_BYTES_MIN: usize = 4;
+/// A match this short (M2) takes two bytes if it is no farther back than that.
+const M2_BYTES_MAX: usize = 8;
+const M2_OFFSET_MAX: usize = 0x800;
+/// Others (M3) take three, and more if they are longer than this.
+const M3_BYTES_MAX: usize = 33;
+/// Literals at the beginning that one byte can count.
+const FIRST_LITERALS_MAX: usize = 238;
+const END_MARKER_BYTES: usize = 3;
+
+/// The dictionary: the last position of each hash.
+pub(super) struct Lzo {
+    last: Vec<u16>,
+}
+
+impl Lzo {
+    pub(super) fn new() -> Lzo {
+        Lzo { last: vec![0; 1 << HASH_BITS] }
+    }
+
+    /// The size of what is compressed, which may be more than was there.
+    pub(super) fn size(&mut self, data: &[u8]) -> usize {
+        assert!(data.len() <= PAGE_BYTES_MAX);
+        if data.len() < SEARCHED_BYTES_MIN {
+            return tail_size(data.len(), true) + END_MARKER_BYTES;
+        }
+        self.last.fill(0);
+        let end = data.len() - TAIL_BYTES;
+        let (mut size, mut at, mut literals_at) = (0, HEAD_BYTES, 0);
+        loop {
+            at += 1 + ((at - literals_at) >> 5);
+            // Right after a match the next position is tried without a step.
+            while at < end {
+                let Some(from) = self.candidate(data, at) else { break };
+                let length = match_bytes(data, from, at, end);
+                size += literals_size(at - literals_at) + match_size(length, at - from);
+                at += length;
+                literals_at = at;
+            }
+            if at >= end {
+                break;
+            }
+        }
+        size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
+    }
+
+    /// The last position of the same hash, if the four bytes there are the same; `at` takes its place.
+    #[inline]
+    fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
+        let value = four_bytes(data, at);
+        let hash = value.wrapping_mul(0x1824_429d) >> (32 - HASH_BITS);
+        let from = usize::from(core::mem::replace(&mut self.last[hash as usize], at as u16));
+        (four_bytes(data, from) == value).then_some(from)
+    }
+}
+
+#[inline]
+fn four_bytes(data: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
+}
+
+/// How long the match is. The end is looked for every eight bytes only, so a match may reach a little into the tail.
+fn match_bytes(data: &[u8], from: usize, at: usize, end: usize) -> usize {
+    let mut length = MATCH_BYTES_MIN;
+    loop {
+        let alike = data[from + length..].iter().zip(&data[at + length..]).take(8);
+        let count = alike.take_while(|(one, other)| one == other).count();
+        length += count;
+        if count < 8 || at + length >= end {
+            return length;
+        }
+    }
+}
+
+/// Literals between matches: up to three are counted in the match before them.
+fn literals_size(count: usize) -> usize {
+    match count {
+        0..=3 => count,
+        4..=18 => 1 + count,
+        _ => 2 + (count - 19) / 255 + count,
+    }
+}
+
+fn tail_size(count: usize, nothing_before: bool) -> usize {
+    if nothing_before && count > 0 && count <= FIRST_LITERALS_MAX {
+        1 + count
+    } else {
+        literals_size(count)
+    }
+}
+
+fn match_size(length: usize, offset: usize) -> usize {
+    if length <= M2_BYTES_MAX && offset <= M2_OFFSET_MAX {
+        2
+    } else if length <= M3_BYTES_MAX {
+        3
+    } else {
+        4 + (length - M3_BYTES_MAX - 1) / 255
+    }
+}

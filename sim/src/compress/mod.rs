@@ -1,0 +1,183 @@
+//! How small the kernel's compressors make what a file system writes, and how much of it goes into one node.
+//!
+//! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c, and fs/ubifs/compress.c with
+//! the crypto API's "lzo" and "deflate", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
+//! say. docs/compression.md says how it was checked.
+//!
+//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; LZO before 3.9.
+//!
+//! Invariant: what is given depends on the bytes alone; the fields here are space to work in.
+
+mod deflate;
+mod huffman;
+mod lzo;
+mod rtime;
+
+use crate::content::Contents;
+use deflate::Deflate;
+use lzo::Lzo;
+use serde::Deserialize;
+
+/// A page of the page cache, a block of UBIFS: compressors are never given more.
+pub const PAGE_BYTES_MAX: usize = 4096;
+
+/// Random bytes of this length or more are not compressed by any of the compressors here: of fewer, one run of rtime may
+/// take up less than the bytes it stands for (docs/compression.md has the odds).
+const RANDOM_BYTES_MIN: u64 = 64;
+
+/// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
+const UBIFS_BYTES_MIN: u64 = 128;
+/// And keeps what it saves only if it is this much (`UBIFS_MIN_COMPRESS_DIFF`).
+const UBIFS_SAVED_BYTES_MIN: usize = 64;
+
+/// A compressor of JFFS2, as CONFIG_JFFS2_* has them; the first has the highest priority.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+pub enum Jffs2Compressor {
+    /// CONFIG_JFFS2_LZO.
+    Lzo,
+    /// CONFIG_JFFS2_ZLIB.
+    Zlib,
+    /// CONFIG_JFFS2_RTIME.
+    Rtime,
+}
+
+impl Jffs2Compressor {
+    const BY_PRIORITY: [Jffs2Compressor; 3] =
+        [Jffs2Compressor::Lzo, Jffs2Compressor::Zlib, Jffs2Compressor::Rtime];
+}
+
+/// The compressor of a UBIFS volume, as `ubifs_default_compr` or the option `compr=` names it.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum UbifsCompressor {
+    /// Data nodes hold the bytes as they are.
+    None,
+    /// LZO1X-1.
+    Lzo,
+    /// Raw deflate, level 6, a window of 2 KiB.
+    Zlib,
+}
+
+/// What goes into one data node of JFFS2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jffs2Data {
+    /// Bytes of the file (`dsize`): fewer than there were if the block has no room for more.
+    pub file_bytes: usize,
+    /// Bytes in the node (`csize`).
+    pub node_bytes: usize,
+    /// None of them if it did not get smaller.
+    pub compressor: Option<Jffs2Compressor>,
+}
+
+/// Compressors and the memory they work in.
+pub struct Compressors {
+    lzo: Lzo,
+    deflate: Deflate,
+    page: Vec<u8>,
+}
+
+impl Default for Compressors {
+    fn default() -> Self {
+        Compressors::new()
+    }
+}
+
+impl Compressors {
+    /// Memory for all of them.
+    pub fn new() -> Compressors {
+        let page = Vec::with_capacity(PAGE_BYTES_MAX);
+        Compressors { lzo: Lzo::new(), deflate: Deflate::new(), page }
+    }
+
+    /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a node with room for `room`
+    /// bytes of data (`alloclen - sizeof(ri)`).
+    pub fn jffs2(
+        &mut self,
+        available: &[Jffs2Compressor],
+        contents: &Contents,
+        start: u64,
+        end: u64,
+        room: usize,
+    ) -> Jffs2Data {
+        let room = room.min((end - start) as usize);
+        if room as u64 >= RANDOM_BYTES_MIN && contents.is_random(start, end) {
+            return Jffs2Data { file_bytes: room, node_bytes: room, compressor: None };
+        }
+        self.load(contents, start, end);
+        let page = core::mem::take(&mut self.page);
+        let data = self.jffs2_bytes(available, &page, room);
+        self.page = page;
+        data
+    }
+
+    /// The same of bytes at hand.
+    pub fn jffs2_bytes(
+        &mut self,
+        available: &[Jffs2Compressor],
+        bytes: &[u8],
+        room: usize,
+    ) -> Jffs2Data {
+        let room = room.min(bytes.len());
+        let by_priority = Jffs2Compressor::BY_PRIORITY.into_iter();
+        by_priority
+            .filter(|compressor| available.contains(compressor))
+            .find_map(|compressor| {
+                let (file_bytes, node_bytes) = match compressor {
+                    Jffs2Compressor::Lzo => self.jffs2_lzo(bytes, room),
+                    Jffs2Compressor::Zlib => self.deflate.jffs2(bytes, room),
+                    Jffs2Compressor::Rtime => rtime::compress(bytes, room),
+                }?;
+                Some(Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor) })
+            })
+            .unwrap_or(Jffs2Data { file_bytes: room, node_bytes: room, compressor: None })
+    }
+
+    /// LZO takes all or nothing, and need not save a byte.
+    fn jffs2_lzo(&mut self, bytes: &[u8], room: usize) -> Option<(usize, usize)> {
+        let size = self.lzo.size(bytes);
+        (size <= room).then_some((bytes.len(), size))
+    }
+
+    /// Bytes in a data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
+    pub fn ubifs(
+        &mut self,
+        compressor: UbifsCompressor,
+        contents: &Contents,
+        start: u64,
+        end: u64,
+    ) -> usize {
+        let length = end - start;
+        let hopeless = length < UBIFS_BYTES_MIN || contents.is_random(start, end);
+        if compressor == UbifsCompressor::None || hopeless {
+            return length as usize;
+        }
+        self.load(contents, start, end);
+        let page = core::mem::take(&mut self.page);
+        let size = self.ubifs_bytes(compressor, &page);
+        self.page = page;
+        size
+    }
+
+    /// The same of bytes at hand.
+    pub fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
+        if (bytes.len() as u64) < UBIFS_BYTES_MIN {
+            return bytes.len();
+        }
+        let size = match compressor {
+            UbifsCompressor::None => return bytes.len(),
+            UbifsCompressor::Lzo => self.lzo.size(bytes),
+            UbifsCompressor::Zlib => self.deflate.crypto(bytes),
+        };
+        if size + UBIFS_SAVED_BYTES_MIN <= bytes.len() {
+            size
+        } else {
+            bytes.len()
+        }
+    }
+
+    fn load(&mut self, contents: &Contents, start: u64, end: u64) {
+        self.page.resize((end - start) as usize, 0);
+        contents.fill(start, &mut self.page);
+    }
+}

@@ -1,0 +1,26 @@
+//! rtime: fs/jffs2/compr_rtime.c, the same in 2.6.37 and 6.1.
+//!
+//! Every byte is stored with the number of bytes after it that are the same as those after its last occurrence (or, of a byte
+//! that is new, as those at the beginning), up to 255: two bytes for each such run.
+
+const RUN_BYTES_MAX: usize = 255;
+
+/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for.
+pub(super) fn compress(data: &[u8], room: usize) -> Option<(usize, usize)> {
+    if room <= 3 {
+        return None;
+    }
+    let mut after_last = [0_u16; 256];
+    let (mut taken, mut given) = (0, 0);
+    while taken < data.len() && given <= room - 2 {
+        let last = &mut after_last[data[taken] as usize];
+        taken += 1;
+        let back = usize::from(*last);
+        *last = taken as u16;
+        let longest = RUN_BYTES_MAX.min(data.len() - taken);
+        let alike = data[taken..taken + longest].iter().zip(&data[back..]);
+        taken += alike.take_while(|(one, other)| one == other).count();
+        given += 2;
+    }
+    (given < taken).then_some((taken, given))
+}

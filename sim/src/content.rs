@@ -98,6 +98,11 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// Of an empty file.
+    pub const fn new() -> Contents {
+        Contents { extents: Vec::new() }
+    }
+
     /// Bytes `start..end` become what a write of `source` at `start` writes.
     pub fn write(&mut self, start: u64, end: u64, source: Source) {
         self.write_from(start, end, source, start);

@@ -354,9 +354,6 @@ impl<S: FlashFs> Machine<S> {
             }
             Operation::Close { slot } => vfs.close(now, slot),
             Operation::Read { slot, offset, length } => vfs.read(now, slot, offset, length),
-            Operation::Write { compressibility, .. } if compressibility > 0 => {
-                Err(FsError::NotModelled("compressible data"))
-            }
             Operation::Write { slot, offset, length, seed, compressibility } => {
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
             }

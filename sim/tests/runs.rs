@@ -102,12 +102,12 @@ fn a_full_partition_names_the_line_of_the_write() {
 #[test]
 fn what_is_not_modelled_is_refused_by_name() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
-    let prepare = "flashbed-ops 1\nopen 0 a rw,create\nwrite 0 0 4096 1 50\n";
+    let prepare = "flashbed-ops 1\nopen 0 a rw,create,direct\n";
     let setting =
         Setting { board: &board, kernel: &kernel, fs: FsKind::Jffs2, prepare, trace_flash: false };
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
-    let error = run_cases(&setting, &[case]).remove(0).expect_err("compressible");
-    assert_eq!(error.to_string(), "line 3: write: compressible data is not modelled");
+    let error = run_cases(&setting, &[case]).remove(0).expect_err("direct");
+    assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
 }
 
 /// What a program writes with syncs, reads, pauses and flushing between: the chip is all that takes time.

@@ -78,7 +78,8 @@ impl PageCache for NoPages {
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 
     fn contents(&self, _ino: Ino) -> &Contents {
-        unimplemented!("these tests write random bytes")
+        const NOTHING: &Contents = &Contents::new();
+        NOTHING
     }
 }
 

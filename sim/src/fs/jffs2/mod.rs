@@ -454,7 +454,13 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
-    fn write_page(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        let first = u64::from(write.page) * u64::from(PAGE_BYTES);
+        let written = first + u64::from(write.from)..first + u64::from(write.to);
+        let mut sources = pages.contents(write.ino).extents(written.start, written.end);
+        if sources.any(|(_, _, source)| source.compressibility > 0) {
+            return Err(FsError::NotModelled("jffs2 compressing data"));
+        }
         let PageWrite { ino, page, from, to, .. } = write;
         let start = if to == PAGE_BYTES { 0 } else { from & !3 };
         let range = page * PAGE_BYTES + start..page * PAGE_BYTES + to;

@@ -450,7 +450,13 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         Ok(now)
     }
 
-    fn write_page(&mut self, now: Ns, write: PageWrite, _pages: &mut dyn PageCache) -> Result<Ns> {
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        let first = u64::from(write.page) * u64::from(PAGE_BYTES);
+        let written = first + u64::from(write.from)..first + u64::from(write.to);
+        let mut sources = pages.contents(write.ino).extents(written.start, written.end);
+        if sources.any(|(_, _, source)| source.compressibility > 0) {
+            return Err(FsError::NotModelled("ubifs compressing data"));
+        }
         let slot = Self::slot(write.ino);
         let (bytes, now) = self.prepare_write_page(now, write)?;
         if self.inodes[slot].set_pending(write.page, false) {

@@ -1,4 +1,4 @@
-"""The reads suite: shapes of reading that no experiment has, simulated and on real kernels."""
+"""The suites: reading and writing as no experiment does, simulated and on real kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from flashbed.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
-from flashbed.validation import compare, programs, summary
+from flashbed.validation import compare, kinds, programs, summary
 
 pytestmark = [pytest.mark.emulator, pytest.mark.extension, pytest.mark.timeout(600)]
 
@@ -72,3 +72,20 @@ def test_our_driver_and_nandsim_are_asked_the_same() -> None:
     commands = ours["flash_reads"]
     more_ns = (theirs["time_ns"] - ours["time_ns"]) / commands
     assert more_ns.is_between(10_000, 16_000).all(), more_ns
+
+
+WRITES_EXACT = ("sequential", "random", "append")
+"""Kinds of the writes suite in which nothing on the chip differs (docs/validation.md)."""
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize("board_name", ["emulated", "emulated-4k"])
+def test_what_writes_do_to_the_chip_is_exact(board_name: str) -> None:
+    board = load_board(board_name)
+    kind_of = kinds("writes", board)
+    every = programs("writes", board, load_kernel("6.1"))
+    chosen = [program for program in every if kind_of[program.case_id] in WRITES_EXACT]
+    assert len(chosen) == 40
+    told = summary(compare(measured("sim", chosen)[0], measured("uml", chosen)[0]))
+    for name in (*COUNTS, "flash_time"):
+        assert told[name]["exact_share"] == 1

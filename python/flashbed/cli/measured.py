@@ -11,9 +11,9 @@ from flashbed.errors import RunError
 if TYPE_CHECKING:
     import polars as pl
 
-    from flashbed.targets.base import Program
+    from flashbed.targets.base import Failure, Program
 
-__all__ = ["cases_on"]
+__all__ = ["cases_on", "cases_or_failures"]
 
 
 def cases_on(name: str, title: str, programs: Sequence[Program]) -> pl.DataFrame:
@@ -21,12 +21,26 @@ def cases_on(name: str, title: str, programs: Sequence[Program]) -> pl.DataFrame
 
     Raises `RunError` for a case that failed or a target that cannot run here.
     """
+    table, failures = cases_or_failures(name, title, programs)
+    for failure in failures:
+        raise RunError(f"{name}: {failure.case_id}: {failure.message}")
+    return table
+
+
+def cases_or_failures(
+    name: str, title: str, programs: Sequence[Program]
+) -> tuple[pl.DataFrame, list[Failure]]:
+    """The same with a row for each case that did not fail, and those that did.
+
+    Raises `RunError` if the target cannot run here or no case was left.
+    """
     import polars as pl
 
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 
-    frames = []
+    frames: list[pl.DataFrame] = []
+    failures: list[Failure] = []
     with bar(f"{title} on {name}") as progress:
 
         def show(what: str, done: int) -> None:
@@ -34,10 +48,14 @@ def cases_on(name: str, title: str, programs: Sequence[Program]) -> pl.DataFrame
 
         try:
             for batch in load_target(name).run(programs, trace_flash=False, progress=show):
-                for failure in batch.failures:
-                    raise RunError(f"{name}: {failure.case_id}: {failure.message}")
-                frames.append(batch.cases)
+                failures += batch.failures
+                if batch.cases.height:
+                    frames.append(batch.cases)
         except Unavailable as why:
             raise RunError(f"{name}: {why}") from None
+    if not frames:
+        first = f": {failures[0].case_id}: {failures[0].message}" if failures else ""
+        raise RunError(f"{name}: no case was measured{first}")
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
-    return order.join(pl.concat(frames, how="diagonal"), on="case_id", maintain_order="left")
+    measured = pl.concat(frames, how="diagonal")
+    return order.join(measured, on="case_id", maintain_order="left"), failures

@@ -15,12 +15,9 @@ from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import Difference, Outcome, first_difference, outcomes_of
 from flashbed.fuzz.oracle import expected_of
 from flashbed.profiles import Board, Kernel
-from flashbed.targets.base import Batch, Program, Target
+from flashbed.targets.base import Batch, Program, Target, refused
 
 __all__ = ["Bench", "Verdict"]
-
-NOT_MODELLED = " is not modelled"
-"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/fs/mod.rs)."""
 
 _Progress = Callable[[str, int], None]
 
@@ -82,16 +79,15 @@ class Bench:
             return Verdict(case, "error", message=f"{self.real.name}: {real}")
         if expected is None:
             return Verdict(case, "error", message="an operation before the mark fails")
-        refused = isinstance(sim, str) and sim.endswith(NOT_MODELLED)
-        if not isinstance(sim, Outcome) and not refused:
+        what = refused(sim) if isinstance(sim, str) else None
+        if not isinstance(sim, Outcome) and what is None:
             message = sim or "nothing was said of it"
             return Verdict(case, "error", message=f"{self.sim.name}: {message}")
         outcome = sim if isinstance(sim, Outcome) else None
         difference = first_difference(case, expected, real, outcome)
         if difference:
             return Verdict(case, "differs", difference)
-        if isinstance(sim, str):
-            what = sim.removesuffix(NOT_MODELLED).rpartition(": ")[2]
+        if what is not None:
             return Verdict(case, "refused", message=what)
         return Verdict(case, "exact")
 

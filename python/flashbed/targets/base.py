@@ -25,6 +25,7 @@ __all__ = [
     "SurveyedFile",
     "Target",
     "Unavailable",
+    "refused",
 ]
 
 
@@ -126,6 +127,17 @@ class Batch:
     failures: tuple[Failure, ...] = ()
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+
+NOT_MODELLED = " is not modelled"
+"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/fs/mod.rs)."""
+
+
+def refused(message: str) -> str | None:
+    """What a failure's message refuses by name; None if it is another failure."""
+    if not message.endswith(NOT_MODELLED):
+        return None
+    return message.removesuffix(NOT_MODELLED).rpartition(": ")[2]
 
 
 class Unavailable(Exception):

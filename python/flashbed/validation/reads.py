@@ -1,45 +1,26 @@
-"""Validation suites: cases that hold the simulator against a real kernel, layer by layer.
+"""The reads suite: shapes of reading that no experiment has.
 
-A suite is a fixed list of small programs, disjoint from the calibration cases and from every
-experiment (a test says so). It runs on the simulator and on a real kernel; counts of flash
-operations and times are compared case by case. Chip timing and software costs are those of the
-board's profile, and nothing is fitted on the way.
-
-The reads suite: requests of 512 B to 128 KiB under windows of 0 to 512 KiB, in order, at random,
-backward, in strides, interleaved on two files and on one; unaligned, past the end, again; the
-advices of posix_fadvise; pauses; caches dropped between; opening after the inode was evicted.
-Left out so far: writes, a second chip.
+Requests of 512 B to 128 KiB under windows of 0 to 512 KiB, in order, at random, backward, in
+strides, interleaved on two files and on one; unaligned, past the end, again; the advices of
+posix_fadvise; pauses; caches dropped between; opening after the inode was evicted. All on one
+prepared state, each from dropped caches.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-import polars as pl
-
-from flashbed.analysis.agreement import error_pct
-from flashbed.operations import HEADER
-from flashbed.profiles import Board, Kernel
-from flashbed.targets.base import Program
+from flashbed.profiles import Board
+from flashbed.validation.case import SuiteCase
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["FILE_SYSTEMS", "MEASURES", "SUITES", "compare", "programs", "summary"]
+__all__ = ["cases"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
 FILES = {"a": 2 * 1024 * 1024, "b": 1024 * 1024, "c": 307_300}
 SETTLE_NS = 10_000_000_000
 WRITE_BYTES = 16384
 CONTENT_SEED = 3
-MEASURES = {
-    "flash_reads": "flash_reads",
-    "flash_programs": "flash_programs",
-    "flash_erases": "flash_erases",
-    "flash_time": "flash_time_ns",
-    "time": "time_ns",
-}
-"""Measure -> its column of `cases`."""
 
 Body = tuple[int, Sequence[str]]
 """read_ahead_kib, and the operations after drop_caches and before the end."""
@@ -141,61 +122,16 @@ def _caches() -> Iterator[tuple[str, Body]]:
         yield f"opening-{path}-ra0", (0, opening)
 
 
-def _reads() -> Iterator[tuple[str, Body]]:
-    for part in (_in_order, _at_random, _patterns, _advised, _caches):
-        yield from part()
-
-
-SUITES: Mapping[str, Callable[[], Iterator[tuple[str, Body]]]] = {"reads": _reads}
-
-
-def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
-    """The cases of a suite on a board, those of one file system together."""
+def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001 - the same on all
+    """The suite on a file system of a board."""
     prepare = _prepare()
-    return [
-        Program(
-            case_id=f"validate-{fs}-{name}",
-            fs=fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=window,
-            prepare=prepare,
-            body="\n".join([HEADER, "drop_caches", *lines, ""]),
-        )
-        for fs in FILE_SYSTEMS
-        for name, (window, lines) in SUITES[suite]()
-    ]
-
-
-def compare(simulated: pl.DataFrame, real: pl.DataFrame) -> pl.DataFrame:
-    """case_id, and for each measure the simulator's and the kernel's value and the error, percent.
-
-    Both tables need case_id, the flash counts, flash_time_ns and time_ns. The error is that of
-    analysis.agreement: null where the kernel's value is not known.
-    """
-    columns = ["case_id", *MEASURES.values()]
-    named = {column: name for name, column in MEASURES.items()}
-    renamed = [frame.select(columns).rename(named) for frame in (simulated, real)]
-    joined = renamed[0].join(renamed[1], on="case_id", suffix="_real", maintain_order="left")
-    return joined.with_columns(
-        error_pct(pl.col(name), pl.col(f"{name}_real")).alias(f"{name}_error_pct")
-        for name in MEASURES
-    )
-
-
-def summary(table: pl.DataFrame) -> dict[str, Any]:
-    """What `flashbed validate --format json` prints: for each measure how exact it is.
-
-    A measure the real target does not know (time, on user-mode Linux) is null.
-    """
-    result: dict[str, Any] = {"cases": table.height}
-    for name in MEASURES:
-        errors = table[f"{name}_error_pct"].drop_nulls().abs()
-        result[name] = None
-        if errors.len():
-            result[name] = {
-                "exact_share": (errors == 0).mean(),
-                "mean_error_pct": errors.mean(),
-                "worst_error_pct": errors.max(),
-            }
-    return result
+    kinds = {
+        "in order": _in_order,
+        "at random": _at_random,
+        "patterns": _patterns,
+        "advised": _advised,
+        "caches": _caches,
+    }
+    for kind, part in kinds.items():
+        for name, (window, lines) in part():
+            yield SuiteCase(name, kind, prepare, ("drop_caches", *lines), window)

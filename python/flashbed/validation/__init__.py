@@ -1,0 +1,65 @@
+"""Validation suites: cases that hold the simulator against a real kernel, layer by layer.
+
+A suite is a fixed list of small programs, disjoint from the calibration cases and from every
+experiment (a test says so). It runs on the simulator and on a real kernel; counts of flash
+operations and times are compared case by case (compare.py). Chip timing and software costs are
+those of the board's profile, and nothing is fitted on the way.
+
+The suites: reads.py, writes.py. Left out so far: a second chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from flashbed.operations import HEADER
+from flashbed.profiles import Board, Kernel
+from flashbed.targets.base import Program
+from flashbed.validation import reads, writes
+from flashbed.validation.case import FILE_SYSTEMS, SuiteCase
+from flashbed.validation.compare import LIMITS, MEASURES, Compared, compare, summary
+
+__all__ = [
+    "FILE_SYSTEMS",
+    "LIMITS",
+    "MEASURES",
+    "SUITES",
+    "Compared",
+    "compare",
+    "kinds",
+    "programs",
+    "summary",
+]
+
+SUITES: Mapping[str, Callable[[str, Board], Iterator[SuiteCase]]] = {
+    "reads": reads.cases,
+    "writes": writes.cases,
+}
+
+
+def _cases(suite: str, board: Board) -> Iterator[tuple[str, str, SuiteCase]]:
+    """case_id, file system and case."""
+    for fs in FILE_SYSTEMS:
+        for case in SUITES[suite](fs, board):
+            yield f"validate-{fs}-{case.name}", fs, case
+
+
+def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
+    """The cases of a suite on a board, those of one file system together."""
+    return [
+        Program(
+            case_id=case_id,
+            fs=fs,
+            board=board,
+            kernel=kernel,
+            read_ahead_kib=case.read_ahead_kib,
+            prepare=case.prepare,
+            body="\n".join([HEADER, *case.lines, ""]),
+        )
+        for case_id, fs, case in _cases(suite, board)
+    ]
+
+
+def kinds(suite: str, board: Board) -> dict[str, str]:
+    """case_id -> the kind of case it is, in the order of the suite."""
+    return {case_id: case.kind for case_id, _, case in _cases(suite, board)}

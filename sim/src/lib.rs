@@ -17,6 +17,7 @@ pub mod ops;
 pub mod powercut;
 pub mod profile;
 pub mod run;
+pub mod sched;
 pub mod survey;
 pub mod trace;
 pub mod ubi;

@@ -132,6 +132,14 @@ pub struct SoftwareCosts {
     pub yaffs2_chunk_ns: Ns,
     /// One step of a `compute` operation, in picoseconds.
     pub compute_step_ps: u64,
+    /// What the scheduler's clock counts in: nanoseconds but where only ticks are counted
+    /// (user-mode Linux).
+    #[serde(default = "nanosecond")]
+    pub sched_clock_ns: u64,
+}
+
+fn nanosecond() -> u64 {
+    1
 }
 
 /// A board: everything but the kernel.

@@ -364,7 +364,7 @@ impl<S: FlashFs> Machine<S> {
             }
             Operation::Sync => vfs.sync(now),
             Operation::DropCaches => vfs.drop_caches(now),
-            Operation::Pause { ns } => Ok((0, vfs.idle(now, now + Ns(ns))?)),
+            Operation::Pause { ns } => Ok((0, vfs.pause(now, now + Ns(ns))?)),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
             Operation::Remount => vfs.remount(now),

@@ -30,12 +30,25 @@ pub enum Task {
     /// The program, within a system call.
     #[default]
     Program,
-    /// The kernel's threads.
+    /// The kernel's threads that have no name of their own here: the flusher, JFFS2's collector.
     Background,
+    /// UBI's thread.
+    UbiThread,
+    /// UBIFS's thread.
+    UbifsThread,
 }
 
+/// How many there are.
+pub const TASKS: usize = 4;
+
 /// Names by `Task as usize`.
-pub const TASK_NAMES: [&str; 2] = ["program", "background"];
+pub const TASK_NAMES: [&str; TASKS] = ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0"];
+
+impl Task {
+    /// All of them, in order.
+    pub const ALL: [Task; TASKS] =
+        [Task::Program, Task::Background, Task::UbiThread, Task::UbifsThread];
+}
 
 /// Records while it is told to.
 #[derive(Clone, Debug)]

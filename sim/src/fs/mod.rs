@@ -10,6 +10,7 @@ pub mod yaffs2;
 
 use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
+use crate::trace::Task;
 use crate::units::Ns;
 use thiserror::Error;
 
@@ -200,6 +201,11 @@ pub trait FlashFs: Clone {
     fn flash(&self) -> &Self::Flash;
     /// The chip below, to tell an observer something.
     fn flash_mut(&mut self) -> &mut Self::Flash;
+    /// Another task goes on from here, or none until something is due.
+    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
+        self.flash_mut().set_task(task.unwrap_or(Task::Background));
+        Ok(now)
+    }
     /// The driver's page buffer is empty, as it is when a case begins.
     fn forget_page_buffer(&mut self);
 }

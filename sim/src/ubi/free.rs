@@ -36,14 +36,55 @@ impl FreeBlocks {
         FreeBlocks { nodes: vec![node; blocks as usize], root: NONE }
     }
 
-    /// Takes the block at the root.
-    pub fn take(&mut self) -> Option<u32> {
-        if self.root == NONE {
-            return None;
-        }
-        let block = self.root;
+    /// Whether no block is free.
+    pub fn is_empty(&self) -> bool {
+        self.root == NONE
+    }
+
+    /// Takes a block for data (find_mean_wl_entry): the root, or one of `WL_FREE_MAX_DIFF / 2` more
+    /// erases than the least worn where they differ by more than `max_difference`.
+    pub fn take(&mut self, max_difference: u32) -> Option<u32> {
+        let (first, last) = (self.end(LEFT)?, self.end(RIGHT)?);
+        let apart = self.erases(last) - self.erases(first);
+        let block =
+            if apart < max_difference { self.root } else { self.closest(max_difference / 2)? };
         self.remove(block);
         Some(block)
+    }
+
+    /// Takes a much worn block (get_peb_for_wl).
+    pub fn take_worn(&mut self, difference: u32) -> Option<u32> {
+        let block = self.closest(difference)?;
+        self.remove(block);
+        Some(block)
+    }
+
+    /// find_wl_entry: the last block with less than `difference` erases more than the first.
+    pub fn closest(&self, difference: u32) -> Option<u32> {
+        let mut found = self.end(LEFT)?;
+        let most = self.erases(found) + difference;
+        let mut at = self.root;
+        while at != NONE {
+            let below = self.erases(at) < most;
+            if below {
+                found = at;
+            }
+            at = self.child(at, usize::from(below));
+        }
+        Some(found)
+    }
+
+    /// rb_first and rb_last.
+    fn end(&self, side: usize) -> Option<u32> {
+        let mut at = Some(self.root).filter(|&root| root != NONE)?;
+        while self.child(at, side) != NONE {
+            at = self.child(at, side);
+        }
+        Some(at)
+    }
+
+    fn erases(&self, block: u32) -> u32 {
+        self.nodes[block as usize].erases
     }
 
     /// Adds a block that is not in the tree.
@@ -235,7 +276,7 @@ mod tests {
         let mut free = 300;
         for round in 0..2000u32 {
             let taken = (round * 7919 % 11).min(free);
-            let blocks: Vec<u32> = (0..taken).filter_map(|_| tree.take()).collect();
+            let blocks: Vec<u32> = (0..taken).filter_map(|_| tree.take(8192)).collect();
             free -= taken;
             for &block in blocks.iter().skip((round % 3) as usize) {
                 tree.insert(block, round % 5);
@@ -260,7 +301,7 @@ mod tests {
     fn blocks_in_order_make_the_tree_every_textbook_draws() {
         let mut tree = FreeBlocks::new(8);
         (0..8).for_each(|block| tree.insert(block, 0));
-        assert_eq!(tree.take(), Some(3));
-        assert_eq!(tree.take(), Some(4), "its successor took its place");
+        assert_eq!(tree.take(8192), Some(3));
+        assert_eq!(tree.take(8192), Some(4), "its successor took its place");
     }
 }

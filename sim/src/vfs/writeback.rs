@@ -9,7 +9,6 @@
 
 use super::inodes::Inode;
 use super::{Outcome, Vfs, EBADF};
-use crate::chip::Flash;
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
@@ -29,8 +28,15 @@ pub struct DirtyState {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// The program sleeps until `end`; background work runs when it is due.
-    pub fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
+    /// The program sleeps until `end`.
+    pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
+        let now = self.fs.set_task(now, None)?;
+        let now = self.idle(now, end)?;
+        self.fs.set_task(now, Some(Task::Program))
+    }
+
+    /// Background work runs when it is due, until `end`.
+    fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
         while let Some(due) = self.next_due().filter(|&due| due <= end) {
             now = self.run_due(now.max(due))?;
         }
@@ -41,7 +47,7 @@ impl<S: FlashFs> Vfs<S> {
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         match self.next_due() {
-            Some(due) if due <= now => self.idle(now, now),
+            Some(due) if due <= now => self.pause(now, now),
             _ => Ok(now),
         }
     }
@@ -54,16 +60,16 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     fn run_due(&mut self, now: Ns) -> Result<Ns, FsError> {
-        self.fs.flash_mut().set_task(Task::Background);
-        let over = self.run_background(now);
-        self.fs.flash_mut().set_task(Task::Program);
-        over
-    }
-
-    fn run_background(&mut self, now: Ns) -> Result<Ns, FsError> {
         if self.fs.next_due().is_some_and(|due| due <= now) {
             return self.fs.run_due(now, &mut self.inodes);
         }
+        let now = self.fs.set_task(now, Some(Task::Background))?;
+        let now = self.write_expired(now)?;
+        self.fs.set_task(now, None)
+    }
+
+    /// wb_check_old_data_flush.
+    fn write_expired(&mut self, now: Ns) -> Result<Ns, FsError> {
         let expired = |&&index: &&usize| {
             let since = self.inodes[index].dirty.since;
             since.is_some_and(|since| since.0 + DIRTY_EXPIRE_NS <= now.0)
@@ -160,8 +166,12 @@ impl<S: FlashFs> Vfs<S> {
     /// dirty first, and leaves nothing for sync_inodes_sb; then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let mut now = now + self.costs.syscall_ns;
-        while !self.inodes.dirty.is_empty() {
-            now = self.write_inodes(now, self.inodes.dirty.len())?;
+        if !self.inodes.dirty.is_empty() {
+            now = self.fs.set_task(now, Some(Task::Background))?;
+            while !self.inodes.dirty.is_empty() {
+                now = self.write_inodes(now, self.inodes.dirty.len())?;
+            }
+            now = self.fs.set_task(now, Some(Task::Program))?;
         }
         Ok((0, self.fs.sync(now)?))
     }

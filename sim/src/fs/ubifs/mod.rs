@@ -27,6 +27,7 @@ use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
+use crate::trace::Task;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use budget::Budget;
@@ -512,11 +513,21 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        self.journal.next_due()
+        [self.ubi.next_due(), self.journal.next_due()].into_iter().flatten().min()
     }
 
+    /// UBI's thread, or UBIFS's for its timers.
     fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.sync_due_heads(now)
+        if self.ubi.next_due().is_some_and(|due| due <= now) {
+            return self.ubi.run_thread(now);
+        }
+        let now = self.set_task(now, Some(Task::UbifsThread))?;
+        let now = self.sync_due_heads(now)?;
+        self.set_task(now, None)
+    }
+
+    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
+        self.ubi.set_task(now, task)
     }
 
     fn flash(&self) -> &F {

@@ -1,0 +1,249 @@
+//! A partition becomes a UBI device: formatted, scanned, with one volume over all of it.
+//!
+//! Mirrors what ubiformat writes, and of drivers/mtd/ubi of Linux 6.1: attach.c (scan_all, scan_peb,
+//! ubi_add_to_av, ubi_compare_lebs), vtbl.c (ubi_read_volume_table, ubi_update_layout_vol), vmt.c
+//! (ubi_create_volume), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and build.c
+//! (ubi_detach_mtd_dev). A LEB that was unmapped but whose block nobody has erased is there again
+//! after an attach, as documented for ubi_leb_unmap.
+//!
+//! Left out: a volume table that was torn while it was made, more than one volume.
+
+use super::wl::WearLevelling;
+use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
+use crate::chip::Flash;
+use crate::fs::{FsError, Result};
+use crate::mtd::Mtd;
+use crate::sched::Sched;
+use crate::trace::Task;
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
+pub(super) const LAYOUT_LEBS: u32 = 2;
+/// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
+const VOLUMES_MAX: u32 = 128;
+const VOLUME_RECORD_BYTES: u32 = 172;
+/// WL_RESERVED_PEBS and EBA_RESERVED_PEBS.
+const WORK_BLOCKS: u32 = 2;
+/// CONFIG_MTD_UBI_BEB_LIMIT: bad blocks to expect in 1024.
+const BAD_PER_1024: u32 = 20;
+
+/// get_bad_peb_limit: a share of the whole chip, since all its bad blocks may be in this partition.
+fn bad_block_reserve(chip_blocks: u32) -> u32 {
+    let limit = (u64::from(chip_blocks) * u64::from(BAD_PER_1024) / 1024) as u32;
+    let covered = u64::from(limit) * 1024 / u64::from(BAD_PER_1024);
+    limit + u32::from(covered < u64::from(chip_blocks))
+}
+
+/// Blocks of a partition that are no part of the volume, on a chip of `chip_blocks`.
+pub fn overhead_blocks(chip_blocks: u32) -> u32 {
+    LAYOUT_LEBS + WORK_BLOCKS + bad_block_reserve(chip_blocks)
+}
+
+/// Bytes before the data of a logical block: both headers, up to a page.
+fn data_start<F: Flash>(mtd: &Mtd<F>) -> u32 {
+    align(align(HEADER_BYTES, mtd.subpage_bytes()) + HEADER_BYTES, mtd.page_bytes())
+}
+
+/// Size of a logical block on a partition.
+pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
+    mtd.block_bytes() - data_start(mtd)
+}
+
+/// What a scan finds (struct ubi_attach_info).
+#[derive(Debug, Default)]
+struct Scanned {
+    free: Vec<u32>,
+    /// `erase`, its head first: found torn, last found first, then the others.
+    torn: Vec<u32>,
+    erase: Vec<u32>,
+    volumes: BTreeMap<Leb, u32>,
+}
+
+impl<F: Flash> Ubi<F> {
+    /// Erases the partition and gives every block a header (ubiformat), attaches it and makes one
+    /// volume of all its room (ubiattach, `ubimkvol -m`).
+    pub fn attach_formatted(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
+        let blocks = mtd.blocks();
+        let overhead = overhead_blocks(mtd.flash().profile().blocks);
+        if blocks <= overhead {
+            return Err(FsError::too_small(format!(
+                "UBI keeps {overhead} blocks of this partition for itself; it has {blocks}"
+            )));
+        }
+        let block =
+            Block { erases: 0, header: Header::Missing, holds: Holds::Nothing, written_bytes: 0 };
+        let mut ubi = Ubi {
+            leb_bytes: leb_bytes(&mtd),
+            header_bytes: align(HEADER_BYTES, mtd.subpage_bytes()),
+            leb_start: data_start(&mtd),
+            map: vec![UNMAPPED; (blocks - overhead) as usize],
+            layout: [UNMAPPED; LAYOUT_LEBS as usize],
+            blocks: vec![block; blocks as usize],
+            sequence: 0,
+            wl: WearLevelling::new(blocks),
+            sched: Sched::new(mtd.costs().sched_clock_ns),
+            foreground: Some(Task::Program),
+            mtd,
+        };
+        let mut now = now;
+        for block in 0..blocks {
+            now = ubi.format_block(now, block)?;
+        }
+        now = ubi.attach(now)?;
+        for copy in 0..LAYOUT_LEBS {
+            now = ubi.change_leb(now, Leb::Layout(copy), ubi.table_bytes())?;
+        }
+        Ok((ubi, now))
+    }
+
+    /// ubiformat on one block: erased, a header without erases, and an empty volume table on the
+    /// first two.
+    fn format_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        let now = self.mtd.erase(now, block)?;
+        if block >= LAYOUT_LEBS {
+            return self.write_erase_header(now, block);
+        }
+        let length = self.leb_start + self.table_bytes();
+        let state = &mut self.blocks[block as usize];
+        state.header = Header::Whole;
+        let leb = Leb::Layout(block);
+        state.holds = Holds::Leb { leb, sequence: 0, copied_bytes: None };
+        Ok(self.mtd.write(now, self.address(block, 0), length)?)
+    }
+
+    /// `vtbl_size`: as many records as a logical block holds (ubi_read_volume_table).
+    fn table_bytes(&self) -> u32 {
+        let slots = (self.leb_bytes / VOLUME_RECORD_BYTES).min(VOLUMES_MAX);
+        align(slots * VOLUME_RECORD_BYTES, self.mtd.page_bytes())
+    }
+
+    /// ubi_detach_mtd_dev and ubi_attach_mtd_dev.
+    pub fn attach_again(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.stop_thread(now)?;
+        self.attach(now)
+    }
+
+    /// The machine starts anew and attaches.
+    pub fn power_up(&mut self, now: Ns) -> Result<Ns> {
+        self.sched = Sched::new(self.mtd.costs().sched_clock_ns);
+        self.foreground = Some(Task::Program);
+        self.mtd.forget_page_buffer();
+        self.attach(now)
+    }
+
+    /// ubi_attach_mtd_dev.
+    fn attach(&mut self, now: Ns) -> Result<Ns> {
+        self.map.fill(UNMAPPED);
+        self.layout.fill(UNMAPPED);
+        self.wl = WearLevelling::new(self.blocks.len() as u32);
+        let mut scanned = Scanned::default();
+        let mut now = now;
+        for block in 0..self.blocks.len() as u32 {
+            now = self.scan_block(now, block, &mut scanned)?;
+        }
+        self.guess_erases();
+        for copy in 0..LAYOUT_LEBS {
+            if let Some(&block) = scanned.volumes.get(&Leb::Layout(copy)) {
+                let start = self.address(block, self.leb_start);
+                now = self.mtd.read(now, start, self.table_bytes())?;
+            }
+        }
+        self.take_over(&scanned);
+        self.enable_thread(now)
+    }
+
+    /// Blocks without a header have the mean of the others' erases (`mean_ec`).
+    fn guess_erases(&mut self) {
+        let known = self.blocks.iter().filter(|block| block.header == Header::Whole);
+        let (count, sum) =
+            known.fold((0, 0), |(count, sum), block| (count + 1, sum + u64::from(block.erases)));
+        let mean = sum.checked_div(count).unwrap_or(0);
+        for block in &mut self.blocks {
+            if block.header != Header::Whole {
+                block.erases = mean as u32;
+            }
+        }
+    }
+
+    /// ubi_wl_init and ubi_eba_init.
+    fn take_over(&mut self, scanned: &Scanned) {
+        for &block in scanned.torn.iter().rev().chain(&scanned.erase) {
+            self.wl.add_erase(block);
+        }
+        for &block in &scanned.free {
+            self.wl.add_free(block, self.blocks[block as usize].erases);
+        }
+        for (&leb, &block) in &scanned.volumes {
+            self.wl.add_used(block, self.blocks[block as usize].erases);
+            *self.place_mut(leb) = block;
+        }
+    }
+
+    /// scan_peb.
+    fn scan_block(&mut self, now: Ns, block: u32, scanned: &mut Scanned) -> Result<Ns> {
+        let Block { header, holds, written_bytes, .. } = self.blocks[block as usize];
+        let now = self.mtd.read(now, self.address(block, 0), HEADER_BYTES)?;
+        if header == Header::Missing {
+            scanned.erase.push(block);
+            return Ok(now);
+        }
+        let now = self.mtd.read(now, self.address(block, self.header_bytes), HEADER_BYTES)?;
+        match (holds, header) {
+            (Holds::Nothing, Header::Whole) => scanned.free.push(block),
+            (Holds::Torn, Header::Whole) => {
+                // check_corruption: nothing was written behind a volume header that is torn.
+                assert_eq!(written_bytes, 0, "data behind a torn header");
+                scanned.torn.push(block);
+                let start = self.address(block, self.leb_start);
+                return Ok(self.mtd.read(now, start, self.leb_bytes)?);
+            }
+            (Holds::Nothing | Holds::Torn, _) => scanned.torn.push(block),
+            (Holds::Leb { leb, .. }, _) => return self.add_to_volume(now, block, leb, scanned),
+        }
+        Ok(now)
+    }
+
+    /// ubi_add_to_av and ubi_compare_lebs: of two blocks with one LEB the newer counts, unless it is
+    /// a copy that was not finished.
+    fn add_to_volume(
+        &mut self,
+        now: Ns,
+        block: u32,
+        leb: Leb,
+        scanned: &mut Scanned,
+    ) -> Result<Ns> {
+        let Some(&other) = scanned.volumes.get(&leb) else {
+            scanned.volumes.insert(leb, block);
+            return Ok(now);
+        };
+        let (older, newer) =
+            if self.sequence_of(block) > self.sequence_of(other) { (other, block) } else { (block, other) };
+        let Block { holds, written_bytes, .. } = self.blocks[newer as usize];
+        let Holds::Leb { copied_bytes: Some(bytes), .. } = holds else {
+            scanned.volumes.insert(leb, newer);
+            scanned.erase.push(older);
+            return Ok(now);
+        };
+        let mut now = now;
+        if newer == other {
+            now = self.mtd.read(now, self.address(newer, self.header_bytes), HEADER_BYTES)?;
+        }
+        now = self.mtd.read(now, self.address(newer, self.leb_start), bytes)?;
+        if written_bytes >= bytes {
+            scanned.volumes.insert(leb, newer);
+            scanned.erase.push(older);
+        } else {
+            scanned.volumes.insert(leb, older);
+            scanned.torn.push(newer);
+        }
+        Ok(now)
+    }
+
+    fn sequence_of(&self, block: u32) -> u64 {
+        match self.blocks[block as usize].holds {
+            Holds::Leb { sequence, .. } => sequence,
+            Holds::Nothing | Holds::Torn => 0,
+        }
+    }
+}

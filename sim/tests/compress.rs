@@ -72,7 +72,11 @@ fn jffs2_takes_and_gives_what_the_kernel_does() {
 fn ubifs_keeps_what_the_kernel_keeps() {
     let mut compressors = Compressors::new();
     for Row { text, contents, bytes, sizes, .. } in rows() {
-        let of_each = [(UbifsCompressor::Lzo, sizes[5]), (UbifsCompressor::Zlib, sizes[6])];
+        let of_each = [
+            (UbifsCompressor::Lzo, sizes[5]),
+            (UbifsCompressor::Zlib, sizes[6]),
+            (UbifsCompressor::Zstd, sizes[7]),
+        ];
         for (compressor, size) in of_each {
             let (length, size) =
                 (bytes as usize, size.expect("the crypto API always gives a size"));
@@ -93,8 +97,12 @@ fn without_compressors_a_node_holds_what_it_has_room_for() {
 
 #[test]
 fn a_compressor_that_is_not_modelled_is_refused_by_name() {
-    let error = serde_json::from_str::<UbifsCompressor>("\"lzo-rle\"").unwrap_err();
-    assert!(error.to_string().contains("lzo-rle"), "{error}");
+    let error = serde_json::from_str::<UbifsCompressor>("\"zstd-1.5.2\"").unwrap_err();
+    assert!(error.to_string().contains("zstd-1.5.2"), "{error}");
+    assert_eq!(
+        serde_json::from_str::<UbifsCompressor>("\"zstd-1.4.10\"").unwrap(),
+        UbifsCompressor::Zstd
+    );
     let error = serde_json::from_str::<Jffs2Compressor>("\"rubin\"").unwrap_err();
     assert!(error.to_string().contains("rubin"), "{error}");
 }

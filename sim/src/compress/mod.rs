@@ -1,7 +1,7 @@
 //! How small the kernel's compressors make what a file system writes, and how much of it goes into one node.
 //!
 //! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c, and fs/ubifs/compress.c with
-//! the crypto API's "lzo" and "deflate", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
+//! the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
 //! say. docs/compression.md says how it was checked.
 //!
 //! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; LZO before 3.9.
@@ -12,11 +12,13 @@ mod deflate;
 mod huffman;
 mod lzo;
 mod rtime;
+mod zstd;
 
 use crate::content::Contents;
 use deflate::Deflate;
 use lzo::Lzo;
 use serde::Deserialize;
+use zstd::Zstd;
 
 /// A page of the page cache, a block of UBIFS: compressors are never given more.
 pub const PAGE_BYTES_MAX: usize = 4096;
@@ -57,6 +59,9 @@ pub enum UbifsCompressor {
     Lzo,
     /// Raw deflate, level 6, a window of 2 KiB.
     Zlib,
+    /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Those before and after have other versions and other sizes.
+    #[serde(rename = "zstd-1.4.10")]
+    Zstd,
 }
 
 /// What goes into one data node of JFFS2.
@@ -74,6 +79,7 @@ pub struct Jffs2Data {
 pub struct Compressors {
     lzo: Lzo,
     deflate: Deflate,
+    zstd: Zstd,
     page: Vec<u8>,
 }
 
@@ -87,7 +93,7 @@ impl Compressors {
     /// Memory for all of them.
     pub fn new() -> Compressors {
         let page = Vec::with_capacity(PAGE_BYTES_MAX);
-        Compressors { lzo: Lzo::new(), deflate: Deflate::new(), page }
+        Compressors { lzo: Lzo::new(), deflate: Deflate::new(), zstd: Zstd::new(), page }
     }
 
     /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a node with room for `room`
@@ -168,6 +174,7 @@ impl Compressors {
             UbifsCompressor::None => return bytes.len(),
             UbifsCompressor::Lzo => self.lzo.size(bytes),
             UbifsCompressor::Zlib => self.deflate.crypto(bytes),
+            UbifsCompressor::Zstd => self.zstd.size(bytes),
         };
         if size + UBIFS_SAVED_BYTES_MIN <= bytes.len() {
             size

@@ -99,7 +99,7 @@ impl Codes {
             literals: Tree::new(),
             distances: Tree::new(),
             lengths: Tree::new(),
-            heap: Heap { nodes: [0; NODES_MAX], len: 0, depth: [0; NODES_MAX] },
+            heap: Heap { nodes: [0; NODES_MAX], len: 0, keys: [0; NODES_MAX] },
         };
         codes.begin();
         codes
@@ -210,7 +210,7 @@ impl<const NODES: usize> Tree<NODES> {
         let mut code_max = None;
         for code in 0..CODES {
             if self.frequency[code] > 0 {
-                heap.push_unordered(code);
+                heap.push_unordered(code, self.frequency[code]);
                 code_max = Some(code);
             }
         }
@@ -223,7 +223,7 @@ impl<const NODES: usize> Tree<NODES> {
             code_max = Some(code_max.map_or(code, |max: usize| max.max(code)));
             self.frequency[code] = 1;
             self.forced[heap.len] = Some(code);
-            heap.push_unordered(code);
+            heap.push_unordered(code, 1);
             cost.own -= 1;
         }
         self.code_max = code_max.expect("two codes are on the heap");
@@ -232,23 +232,22 @@ impl<const NODES: usize> Tree<NODES> {
     /// Joins the two rarest until one is left; gives where in `heap.nodes` all nodes stand, the most frequent first.
     fn join(&mut self, heap: &mut Heap, codes: usize) -> usize {
         for at in (1..=heap.len / 2).rev() {
-            heap.sift_down(&self.frequency, at);
+            heap.sift_down(at);
         }
         let mut sorted = NODES_MAX;
         let mut node = codes;
         while heap.len >= 2 {
-            let rarest = heap.pop(&self.frequency);
+            let rarest = heap.pop();
             let next = heap.nodes[1];
             sorted -= 2;
             heap.nodes[sorted + 1] = rarest;
             heap.nodes[sorted] = next;
             let (one, other) = (usize::from(rarest), usize::from(next));
-            self.frequency[node] = self.frequency[one] + self.frequency[other];
-            heap.depth[node] = heap.depth[one].max(heap.depth[other]) + 1;
+            heap.join(node, one, other);
             self.parent[one] = node as u16;
             self.parent[other] = node as u16;
             heap.nodes[1] = node as u16;
-            heap.sift_down(&self.frequency, 1);
+            heap.sift_down(1);
             node += 1;
         }
         sorted -= 1;
@@ -341,41 +340,47 @@ impl<const NODES: usize> Tree<NODES> {
 struct Heap {
     nodes: [u16; NODES_MAX],
     len: usize,
-    depth: [u8; NODES_MAX],
+    /// Of each node: how often it occurs, times 256, and how deep it is.
+    keys: [u32; NODES_MAX],
 }
 
 impl Heap {
-    fn push_unordered(&mut self, code: usize) {
+    fn push_unordered(&mut self, code: usize, frequency: u16) {
         self.len += 1;
         self.nodes[self.len] = code as u16;
-        self.depth[code] = 0;
+        self.keys[code] = u32::from(frequency) << 8;
     }
 
-    fn pop(&mut self, frequency: &[u16]) -> u16 {
+    fn join(&mut self, node: usize, one: usize, other: usize) {
+        let (one, other) = (self.keys[one], self.keys[other]);
+        let depth = (one & 0xff).max(other & 0xff) + 1;
+        self.keys[node] = ((one >> 8) + (other >> 8)) << 8 | depth;
+    }
+
+    fn pop(&mut self) -> u16 {
         let rarest = self.nodes[1];
         self.nodes[1] = self.nodes[self.len];
         self.len -= 1;
-        self.sift_down(frequency, 1);
+        self.sift_down(1);
         rarest
     }
 
-    fn is_rarer(&self, frequency: &[u16], one: u16, other: u16) -> bool {
-        let (one, other) = (usize::from(one), usize::from(other));
-        (frequency[one], self.depth[one]) <= (frequency[other], self.depth[other])
+    fn key(&self, at: usize) -> u32 {
+        self.keys[usize::from(self.nodes[at])]
     }
 
-    fn sift_down(&mut self, frequency: &[u16], mut at: usize) {
+    fn sift_down(&mut self, mut at: usize) {
         let node = self.nodes[at];
+        let key = self.key(at);
         loop {
             let mut child = 2 * at;
             if child > self.len {
                 break;
             }
-            let (left, right) = (self.nodes[child], self.nodes[child + 1]);
-            if child < self.len && self.is_rarer(frequency, right, left) {
+            if child < self.len && self.key(child + 1) <= self.key(child) {
                 child += 1;
             }
-            if self.is_rarer(frequency, node, self.nodes[child]) {
+            if key <= self.key(child) {
                 break;
             }
             self.nodes[at] = self.nodes[child];

@@ -237,6 +237,19 @@ impl<F: Flash> Mtd<F> {
         Ok(now)
     }
 
+    /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
+    /// neither asked nor filled.
+    pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
+        let mut now = now + self.costs.mtd_call_ns;
+        let first = self.page_at(offset);
+        let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
+        for page in first.0..first.0 + pages {
+            now = self.flash.read(now, PageNo(page), moves)? + self.costs.nand_read_ns;
+            now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
+        }
+        Ok(now)
+    }
+
     /// A whole page whose OOB was asked for.
     #[inline]
     fn page_with_oob(&self) -> Moves {

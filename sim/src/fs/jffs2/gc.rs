@@ -6,12 +6,13 @@
 //! all there is of its pages is not copied: what the page cache has of the page is written anew, read into it if
 //! need be. Left out: the background thread, erasing what was emptied.
 
+use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::nodelist::{Fragment, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
-use super::nodes::{Fragment, Node, NodeId, Role, State};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -37,6 +38,12 @@ impl<F: Flash> Jffs2<F> {
         now: Ns,
         pages: &mut dyn PageCache,
     ) -> Result<Option<Ns>> {
+        if self.unchecked_bytes() > 0 {
+            return match self.next_unchecked() {
+                Some(ino) => Ok(Some(self.check_inode(now, ino)?)),
+                None => Ok(None),
+            };
+        }
         let Some(gc) = self.gc_block.or_else(|| self.find_gc_block(now)) else {
             return Ok(None);
         };
@@ -87,35 +94,49 @@ impl<F: Flash> Jffs2<F> {
     /// inode that is not in memory is copied without it, and everything else needs the inode.
     fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = *self.nodes.get(id);
-        if node.role == Role::NoInode {
-            self.mark_obsolete(id);
+        if node.role == Role::Summary {
+            self.mark_obsolete(now, id);
             return Ok(now);
         }
         let mut now = now;
-        if !self.file(node.ino).in_memory {
+        if self.file(node.ino).state != InodeState::Present {
             let (moved, later) = self.collect_pristine(now, id, &node)?;
             if moved {
                 return Ok(later);
             }
-            now = self.bring_in(later, node.ino)?;
+            now = self.iget(later, node.ino)?;
         }
         match node.role {
-            Role::Dirent { name_bytes } => {
-                let bytes = RAW_DIRENT_BYTES + name_bytes;
-                self.write_again(now, id, bytes, Summary::Dirent(name_bytes))
+            Role::Dirent { entry, .. } if entry.ino.is_none() => {
+                Err(FsError::NotModelled("jffs2 collecting an entry that took a name away"))
             }
-            Role::Metadata => self.write_again(now, id, RAW_INODE_BYTES, Summary::Inode),
+            Role::Dirent { name_bytes, .. } => self.collect_dirent(now, id, name_bytes),
+            Role::Metadata => self.collect_metadata(now, id),
             _ => self.collect_data(now, id, pages),
         }
     }
 
-    /// jffs2_garbage_collect_dirent and _metadata: written anew from memory, without reading.
-    fn write_again(&mut self, now: Ns, id: NodeId, bytes: u32, summary: Summary) -> Result<Ns> {
-        let Node { ino, role, .. } = *self.nodes.get(id);
-        let (_, now) = self.reserve_space_gc(now, bytes, summary)?;
-        let (new, now) = self.write_node(now, ino, role, State::Pristine, None)?;
-        self.replace_reference(id, new);
-        self.mark_obsolete(id);
+    /// jffs2_garbage_collect_dirent: written anew from memory, without reading.
+    fn collect_dirent(&mut self, now: Ns, id: NodeId, name_bytes: u32) -> Result<Ns> {
+        let node = *self.nodes.get(id);
+        let version = self.next_version(node.ino);
+        let bytes = RAW_DIRENT_BYTES + name_bytes;
+        let (_, now) = self.reserve_space_gc(now, bytes, Summary::Dirent(name_bytes))?;
+        let (new, now) = self.write_dirent(now, Node { version, ..node }, None)?;
+        self.add_entry(now, new);
+        Ok(now)
+    }
+
+    /// jffs2_garbage_collect_metadata: the same.
+    fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
+        let node = *self.nodes.get(id);
+        let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
+        let version = self.next_version(node.ino);
+        let file = self.file(node.ino);
+        let size_bytes = file.fragments.end().unwrap_or(file.size_bytes);
+        let (new, now) = self.write_dnode(now, Node { version, size_bytes, ..node }, None)?;
+        self.mark_obsolete(now, id);
+        self.file_mut(node.ino).metadata = Some(new);
         Ok(now)
     }
 
@@ -135,13 +156,12 @@ impl<F: Flash> Jffs2<F> {
         let to = self.write_offset(self.next_block.expect("space was reserved"));
         let now = self.flash_write(now, to, &[bytes], None)?;
         let summary = match node.role {
-            Role::Dirent { name_bytes } => Summary::Dirent(name_bytes),
+            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes),
             _ => Summary::Inode,
         };
-        let (new, now) =
-            self.add_node(now, bytes, node.ino, node.role, State::Pristine, summary)?;
+        let (new, now) = self.add_node(now, *node, summary)?;
         self.replace_reference(id, new);
-        self.mark_obsolete(id);
+        self.mark_obsolete(now, id);
         Ok((true, now))
     }
 
@@ -152,7 +172,11 @@ impl<F: Flash> Jffs2<F> {
         if moved {
             return Ok(now);
         }
-        let span = self.file(node.ino).fragments.span(id).expect("a good node has a fragment");
+        let span = self
+            .file(node.ino)
+            .fragments
+            .span(&self.nodes, id)
+            .expect("a good node has a fragment");
         if span.start / PAGE_BYTES < (span.end - 1) / PAGE_BYTES {
             return self.collect_hole(now, id, span);
         }
@@ -161,18 +185,33 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_hole: one that is partly overwritten keeps its version.
     fn collect_hole(&mut self, mut now: Ns, id: NodeId, span: Range<u32>) -> Result<Ns> {
-        let Node { ino, fragments, flash_offset, .. } = *self.nodes.get(id);
+        let node = *self.nodes.get(id);
+        let Node { ino, fragments, flash_offset, .. } = node;
         if fragments > 1 {
             now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
         }
         let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
-        if fragments == 1 {
-            let size = self.file(ino).size_bytes;
-            return self.write_piece(now, ino, Role::Hole, span, size, None);
+        let version = if fragments == 1 { self.next_version(ino) } else { node.version };
+        let size_bytes = self.file(ino).fragments.end().expect("it has fragments");
+        let node = Node { version, size_bytes, ..node };
+        if version == self.file(ino).highest_version {
+            let (file_offset, file_bytes) = if fragments == 1 {
+                (span.start, span.end - span.start)
+            } else {
+                (node.file_offset, node.file_bytes)
+            };
+            let node = Node { file_offset, file_bytes, ..node };
+            let (new, now) = self.write_dnode(now, node, None)?;
+            self.add_fragment(now, ino, new);
+            if let Some(metadata) = self.file_mut(ino).metadata.take() {
+                self.mark_obsolete(now, metadata);
+            }
+            return Ok(now);
         }
-        let (new, now) = self.write_node(now, ino, Role::Hole, State::Normal, None)?;
+        let (new, now) = self.write_dnode(now, node, None)?;
+        self.nodes.get_mut(new).state = State::Normal;
         self.replace_reference(id, new);
-        self.mark_obsolete(id);
+        self.mark_obsolete(now, id);
         Ok(now)
     }
 
@@ -186,12 +225,11 @@ impl<F: Flash> Jffs2<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let range = self.merged(ino, span.clone());
-        self.refuse_zeroes(ino, range.clone())?;
         let page = span.start / PAGE_BYTES;
         if pages.read_cache_page(ino, page) {
             now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)?;
         }
-        self.write_range(now, ino, range, span.end, None)
+        self.write_range(now, ino, range, span.end, None, pages)
     }
 
     /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within it
@@ -221,7 +259,8 @@ impl<F: Flash> Jffs2<F> {
 
     /// Whether the fragment's node lies in the block that is collected, or in a dirty one.
     fn worth_merging(&self, fragment: &Fragment) -> bool {
-        let number = self.nodes.get(fragment.node).flash_offset / self.block_bytes;
+        let Some(node) = fragment.node else { return false };
+        let number = self.nodes.get(node).flash_offset / self.block_bytes;
         let block = &self.blocks[number as usize];
         self.gc_block.is_some_and(|gc| gc.block == number)
             || is_dirty(block.dirty_bytes + block.wasted_bytes)

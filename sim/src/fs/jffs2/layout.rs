@@ -5,6 +5,8 @@
 pub const RAW_INODE_BYTES: u32 = 68;
 /// struct jffs2_raw_dirent, the name not included.
 pub const RAW_DIRENT_BYTES: u32 = 40;
+/// JFFS2_MIN_NODE_HEADER: what jffs2_get_inode_nodes reads of a node before it knows its kind.
+pub const MIN_HEADER_BYTES: u32 = RAW_DIRENT_BYTES;
 /// JFFS2_MIN_DATA_LEN: no data node is begun where less than this would fit.
 pub const MIN_DATA_BYTES: u32 = 128;
 /// JFFS2_SUMMARY_INODE_SIZE: a data node's entry in its block's summary.

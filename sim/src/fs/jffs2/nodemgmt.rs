@@ -5,17 +5,17 @@
 //! 6.1. Left out: collecting garbage because space is short (refused as not modelled), bad blocks.
 //!
 //! Invariants:
-//! 1. free + used + dirty + wasted bytes of a block make a block.
+//! 1. free + used + unchecked + dirty + wasted bytes of a block make a block.
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
 use super::layout::{
     is_dirty, pad, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX, SUMMARY_DIRENT_BYTES,
     SUMMARY_FRAME_BYTES, SUMMARY_INODE_BYTES, SUMMARY_MARKER_BYTES,
 };
-use super::nodes::{Node, NodeId, Role, State};
+use super::nodelist::{Node, NodeId, Role, State};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{FsError, Ino, Result};
+use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
@@ -24,10 +24,13 @@ use std::collections::VecDeque;
 pub struct Block {
     pub free_bytes: u32,
     pub used_bytes: u32,
+    pub unchecked_bytes: u32,
     pub dirty_bytes: u32,
     pub wasted_bytes: u32,
     pub first_node: Option<NodeId>,
     pub last_node: Option<NodeId>,
+    /// How far it has been programmed: what nodes beyond are on flash only in part, or not at all.
+    pub programmed_bytes: u32,
 }
 
 impl Block {
@@ -36,10 +39,12 @@ impl Block {
         Block {
             free_bytes: block_bytes,
             used_bytes: 0,
+            unchecked_bytes: 0,
             dirty_bytes: 0,
             wasted_bytes: 0,
             first_node: None,
             last_node: None,
+            programmed_bytes: 0,
         }
     }
 }
@@ -74,7 +79,7 @@ pub enum Summary {
 }
 
 impl Summary {
-    fn bytes(self) -> u32 {
+    pub fn bytes(self) -> u32 {
         match self {
             Summary::Inode => SUMMARY_INODE_BYTES,
             Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
@@ -83,8 +88,17 @@ impl Summary {
     }
 }
 
+/// ALLOC_NORMAL, ALLOC_DELETION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Asks for the reserve to be untouched.
+    Normal,
+    /// Takes something away, and may use the reserve.
+    Deletion,
+}
+
 /// Whether lost space makes a block very dirty (VERYDIRTY, nodelist.h).
-fn is_very_dirty(block_bytes: u32, bytes: u32) -> bool {
+pub fn is_very_dirty(block_bytes: u32, bytes: u32) -> bool {
     bytes >= block_bytes / 2
 }
 
@@ -105,7 +119,9 @@ impl<F: Flash> Jffs2<F> {
         &mut self,
         now: Ns,
         min_bytes: u32,
+        _priority: Priority,
         summary: Summary,
+        _pages: &mut dyn PageCache,
     ) -> Result<(u32, Ns)> {
         let free = self.lists.free.len() as u32 + self.lists.erase_pending.len() as u32;
         if free < self.reserved_blocks_write {
@@ -172,7 +188,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(None);
         }
         let now = self.flash_write(now, offset, &[bytes], None)?;
-        self.link_node(block, bytes, Ino(0), Role::NoInode, State::Normal);
+        self.link_node(block, Node { state: State::Normal, ..bare(Role::Summary, bytes) });
         Ok(Some(now))
     }
 
@@ -218,14 +234,12 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn add_node(
         &mut self,
         now: Ns,
-        bytes: u32,
-        ino: Ino,
-        role: Role,
-        state: State,
+        node: Node,
         summary: Summary,
     ) -> Result<(NodeId, Ns)> {
         let block = self.next_block.expect("space was reserved");
-        let id = self.link_node(block, bytes, ino, role, state);
+        let id = self.link_node(block, node);
+        self.files[node.ino.0 as usize - 1].nodes.push(id);
         self.summary_bytes += summary.bytes();
         let full = self.blocks[block as usize];
         let mut now = now;
@@ -237,37 +251,40 @@ impl<F: Flash> Jffs2<F> {
         Ok((id, now))
     }
 
-    fn link_node(&mut self, block: u32, bytes: u32, ino: Ino, role: Role, state: State) -> NodeId {
-        let node = Node {
-            flash_offset: self.write_offset(block),
-            total_bytes: bytes,
-            ino,
-            role,
-            state,
-            next_in_block: None,
-            fragments: 0,
-        };
-        let id = self.nodes.push(node);
-        let entry = &mut self.blocks[block as usize];
-        entry.free_bytes -= bytes;
-        entry.used_bytes += bytes;
-        match entry.last_node.replace(id) {
-            Some(last) => self.nodes.get_mut(last).next_in_block = Some(id),
-            None => entry.first_node = Some(id),
-        }
+    /// jffs2_link_node_ref at the end of what is used of a block.
+    fn link_node(&mut self, block: u32, node: Node) -> NodeId {
+        let flash_offset = self.write_offset(block);
+        let id = self.nodes.push(Node { flash_offset, next_in_block: None, fragments: 0, ..node });
+        self.link(id);
         id
+    }
+
+    /// The rest of jffs2_link_node_ref: the node is in its block's list and counted.
+    pub(super) fn link(&mut self, id: NodeId) {
+        let Node { flash_offset, total_bytes: bytes, state, .. } = *self.nodes.get(id);
+        let block = &mut self.blocks[(flash_offset / self.block_bytes) as usize];
+        block.free_bytes -= bytes;
+        match state {
+            State::Unchecked => block.unchecked_bytes += bytes,
+            State::Pristine | State::Normal => block.used_bytes += bytes,
+            State::Obsolete => block.dirty_bytes += bytes,
+        }
+        match block.last_node.replace(id) {
+            Some(last) => self.nodes.get_mut(last).next_in_block = Some(id),
+            None => block.first_node = Some(id),
+        }
     }
 
     /// Space that holds nothing: the padding of a flushed page, the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
-        self.link_node(block, bytes, Ino(0), Role::NoInode, State::Obsolete);
+        self.link_node(block, Node { state: State::Obsolete, ..bare(Role::Padding, bytes) });
         let entry = &mut self.blocks[block as usize];
-        entry.used_bytes -= bytes;
+        entry.dirty_bytes -= bytes;
         entry.wasted_bytes += bytes;
     }
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
-    pub(super) fn mark_obsolete(&mut self, id: NodeId) {
+    pub(super) fn mark_obsolete(&mut self, _now: Ns, id: NodeId) {
         let node = *self.nodes.get(id);
         assert!(node.state != State::Obsolete, "node at {} obsolete twice", node.flash_offset);
         self.nodes.get_mut(id).state = State::Obsolete;
@@ -275,7 +292,10 @@ impl<F: Flash> Jffs2<F> {
         let writing = self.next_block == Some(number);
         let collecting = self.gc_block.is_some_and(|gc| gc.block == number);
         let block = &mut self.blocks[number as usize];
-        block.used_bytes -= node.total_bytes;
+        match node.state {
+            State::Unchecked => block.unchecked_bytes -= node.total_bytes,
+            _ => block.used_bytes -= node.total_bytes,
+        }
         let before = block.dirty_bytes;
         let lost = block.wasted_bytes + node.total_bytes;
         if !writing && (block.dirty_bytes > 0 || is_dirty(lost)) {
@@ -285,6 +305,9 @@ impl<F: Flash> Jffs2<F> {
             block.wasted_bytes += node.total_bytes;
         }
         let block = *block;
+        if self.is_scanning {
+            return;
+        }
         if collecting {
             self.finish_gc_block();
         }
@@ -294,8 +317,15 @@ impl<F: Flash> Jffs2<F> {
         self.refile(number, &block, before);
     }
 
+    /// The same of a node that may be obsolete already.
+    pub(super) fn obsolete_once(&mut self, now: Ns, id: NodeId) {
+        if self.nodes.get(id).state != State::Obsolete {
+            self.mark_obsolete(now, id);
+        }
+    }
+
     fn refile(&mut self, number: u32, block: &Block, dirty_before: u32) {
-        if block.used_bytes == 0 {
+        if block.used_bytes + block.unchecked_bytes == 0 {
             self.lists.remove(number);
             self.lists.erase_pending.push_back(number);
         } else if is_very_dirty(self.block_bytes, block.dirty_bytes)
@@ -308,6 +338,11 @@ impl<F: Flash> Jffs2<F> {
             self.lists.dirty.push_back(number);
         }
     }
+}
+
+/// A node of no inode.
+fn bare(role: Role, total_bytes: u32) -> Node {
+    Node { total_bytes, ..Node::new(Ino(0), role, 0) }
 }
 
 /// The least reservation of a data node: its header and JFFS2_MIN_DATA_LEN.

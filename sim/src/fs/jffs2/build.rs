@@ -1,0 +1,90 @@
+//! A mount: the flash is scanned, names are counted, and what has none is dropped.
+//!
+//! Mirrors fs/jffs2/build.c (jffs2_do_mount_fs, jffs2_build_filesystem), jffs2_do_fill_super of fs.c and jffs2_put_super of super.c,
+//! Linux 6.1. Left out: directories with two names, which only a lost entry of a rename can leave behind; both stay.
+//!
+//! Invariant: after it every inode that has a name is `Unchecked` with its nodes known and nothing else, but for the
+//! root, which is in memory.
+
+use super::inode::InodeState;
+use super::nodelist::{NodeId, Role};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, Result, ROOT};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_put_super, and jffs2_do_fill_super of what is on flash then.
+    pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.flush_wbuf(now)?;
+        self.mount(now)
+    }
+
+    /// jffs2_do_fill_super.
+    fn mount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.scan_medium(now)?;
+        self.count_links(now);
+        for index in self.in_chains() {
+            if self.files[index].links == 0 {
+                self.remove_unlinked(now, index);
+            }
+        }
+        for file in &mut self.files {
+            file.entries = BTreeMap::new();
+        }
+        self.rotate_lists();
+        let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT)?;
+        self.file_mut(ROOT).state = InodeState::Present;
+        Ok(now)
+    }
+
+    /// for_each_inode: the chains of the hash table one after another.
+    fn in_chains(&self) -> Vec<usize> {
+        let chains = self.hash_chains();
+        let mut indices: Vec<usize> = (0..self.files.len()).collect();
+        indices.sort_by_key(|&index| (index as u32 + 1) % chains);
+        indices
+    }
+
+    fn named(&self, id: NodeId) -> Option<Ino> {
+        match self.nodes.get(id).role {
+            Role::Dirent { entry, .. } => entry.ino,
+            _ => None,
+        }
+    }
+
+    /// jffs2_build_inode_pass1: an entry of an inode that is not there says nothing.
+    fn count_links(&mut self, now: Ns) {
+        for index in self.in_chains() {
+            let entries: Vec<NodeId> = self.files[index].entries.values().copied().collect();
+            for id in entries {
+                let Some(child) = self.named(id) else { continue };
+                match self.files.get_mut(child.0 as usize - 1) {
+                    Some(file) if !file.nodes.is_empty() => file.links += 1,
+                    _ => self.mark_obsolete(now, id),
+                }
+            }
+        }
+    }
+
+    /// jffs2_build_remove_unlinked_inode, and the same of what was only in that directory.
+    fn remove_unlinked(&mut self, now: Ns, index: usize) {
+        let mut dead = vec![index];
+        while let Some(index) = dead.pop() {
+            for id in self.files[index].nodes.clone().into_iter().rev() {
+                self.obsolete_once(now, id);
+            }
+            for id in std::mem::take(&mut self.files[index].entries).into_values() {
+                let Some(child) = self.named(id).map(|ino| ino.0 as usize - 1) else { continue };
+                let Some(file) = self.files.get_mut(child).filter(|file| file.links > 0) else {
+                    continue;
+                };
+                file.links -= 1;
+                if file.links == 0 {
+                    dead.push(child);
+                }
+            }
+        }
+    }
+}

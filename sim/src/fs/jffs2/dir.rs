@@ -1,0 +1,122 @@
+//! Names: what makes them and what takes them away.
+//!
+//! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_unlink, jffs2_rmdir, jffs2_rename), jffs2_do_create,
+//! jffs2_do_unlink and jffs2_do_link of write.c, and jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be
+//! marked obsolete there, so a name is taken away by an entry that names no inode, and lives until no older entry
+//! of the name is on flash. Left out: links, symlinks, devices; entries are in the order of their names, not of the
+//! hash of them.
+//!
+//! Invariant: of each name a directory has at most one entry in memory, the one of the highest version.
+
+use super::inode::{File, InodeState};
+use super::layout::{RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::nodelist::{Entry, Node, NodeId, Role};
+use super::nodemgmt::{Priority, Summary};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, Name, PageCache, Result};
+use crate::units::Ns;
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_create and jffs2_mkdir: the inode's node without data, then its entry.
+    pub(super) fn make(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        is_directory: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
+        let (_, now) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
+        let ino = Ino(u32::try_from(self.files.len() + 1).expect("fewer than 2^32 inodes"));
+        let state = InodeState::Present;
+        self.files.push(File { state, links: 1, is_directory, ..File::default() });
+        let version = self.next_version(ino);
+        let node = Node::new(ino, Role::Metadata, version);
+        let (id, now) = self.write_dnode(now, node, Some(ino))?;
+        self.file_mut(ino).metadata = Some(id);
+        match self.do_link(now, at, Some(ino), is_directory, Priority::Normal, pages) {
+            Ok(now) => Ok((ino, now)),
+            Err(error) => {
+                self.forget_inode(ino);
+                Err(error)
+            }
+        }
+    }
+
+    /// jffs2_do_link, and the first half of jffs2_do_unlink, for which `ino` is none: the directory's entry of a name
+    /// from now on.
+    fn do_link(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        ino: Option<Ino>,
+        is_directory: bool,
+        priority: Priority,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let name = self.names.intern(at.name);
+        let name_bytes = self.names.bytes(name);
+        let summary = Summary::Dirent(name_bytes);
+        let bytes = RAW_DIRENT_BYTES + name_bytes;
+        let (_, now) = self.reserve_space(now, bytes, priority, summary, pages)?;
+        let version = self.next_version(at.directory);
+        let role = Role::Dirent { name_bytes, entry: Entry { name, is_directory, ino } };
+        let node = Node::new(at.directory, role, version);
+        let (id, now) = self.write_dirent(now, node, Some(at.directory))?;
+        self.add_entry(now, id);
+        Ok(now)
+    }
+
+    /// jffs2_add_fd_to_list: of two entries of a name, the one with the higher version stays.
+    pub(super) fn add_entry(&mut self, now: Ns, id: NodeId) {
+        let Node { ino: directory, role, version, .. } = *self.nodes.get(id);
+        let Role::Dirent { entry, .. } = role else { unreachable!("an entry") };
+        let entries = &mut self.files[directory.0 as usize - 1].entries;
+        let Some(&old) = entries.get(&entry.name) else {
+            entries.insert(entry.name, id);
+            return;
+        };
+        if version < self.nodes.get(old).version {
+            self.mark_obsolete(now, id);
+        } else {
+            entries.insert(entry.name, id);
+            self.mark_obsolete(now, old);
+        }
+    }
+
+    /// jffs2_unlink and jffs2_rmdir: an entry that says that the name is gone. What a removed directory still has
+    /// of those goes with it.
+    pub(super) fn do_unlink(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        dead: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = self.do_link(now, at, None, false, Priority::Deletion, pages)?;
+        for id in std::mem::take(&mut self.file_mut(dead).entries).into_values() {
+            self.mark_obsolete(now, id);
+        }
+        self.file_mut(dead).links = 0;
+        Ok(now)
+    }
+
+    /// jffs2_rename: the new name first, then the end of the old one.
+    pub(super) fn do_rename(
+        &mut self,
+        now: Ns,
+        old: Name<'_>,
+        new: Name<'_>,
+        ino: Ino,
+        replaced: Option<Ino>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let is_directory = self.file(ino).is_directory;
+        let now = self.do_link(now, new, Some(ino), is_directory, Priority::Normal, pages)?;
+        if let Some(replaced) = replaced {
+            self.file_mut(replaced).links = 0;
+        }
+        self.do_link(now, old, None, false, Priority::Deletion, pages)
+    }
+}

@@ -1,0 +1,50 @@
+//! File data, written through the page cache.
+//!
+//! Mirrors fs/jffs2/file.c of Linux 6.1 (jffs2_write_begin, jffs2_write_end).
+
+use super::layout::RAW_INODE_BYTES;
+use super::nodelist::Role;
+use super::nodemgmt::{Priority, Summary};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::units::Ns;
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
+    /// is going to be overwritten whole.
+    pub(super) fn begin_write(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let PageWrite { ino, page, from, cached, .. } = write;
+        let start = page * PAGE_BYTES + from;
+        let size = self.file(ino).size_bytes;
+        let mut now = now;
+        if start > size {
+            let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
+            let (_, later) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
+            now = self.write_piece(later, ino, Role::Hole, size..start, Some(ino))?;
+        }
+        if cached {
+            return Ok(now);
+        }
+        self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
+    }
+
+    /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.
+    pub(super) fn end_write(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let PageWrite { ino, page, from, to, .. } = write;
+        let start = if to == PAGE_BYTES { 0 } else { from & !3 };
+        let range = page * PAGE_BYTES + start..page * PAGE_BYTES + to;
+        let end = range.end;
+        self.write_range(now, ino, range, end, Some(ino), pages)
+    }
+}

@@ -1,0 +1,121 @@
+//! Inodes: in memory and out of it, their size.
+//!
+//! Mirrors fs/jffs2/fs.c of Linux 6.1 (jffs2_iget, jffs2_do_setattr, jffs2_evict_inode), struct jffs2_inode_cache and struct
+//! jffs2_inode_info (nodelist.h, jffs2_fs_i.h), and jffs2_do_clear_inode of readinode.c. Left out: attributes other than the size.
+//!
+//! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is `Present`.
+
+use super::layout::RAW_INODE_BYTES;
+use super::nodelist::{Fragments, NameId, Node, NodeId, Role};
+use super::nodemgmt::{Priority, Summary};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, PageCache, Result};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// INO_STATE_UNCHECKED, INO_STATE_CHECKEDABSENT, INO_STATE_PRESENT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InodeState {
+    /// Nobody has looked at its nodes since the mount.
+    #[default]
+    Unchecked,
+    /// Not in memory.
+    CheckedAbsent,
+    /// In memory.
+    Present,
+}
+
+/// struct jffs2_inode_cache and, as far as it is in memory, struct jffs2_inode_info.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    pub state: InodeState,
+    /// Entries that name it (pino_nlink; the kernel has the parent's number there for a directory).
+    pub links: u32,
+    pub is_directory: bool,
+    /// Its nodes in the order in which they came to be known, those that are obsolete and not yet erased included.
+    pub nodes: Vec<NodeId>,
+    pub highest_version: u32,
+    pub size_bytes: u32,
+    pub metadata: Option<NodeId>,
+    pub fragments: Fragments,
+    /// The entries of a directory (`f->dents`).
+    pub entries: BTreeMap<NameId, NodeId>,
+}
+
+impl<F: Flash> Jffs2<F> {
+    pub(super) fn file(&self, ino: Ino) -> &File {
+        &self.files[ino.0 as usize - 1]
+    }
+
+    pub(super) fn file_mut(&mut self, ino: Ino) -> &mut File {
+        &mut self.files[ino.0 as usize - 1]
+    }
+
+    /// jffs2_iget: reads an inode that is not in memory.
+    pub(super) fn iget(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        if self.file(ino).state == InodeState::Present {
+            return Ok(now);
+        }
+        let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino)?;
+        self.file_mut(ino).state = InodeState::Present;
+        Ok(now)
+    }
+
+    /// jffs2_do_clear_inode of an inode that still has a name.
+    pub(super) fn forget_inode(&mut self, ino: Ino) {
+        let file = self.file_mut(ino);
+        file.state = InodeState::CheckedAbsent;
+        file.metadata = None;
+        file.fragments = Fragments::default();
+        file.entries = BTreeMap::new();
+    }
+
+    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more.
+    pub(super) fn delete_inode(&mut self, now: Ns, ino: Ino) {
+        if let Some(metadata) = self.file_mut(ino).metadata.take() {
+            self.mark_obsolete(now, metadata);
+        }
+        let fragments = &mut self.files[ino.0 as usize - 1].fragments;
+        for id in fragments.kill(&mut self.nodes) {
+            self.mark_obsolete(now, id);
+        }
+        self.forget_inode(ino);
+    }
+
+    /// jffs2_do_setattr with a size: a hole up to a larger one, a node without data for any other.
+    pub(super) fn do_setattr(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size: u32,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
+        let (_, now) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
+        let before = self.file(ino).size_bytes;
+        if size > before {
+            let now = self.write_piece(now, ino, Role::Hole, before..size, Some(ino))?;
+            pages.truncate_setsize(ino, u64::from(size));
+            return Ok(now);
+        }
+        let version = self.next_version(ino);
+        let node = Node { size_bytes: size, ..Node::new(ino, Role::Metadata, version) };
+        let (id, now) = self.write_dnode(now, node, Some(ino))?;
+        if size < before {
+            let fragments = &mut self.files[ino.0 as usize - 1].fragments;
+            for gone in fragments.truncate(&mut self.nodes, size) {
+                self.mark_obsolete(now, gone);
+            }
+        }
+        let file = self.file_mut(ino);
+        file.size_bytes = size;
+        if let Some(old) = file.metadata.replace(id) {
+            self.mark_obsolete(now, old);
+        }
+        if size < before {
+            pages.truncate_setsize(ino, u64::from(size));
+        }
+        Ok(now)
+    }
+}

@@ -1,0 +1,375 @@
+//! Nodes and fragments: what lies on flash, and which part of a file each node still provides.
+//!
+//! Mirrors fs/jffs2/nodelist.[ch] (struct jffs2_raw_node_ref, jffs2_full_dnode, jffs2_node_frag, jffs2_add_full_dnode_to_inode,
+//! jffs2_truncate_fragtree)
+//! of Linux 6.1. The fragment tree is a vector sorted by offset: files are read far more often than
+//! they are fragmented.
+//!
+//! Invariants:
+//! 1. The fragments of a file do not overlap and are sorted by offset.
+//! 2. A node is obsolete exactly when no fragment, dirent or inode refers to it.
+
+use crate::fs::{Ino, PAGE_BYTES};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Index of a node in [`Nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+/// A name that directory entries have: the same number for the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NameId(u32);
+
+/// What a directory entry says: a name, and what it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: NameId,
+    /// Whether it names a directory (DT_DIR).
+    pub is_directory: bool,
+    /// The inode; none where the entry says that the name is gone (a deletion dirent).
+    pub ino: Option<Ino>,
+}
+
+/// What a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// File data; `data_bytes` of it follow the header (csize).
+    Data { data_bytes: u32 },
+    /// A data node for a hole: a header without data (JFFS2_COMPR_ZERO).
+    Hole,
+    /// An inode without data, superseded by its first data node (`f->metadata`).
+    Metadata,
+    /// A directory entry; the name has so many bytes.
+    Dirent { name_bytes: u32, entry: Entry },
+    /// The summary at the end of a block.
+    Summary,
+    /// What fills the page of a flushed write buffer, or the end of a block that was left.
+    Padding,
+}
+
+/// REF_UNCHECKED, REF_PRISTINE, REF_NORMAL, REF_OBSOLETE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Found by a mount; its inode has not been looked at since.
+    Unchecked,
+    /// May be copied as it is by garbage collection.
+    Pristine,
+    /// Has to be rewritten through its page.
+    Normal,
+    /// Says nothing any more.
+    Obsolete,
+}
+
+/// A node on flash.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// Where, from the start of the partition.
+    pub flash_offset: u32,
+    /// With header and padding to four bytes.
+    pub total_bytes: u32,
+    /// The inode it belongs to; of an entry, its directory.
+    pub ino: Ino,
+    /// What it is for.
+    pub role: Role,
+    /// Whether it is still good.
+    pub state: State,
+    /// The next node in the same block.
+    pub next_in_block: Option<NodeId>,
+    /// Fragments that refer to it.
+    pub fragments: u32,
+    /// Of two nodes that say different things of an inode, the higher one is right.
+    pub version: u32,
+    /// Where in the file its data are.
+    pub file_offset: u32,
+    /// Bytes of the file that it provides (dsize).
+    pub file_bytes: u32,
+    /// How long the file was when it was written (isize).
+    pub size_bytes: u32,
+}
+
+impl Node {
+    /// A node that says something of an inode, not yet on flash.
+    pub fn new(ino: Ino, role: Role, version: u32) -> Node {
+        Node {
+            flash_offset: 0,
+            total_bytes: 0,
+            ino,
+            role,
+            state: State::Pristine,
+            next_in_block: None,
+            fragments: 0,
+            version,
+            file_offset: 0,
+            file_bytes: 0,
+            size_bytes: 0,
+        }
+    }
+
+    /// dirent_node_state: an entry that takes a name away is looked at before it is copied.
+    pub fn dirent_state(&self) -> State {
+        match self.role {
+            Role::Dirent { entry: Entry { ino: Some(_), .. }, .. } => State::Pristine,
+            _ => State::Normal,
+        }
+    }
+
+    /// The byte of the file after its last.
+    pub fn file_end(&self) -> u32 {
+        self.file_offset + self.file_bytes
+    }
+}
+
+/// All nodes on flash.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    list: Vec<Node>,
+    free: Vec<NodeId>,
+}
+
+impl Nodes {
+    /// Adds a node.
+    pub fn push(&mut self, node: Node) -> NodeId {
+        if let Some(id) = self.free.pop() {
+            *self.get_mut(id) = node;
+            return id;
+        }
+        let id = u32::try_from(self.list.len()).expect("fewer than 2^32 nodes");
+        self.list.push(node);
+        NodeId(id)
+    }
+
+    /// The node.
+    #[inline]
+    pub fn get(&self, id: NodeId) -> &Node {
+        &self.list[id.0 as usize]
+    }
+
+    /// The node, to change.
+    pub fn get_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.list[id.0 as usize]
+    }
+
+    /// mark_ref_normal.
+    fn mark_normal(&mut self, id: Option<NodeId>) {
+        let Some(node) = id.map(|id| self.get_mut(id)) else { return };
+        if node.state != State::Obsolete {
+            node.state = State::Normal;
+        }
+    }
+
+    /// jffs2_obsolete_node_frag, but for the mark if that was its last fragment.
+    fn lose_fragment(&mut self, id: Option<NodeId>, obsolete: &mut Vec<NodeId>) {
+        let Some(id) = id else { return };
+        let node = self.get_mut(id);
+        node.fragments -= 1;
+        if node.fragments == 0 {
+            obsolete.push(id);
+        } else {
+            self.mark_normal(Some(id));
+        }
+    }
+}
+
+/// The names that entries have had.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    list: Vec<Box<str>>,
+    ids: BTreeMap<Box<str>, NameId>,
+}
+
+impl Names {
+    /// The number of a name.
+    pub fn intern(&mut self, name: &str) -> NameId {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = NameId(u32::try_from(self.list.len()).expect("fewer than 2^32 names"));
+        self.list.push(name.into());
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    /// Its length.
+    pub fn bytes(&self, id: NameId) -> u32 {
+        u32::try_from(self.list[id.0 as usize].len()).expect("a name of at most 255 bytes")
+    }
+}
+
+/// struct jffs2_node_frag: a run of file bytes provided by one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// First byte of the file.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+    /// Who provides them; nobody, for a gap while a file's nodes are put together.
+    pub node: Option<NodeId>,
+}
+
+impl Fragment {
+    /// The byte after its last.
+    pub fn end(&self) -> u32 {
+        self.offset + self.bytes
+    }
+}
+
+/// The fragment tree of a file (`f->fragtree`).
+#[derive(Clone, Debug, Default)]
+pub struct Fragments(Vec<Fragment>);
+
+impl Fragments {
+    /// The fragments that touch `start..end`, in order.
+    #[inline]
+    pub fn overlapping(&self, start: u32, end: u32) -> &[Fragment] {
+        let first = self.0.partition_point(|f| f.end() <= start);
+        let count = self.0[first..].iter().take_while(|f| f.offset < end).count();
+        &self.0[first..first + count]
+    }
+
+    /// Where the last ends (frag_last).
+    pub fn end(&self) -> Option<u32> {
+        self.0.last().map(Fragment::end)
+    }
+
+    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Returns the nodes that provide
+    /// none any more.
+    pub fn add(&mut self, nodes: &mut Nodes, id: NodeId) -> Vec<NodeId> {
+        let Node { file_offset: offset, file_bytes: bytes, .. } = *nodes.get(id);
+        nodes.get_mut(id).fragments = 1;
+        let mut obsolete = Vec::new();
+        let at = self.insert(nodes, Fragment { offset, bytes, node: Some(id) }, &mut obsolete);
+        let new = self.0[at];
+        if new.offset % PAGE_BYTES != 0 {
+            let before = at.checked_sub(1).expect("a fragment that does not begin the file");
+            nodes.mark_normal(new.node);
+            nodes.mark_normal(self.0[before].node);
+        }
+        if let Some(after) = self.0.get(at + 1).filter(|_| new.end() % PAGE_BYTES != 0) {
+            nodes.mark_normal(new.node);
+            nodes.mark_normal(after.node);
+        }
+        obsolete
+    }
+
+    /// jffs2_add_frag_to_fragtree: puts `new` over what is there, and says where it is.
+    fn insert(&mut self, nodes: &mut Nodes, new: Fragment, obsolete: &mut Vec<NodeId>) -> usize {
+        let after = self.0.partition_point(|f| f.offset <= new.offset);
+        let end = after.checked_sub(1).map_or(0, |this| self.0[this].end());
+        if end <= new.offset {
+            return self.append(nodes, new, end);
+        }
+        let this = self.0[after - 1];
+        let at = if new.offset > this.offset {
+            nodes.mark_normal(new.node);
+            nodes.mark_normal(this.node);
+            self.0[after - 1].bytes = new.offset - this.offset;
+            if this.end() > new.end() {
+                let rest = Fragment { offset: new.end(), bytes: this.end() - new.end(), ..this };
+                if let Some(node) = this.node {
+                    nodes.get_mut(node).fragments += 1;
+                }
+                self.0.splice(after..after, [new, rest]);
+                return after;
+            }
+            self.0.insert(after, new);
+            after
+        } else if new.end() < this.end() {
+            self.0[after - 1] =
+                Fragment { offset: new.end(), bytes: this.end() - new.end(), ..this };
+            self.0.insert(after - 1, new);
+            return after - 1;
+        } else {
+            nodes.lose_fragment(this.node, obsolete);
+            self.0[after - 1] = new;
+            after - 1
+        };
+        self.cut_covered(nodes, at, obsolete);
+        at
+    }
+
+    /// The rest of jffs2_add_frag_to_fragtree: what the new fragment at `at` covers of those after it.
+    fn cut_covered(&mut self, nodes: &mut Nodes, at: usize, obsolete: &mut Vec<NodeId>) {
+        let new = self.0[at];
+        let covered = self.0[at + 1..].iter().take_while(|f| f.end() <= new.end()).count();
+        for fragment in self.0.drain(at + 1..at + 1 + covered) {
+            nodes.lose_fragment(fragment.node, obsolete);
+        }
+        if let Some(next) = self.0.get_mut(at + 1).filter(|next| next.offset < new.end()) {
+            next.bytes = next.end() - new.end();
+            next.offset = new.end();
+            nodes.mark_normal(next.node);
+            nodes.mark_normal(new.node);
+        }
+    }
+
+    /// no_overlapping_node: the new fragment comes last, after a gap if it begins beyond `end`.
+    fn append(&mut self, nodes: &mut Nodes, new: Fragment, end: u32) -> usize {
+        if end > 0 && (end - 1) / PAGE_BYTES == new.offset / PAGE_BYTES {
+            nodes.mark_normal(self.0.last().and_then(|last| last.node));
+            nodes.mark_normal(new.node);
+        }
+        if end < new.offset {
+            self.0.push(Fragment { offset: end, bytes: new.offset - end, node: None });
+        }
+        self.0.push(new);
+        self.0.len() - 1
+    }
+
+    /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide nothing any more.
+    pub fn truncate(&mut self, nodes: &mut Nodes, size: u32) -> Vec<NodeId> {
+        let mut obsolete = Vec::new();
+        let kept = self.0.partition_point(|f| f.offset < size);
+        for fragment in self.0.drain(kept..) {
+            nodes.lose_fragment(fragment.node, &mut obsolete);
+        }
+        let Some(last) = self.0.last_mut() else { return obsolete };
+        let end = last.end();
+        if end > size {
+            last.bytes = size - last.offset;
+        }
+        if let Some(node) = last.node.filter(|_| end >= size && last.offset % PAGE_BYTES == 0) {
+            nodes.get_mut(node).state = State::Pristine;
+        }
+        obsolete
+    }
+
+    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left.
+    pub fn kill(&mut self, nodes: &mut Nodes) -> Vec<NodeId> {
+        let mut obsolete = Vec::new();
+        for fragment in self.0.drain(..) {
+            nodes.lose_fragment(fragment.node, &mut obsolete);
+        }
+        obsolete
+    }
+
+    /// Where the fragments of a node begin and end.
+    pub fn span(&self, nodes: &Nodes, id: NodeId) -> Option<Range<u32>> {
+        let node = nodes.get(id);
+        let fragments = self.overlapping(node.file_offset, node.file_end());
+        let first = fragments.iter().find(|f| f.node == Some(id))?;
+        let last = fragments.iter().rfind(|f| f.node == Some(id))?;
+        Some(first.offset..last.end())
+    }
+
+    /// The fragments just below `offset`, downward.
+    pub fn below(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
+        self.0[..self.0.partition_point(|f| f.offset < offset)].iter().rev()
+    }
+
+    /// The fragments from `offset` on.
+    pub fn from(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
+        self.0[self.0.partition_point(|f| f.offset < offset)..].iter()
+    }
+
+    /// A node was copied as it is: the fragments follow it.
+    pub fn move_node(&mut self, nodes: &Nodes, from: NodeId, to: NodeId) {
+        let node = nodes.get(from);
+        let first = self.0.partition_point(|f| f.end() <= node.file_offset);
+        let touched = self.0[first..].iter_mut().take_while(|f| f.offset < node.file_end());
+        for fragment in touched.filter(|f| f.node == Some(from)) {
+            fragment.node = Some(to);
+        }
+    }
+}

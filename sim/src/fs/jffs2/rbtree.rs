@@ -1,0 +1,352 @@
+//! A red-black tree whose shape is the kernel's.
+//!
+//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase). JFFS2's search for the node that a newly read one may
+//! overlap ends on a leaf or beside it, whichever the shape of the tree has there, so the shape decides which nodes
+//! a mount looks at. Left out: augmented trees, cached ends.
+//!
+//! Invariants: those of a red-black tree; a freed place is in `free` and nowhere in the tree.
+
+/// The place of an entry, the same until it is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+/// The two sides of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What comes before.
+    Left,
+    /// What comes after.
+    Right,
+}
+
+use Side::{Left, Right};
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Left => Right,
+            Right => Left,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    entry: T,
+    parent: Option<Place>,
+    children: [Option<Place>; 2],
+    is_red: bool,
+}
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub struct RbTree<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<Place>,
+    root: Option<Place>,
+}
+
+impl<T> Default for RbTree<T> {
+    fn default() -> Self {
+        RbTree { slots: Vec::new(), free: Vec::new(), root: None }
+    }
+}
+
+impl<T> RbTree<T> {
+    /// Where a search begins.
+    pub fn root(&self) -> Option<Place> {
+        self.root
+    }
+
+    /// What is at a place.
+    pub fn get(&self, at: Place) -> &T {
+        &self.slots[at.0 as usize].entry
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, at: Place) -> &mut T {
+        &mut self.slots[at.0 as usize].entry
+    }
+
+    fn slot(&mut self, at: Place) -> &mut Slot<T> {
+        &mut self.slots[at.0 as usize]
+    }
+
+    /// The child of a place.
+    pub fn child(&self, at: Place, side: Side) -> Option<Place> {
+        self.slots[at.0 as usize].children[side as usize]
+    }
+
+    fn parent(&self, at: Place) -> Option<Place> {
+        self.slots[at.0 as usize].parent
+    }
+
+    fn is_red(&self, at: Option<Place>) -> bool {
+        at.is_some_and(|at| self.slots[at.0 as usize].is_red)
+    }
+
+    fn side_of(&self, parent: Place, child: Option<Place>) -> Side {
+        if self.child(parent, Left) == child {
+            Left
+        } else {
+            Right
+        }
+    }
+
+    /// rb_last.
+    pub fn last(&self) -> Option<Place> {
+        self.root.map(|root| self.outermost(root, Right))
+    }
+
+    fn outermost(&self, mut at: Place, side: Side) -> Place {
+        while let Some(next) = self.child(at, side) {
+            at = next;
+        }
+        at
+    }
+
+    /// rb_next.
+    pub fn next(&self, at: Place) -> Option<Place> {
+        self.neighbour(at, Right)
+    }
+
+    /// rb_prev.
+    pub fn previous(&self, at: Place) -> Option<Place> {
+        self.neighbour(at, Left)
+    }
+
+    fn neighbour(&self, mut at: Place, side: Side) -> Option<Place> {
+        if let Some(child) = self.child(at, side) {
+            return Some(self.outermost(child, side.other()));
+        }
+        while let Some(parent) = self.parent(at) {
+            if self.child(parent, side) != Some(at) {
+                return Some(parent);
+            }
+            at = parent;
+        }
+        None
+    }
+
+    /// rb_link_node and rb_insert_color: a new leaf on a side of `parent`, none for the first.
+    pub fn insert(&mut self, parent: Option<(Place, Side)>, entry: T) -> Place {
+        let above = parent.map(|(place, _)| place);
+        let slot = Slot { entry, parent: above, children: [None; 2], is_red: true };
+        let at = match self.free.pop() {
+            Some(at) => {
+                *self.slot(at) = slot;
+                at
+            }
+            None => {
+                let at = Place(u32::try_from(self.slots.len()).expect("fewer than 2^32 entries"));
+                self.slots.push(slot);
+                at
+            }
+        };
+        match parent {
+            Some((parent, side)) => self.slot(parent).children[side as usize] = Some(at),
+            None => self.root = Some(at),
+        }
+        self.insert_color(at);
+        at
+    }
+
+    fn insert_color(&mut self, mut at: Place) {
+        while let Some(parent) = self.parent(at).filter(|&parent| self.is_red(Some(parent))) {
+            let grand = self.parent(parent).expect("a red place has a parent");
+            let side = self.side_of(grand, Some(parent));
+            let uncle = self.child(grand, side.other());
+            if let Some(uncle) = uncle.filter(|&uncle| self.is_red(Some(uncle))) {
+                self.slot(parent).is_red = false;
+                self.slot(uncle).is_red = false;
+                self.slot(grand).is_red = true;
+                at = grand;
+                continue;
+            }
+            let mut top = parent;
+            if self.child(parent, side.other()) == Some(at) {
+                self.rotate(parent, side);
+                top = at;
+            }
+            self.slot(top).is_red = false;
+            self.slot(grand).is_red = true;
+            self.rotate(grand, side.other());
+            return;
+        }
+        if self.parent(at).is_none() {
+            self.slot(at).is_red = false;
+        }
+    }
+
+    /// The child on the other side takes the place of `at`, which goes down on `side`.
+    fn rotate(&mut self, at: Place, side: Side) {
+        let up = self.child(at, side.other()).expect("a child to rotate");
+        let across = self.child(up, side);
+        self.slot(at).children[side.other() as usize] = across;
+        if let Some(across) = across {
+            self.slot(across).parent = Some(at);
+        }
+        self.put_in_place(at, Some(up));
+        self.slot(up).children[side as usize] = Some(at);
+        self.slot(at).parent = Some(up);
+    }
+
+    /// Whatever refers to `old` from above refers to `new`.
+    fn put_in_place(&mut self, old: Place, new: Option<Place>) {
+        let parent = self.parent(old);
+        match parent {
+            Some(parent) => {
+                let side = self.side_of(parent, Some(old));
+                self.slot(parent).children[side as usize] = new;
+            }
+            None => self.root = new,
+        }
+        if let Some(new) = new {
+            self.slot(new).parent = parent;
+        }
+    }
+
+    /// rb_erase.
+    pub fn erase(&mut self, at: Place) {
+        let (left, right) = (self.child(at, Left), self.child(at, Right));
+        let (hole, child, was_red) = match (left, right) {
+            (Some(left), Some(right)) => self.erase_inner(at, left, right),
+            (child, None) | (None, child) => {
+                let hole = self.parent(at).map(|parent| (parent, self.side_of(parent, Some(at))));
+                self.put_in_place(at, child);
+                (hole, child, self.is_red(Some(at)))
+            }
+        };
+        self.free.push(at);
+        if was_red {
+            return;
+        }
+        match child {
+            Some(child) => self.slot(child).is_red = false,
+            None => self.erase_color(hole),
+        }
+    }
+
+    /// The successor of a place with two children takes its place: where that leaves a hole, what fills
+    /// it, and whether a red place is gone there.
+    #[allow(clippy::type_complexity)]
+    fn erase_inner(
+        &mut self,
+        at: Place,
+        left: Place,
+        right: Place,
+    ) -> (Option<(Place, Side)>, Option<Place>, bool) {
+        let next = self.outermost(right, Left);
+        let child = self.child(next, Right);
+        let was_red = self.is_red(Some(next));
+        let hole = if next == right {
+            (next, Right)
+        } else {
+            let parent = self.parent(next).expect("below `right`");
+            self.slot(parent).children[Left as usize] = child;
+            if let Some(child) = child {
+                self.slot(child).parent = Some(parent);
+            }
+            self.slot(next).children[Right as usize] = Some(right);
+            self.slot(right).parent = Some(next);
+            (parent, Left)
+        };
+        self.slot(next).children[Left as usize] = Some(left);
+        self.slot(left).parent = Some(next);
+        let is_red = self.is_red(Some(at));
+        self.put_in_place(at, Some(next));
+        self.slot(next).is_red = is_red;
+        (Some(hole), child, was_red)
+    }
+
+    /// ____rb_erase_color: a black place is missing on a side of one.
+    fn erase_color(&mut self, mut hole: Option<(Place, Side)>) {
+        while let Some((parent, side)) = hole {
+            let mut sibling = self.child(parent, side.other()).expect("a black place is missing");
+            if self.is_red(Some(sibling)) {
+                self.rotate(parent, side);
+                self.slot(sibling).is_red = false;
+                self.slot(parent).is_red = true;
+                sibling = self.child(parent, side.other()).expect("black below a red one");
+            }
+            let (near, far) = (self.child(sibling, side), self.child(sibling, side.other()));
+            if !self.is_red(far) && !self.is_red(near) {
+                self.slot(sibling).is_red = true;
+                if self.is_red(Some(parent)) {
+                    self.slot(parent).is_red = false;
+                    return;
+                }
+                let above = self.parent(parent);
+                hole = above.map(|above| (above, self.side_of(above, Some(parent))));
+                continue;
+            }
+            if !self.is_red(far) {
+                self.rotate(sibling, side.other());
+                self.slot(sibling).is_red = true;
+                sibling = near.expect("red");
+                self.slot(sibling).is_red = false;
+            }
+            let far = self.child(sibling, side.other()).expect("red");
+            self.slot(sibling).is_red = self.is_red(Some(parent));
+            self.slot(parent).is_red = false;
+            self.slot(far).is_red = false;
+            self.rotate(parent, side);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The black places below each place on either side, or none if the tree is not red-black.
+    fn black_height(tree: &RbTree<u32>, at: Option<Place>) -> Option<u32> {
+        let Some(at) = at else { return Some(0) };
+        let children = [tree.child(at, Left), tree.child(at, Right)];
+        if tree.is_red(Some(at)) && children.iter().any(|&child| tree.is_red(child)) {
+            return None;
+        }
+        let heights = children.map(|child| black_height(tree, child));
+        let same = heights[0] == heights[1];
+        heights[0].filter(|_| same).map(|height| height + u32::from(!tree.is_red(Some(at))))
+    }
+
+    fn put(tree: &mut RbTree<u32>, value: u32) {
+        let (mut at, mut parent) = (tree.root(), None);
+        while let Some(place) = at {
+            let side = if value > *tree.get(place) { Right } else { Left };
+            parent = Some((place, side));
+            at = tree.child(place, side);
+        }
+        tree.insert(parent, value);
+    }
+
+    #[test]
+    fn it_stays_red_black_and_in_order_whatever_comes_and_goes() {
+        let (mut tree, mut there, mut random) = (RbTree::default(), Vec::new(), 1_u32);
+        for _ in 0..3_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if random >> 16 & 3 == 0 && !there.is_empty() {
+                let value = there.remove((random >> 18) as usize % there.len());
+                let mut at = tree.last();
+                while at.is_some_and(|place| *tree.get(place) != value) {
+                    at = tree.previous(at.expect("it is there"));
+                }
+                tree.erase(at.expect("it is there"));
+            } else {
+                put(&mut tree, random);
+                there.push(random);
+            }
+            assert!(black_height(&tree, tree.root()).is_some());
+        }
+        there.sort_unstable();
+        let (mut at, mut listed) = (tree.last(), Vec::new());
+        while let Some(place) = at {
+            listed.push(*tree.get(place));
+            at = tree.previous(place);
+        }
+        listed.reverse();
+        assert_eq!(listed, there);
+    }
+}

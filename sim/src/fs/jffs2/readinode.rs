@@ -1,0 +1,332 @@
+//! An inode's nodes, read and put together.
+//!
+//! Mirrors fs/jffs2/readinode.c of Linux 6.1 (jffs2_get_inode_nodes, jffs2_add_tn_to_tree, jffs2_build_inode_fragtree,
+//! check_node_data, jffs2_do_read_inode_internal, jffs2_do_crccheck_inode). Nodes come in the order in which they were
+//! written or scanned, the last first; of those that overlap, the version decides, and a node that a mount has found
+//! is read to its end only if it is not covered by another. Left out: special files.
+//!
+//! Invariant: a node that has been looked at is `Unchecked` no more.
+
+use super::inode::InodeState;
+use super::layout::{MIN_HEADER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::nodelist::{Node, NodeId, Role, State};
+use super::rbtree::{Place, RbTree, Side};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, Result};
+use crate::units::Ns;
+
+/// struct jffs2_tmp_dnode_info.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    node: NodeId,
+    version: u32,
+    start: u32,
+    end: u32,
+    /// A node at a lower offset reaches into this one.
+    overlapped: bool,
+}
+
+/// struct jffs2_readinode_info.
+#[derive(Debug, Default)]
+struct Reading {
+    tree: RbTree<Found>,
+    metadata: Option<NodeId>,
+    latest: Option<NodeId>,
+}
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_do_read_inode_internal: every good node from its start to the end of a flash page, a name that
+    /// goes on there as well; then the head of the latest version.
+    pub(super) fn read_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        let mut reading = Reading::default();
+        let mut now = now;
+        for index in (0..self.file(ino).nodes.len()).rev() {
+            let id = self.file(ino).nodes[index];
+            if self.nodes.get(id).state != State::Obsolete {
+                now = self.read_head(now, id, &mut reading)?;
+            }
+        }
+        now = self.build_fragments(now, ino, &mut reading)?;
+        match reading.metadata {
+            Some(metadata) if reading.latest == Some(metadata) => {
+                self.file_mut(ino).metadata = Some(metadata);
+            }
+            Some(metadata) => self.mark_obsolete(now, metadata),
+            None => {}
+        }
+        let Some(latest) = reading.latest else { return Ok(now) };
+        let Node { flash_offset, size_bytes, .. } = *self.nodes.get(latest);
+        let now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
+        if !self.file(ino).is_directory {
+            let fragments = &mut self.files[ino.0 as usize - 1].fragments;
+            for gone in fragments.truncate(&mut self.nodes, size_bytes) {
+                self.mark_obsolete(now, gone);
+            }
+        }
+        self.file_mut(ino).size_bytes = size_bytes;
+        Ok(now)
+    }
+
+    /// One turn of jffs2_get_inode_nodes.
+    fn read_head(&mut self, now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
+        let page_bytes = self.mtd.page_bytes();
+        let Node { flash_offset: at, role, ino, version, .. } = *self.nodes.get(id);
+        let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
+        let now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read)?;
+        let more = match role {
+            Role::Dirent { name_bytes, .. } => (RAW_DIRENT_BYTES + name_bytes).saturating_sub(read),
+            _ if read < RAW_INODE_BYTES => {
+                (at + RAW_INODE_BYTES).next_multiple_of(page_bytes) - at - read
+            }
+            _ => 0,
+        };
+        let now = if more > 0 { self.flash_read(now, at + read, more)? } else { now };
+        let file = self.file_mut(ino);
+        file.highest_version = file.highest_version.max(version);
+        match role {
+            Role::Dirent { .. } => {
+                let state = self.nodes.get(id).dirent_state();
+                self.mark_checked(id, state);
+                self.add_entry(now, id);
+                Ok(now)
+            }
+            Role::Hole | Role::Metadata => {
+                self.mark_checked(id, State::Normal);
+                self.add_found(now, id, reading)
+            }
+            _ => self.add_found(now, id, reading),
+        }
+    }
+
+    /// A node that a mount has found is good.
+    fn mark_checked(&mut self, id: NodeId, state: State) {
+        let node = self.nodes.get_mut(id);
+        if node.state != State::Unchecked {
+            return;
+        }
+        node.state = state;
+        let block = &mut self.blocks[(node.flash_offset / self.block_bytes) as usize];
+        block.unchecked_bytes -= node.total_bytes;
+        block.used_bytes += node.total_bytes;
+    }
+
+    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet.
+    fn check_data(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
+        let Node { flash_offset, role, state, .. } = *self.nodes.get(id);
+        let (State::Unchecked, Role::Data { data_bytes }) = (state, role) else { return Ok(now) };
+        let data = flash_offset + RAW_INODE_BYTES;
+        let seen = data.next_multiple_of(self.mtd.page_bytes()) - data;
+        let mut now = now;
+        if seen < data_bytes {
+            let left = data_bytes - seen;
+            now = self.flash_read(now, data + seen, left)?;
+            now += Ns::from_ps(u64::from(left), self.mtd.costs().jffs2_byte_ps);
+        }
+        self.mark_checked(id, State::Pristine);
+        Ok(now)
+    }
+
+    /// jffs2_add_tn_to_tree.
+    fn add_found(&mut self, mut now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
+        let node = *self.nodes.get(id);
+        let new = Found {
+            node: id,
+            version: node.version,
+            start: node.file_offset,
+            end: node.file_end(),
+            overlapped: false,
+        };
+        if new.start == new.end {
+            self.add_metadata(now, id, reading);
+            return Ok(now);
+        }
+        let tree = &mut reading.tree;
+        let mut at = first_relevant(tree, new.start);
+        while let Some(place) = at {
+            let this = *tree.get(place);
+            if this.start > new.end {
+                break;
+            }
+            if this.version == new.version {
+                now = self.check_data(now, this.node)?;
+                self.mark_obsolete(now, id);
+                return Ok(now);
+            }
+            if this.version < new.version && this.start >= new.start && this.end <= new.end {
+                now = self.check_data(now, id)?;
+                at = self.kill_covered(now, tree, place, &new);
+                continue;
+            }
+            if this.version > new.version && this.start <= new.start && this.end >= new.end {
+                now = self.check_data(now, this.node)?;
+                self.mark_obsolete(now, id);
+                return Ok(now);
+            }
+            at = tree.next(place);
+        }
+        insert(tree, new);
+        Ok(now)
+    }
+
+    /// A node without data is worth keeping if no other one is later.
+    fn add_metadata(&mut self, now: Ns, id: NodeId, reading: &mut Reading) {
+        let version = self.nodes.get(id).version;
+        match reading.metadata {
+            Some(old) if self.nodes.get(old).version >= version => self.mark_obsolete(now, id),
+            old => {
+                reading.metadata = Some(id);
+                if let Some(old) = old {
+                    self.mark_obsolete(now, old);
+                }
+            }
+        }
+    }
+
+    /// Nodes from `first` on that `new` covers go. Returns the one to go on with.
+    fn kill_covered(
+        &mut self,
+        now: Ns,
+        tree: &mut RbTree<Found>,
+        first: Place,
+        new: &Found,
+    ) -> Option<Place> {
+        let mut at = Some(first);
+        while let Some(place) = at.filter(|&place| tree.get(place).end <= new.end) {
+            at = tree.next(place);
+            let this = *tree.get(place);
+            if this.version < new.version {
+                tree.erase(place);
+                self.mark_obsolete(now, this.node);
+            }
+        }
+        at
+    }
+
+    /// jffs2_build_inode_fragtree: from the end of the file down, nodes that overlap together and the
+    /// oldest of them first.
+    fn build_fragments(&mut self, mut now: Ns, ino: Ino, reading: &mut Reading) -> Result<Ns> {
+        reading.latest = reading.metadata;
+        let mut highest = reading.metadata.map_or(0, |id| self.nodes.get(id).version);
+        let mut together: Vec<Found> = Vec::new();
+        let mut at = reading.tree.last();
+        while let Some(place) = at {
+            at = reading.tree.previous(place);
+            let found = *reading.tree.get(place);
+            together.push(found);
+            if found.overlapped && at.is_some() {
+                continue;
+            }
+            together.sort_by_key(|found| found.version);
+            for found in together.drain(..) {
+                now = self.check_data(now, found.node)?;
+                if found.version > highest {
+                    highest = found.version;
+                    reading.latest = Some(found.node);
+                }
+                self.add_fragment(now, ino, found.node);
+            }
+        }
+        Ok(now)
+    }
+
+    /// jffs2_do_crccheck_inode: read, and forgotten again.
+    pub(super) fn check_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        let now = self.read_inode(now, ino)?;
+        self.forget_inode(ino);
+        Ok(now)
+    }
+
+    /// Bytes of nodes that nobody has looked at since the mount (c->unchecked_size).
+    pub(super) fn unchecked_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.unchecked_bytes)).sum()
+    }
+
+    /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass looks at the next
+    /// inode that has some, in the order of the hash table's chains, and does nothing else.
+    pub(super) fn next_unchecked(&mut self) -> Option<Ino> {
+        let chains = self.hash_chains();
+        let at = self.check_ino;
+        let wanted = |&&ino: &&u32| self.files[ino as usize - 1].state == InodeState::Unchecked;
+        let inos: Vec<u32> = (1..=self.files.len() as u32).collect();
+        let in_chain = |ino: u32| (ino % chains, ino);
+        let next = inos.iter().filter(wanted).filter(|&&ino| {
+            let file = &self.files[ino as usize - 1];
+            let first_chain = ino % chains == at % chains;
+            let ahead = if first_chain { ino >= at } else { ino % chains > at % chains };
+            ahead && file.links > 0 && !file.nodes.is_empty()
+        });
+        let next = next.copied().min_by_key(|&ino| in_chain(ino))?;
+        self.check_ino = next + chains;
+        Some(Ino(next))
+    }
+
+    /// calculate_inocache_hashsize.
+    pub(super) fn hash_chains(&self) -> u32 {
+        let mib = u32::try_from(self.mtd.size_bytes() >> 20).expect("a partition below 4 GiB");
+        ((mib * 2) & !0x3f).clamp(128, 1024)
+    }
+}
+
+/// jffs2_lookup_tn, and back to the first node that may reach into what begins at `start`.
+fn first_relevant(tree: &mut RbTree<Found>, start: u32) -> Option<Place> {
+    let (mut next, mut found) = (tree.root(), None);
+    while let Some(place) = next {
+        found = Some(place);
+        let side = if tree.get(place).start < start { Side::Right } else { Side::Left };
+        next = tree.child(place, side);
+    }
+    let mut at = found?;
+    back_up(tree, &mut at);
+    Some(at)
+}
+
+/// While a node is overlapped, the one before it; a first node is not overlapped by any that is left.
+fn back_up(tree: &mut RbTree<Found>, at: &mut Place) {
+    while tree.get(*at).overlapped {
+        match tree.previous(*at) {
+            Some(before) => *at = before,
+            None => tree.get_mut(*at).overlapped = false,
+        }
+    }
+}
+
+/// The end of jffs2_add_tn_to_tree: in the order of offsets, of equal ones the shortest first, and which nodes
+/// overlap is noted.
+fn insert(tree: &mut RbTree<Found>, new: Found) {
+    let (mut next, mut parent) = (tree.root(), None);
+    while let Some(place) = next {
+        let this = tree.get(place);
+        let shorter = new.end - new.start < this.end - this.start;
+        let before = new.start < this.start || new.start == this.start && shorter;
+        let side = if before { Side::Left } else { Side::Right };
+        parent = Some((place, side));
+        next = tree.child(place, side);
+    }
+    let at = tree.insert(parent, new);
+    note_overlap_behind(tree, at);
+    let mut next = tree.next(at);
+    while let Some(place) = next.filter(|&place| tree.get(place).start < new.end) {
+        tree.get_mut(place).overlapped = true;
+        next = tree.next(place);
+    }
+}
+
+fn note_overlap_behind(tree: &mut RbTree<Found>, at: Place) {
+    let start = tree.get(at).start;
+    let mut behind = tree.previous(at);
+    while let Some(place) = behind {
+        let this = *tree.get(place);
+        if this.end > start {
+            tree.get_mut(at).overlapped = true;
+            return;
+        }
+        if !this.overlapped {
+            return;
+        }
+        behind = tree.previous(place);
+        if behind.is_none() {
+            tree.get_mut(place).overlapped = false;
+        }
+    }
+}

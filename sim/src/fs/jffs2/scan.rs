@@ -1,0 +1,312 @@
+//! What a mount finds on the flash.
+//!
+//! Mirrors fs/jffs2/scan.c of Linux 6.1 (jffs2_scan_medium, jffs2_scan_eraseblock, jffs2_scan_classify_jeb, jffs2_rotate_lists)
+//! and jffs2_sum_scan_sumnode of summary.c. Of each block the cleanmarker is read, then the page in which a summary would end, then either
+//! the rest of the summary or, after 256 bytes, all there is. Nothing on NAND says that a node is obsolete, so all of
+//! them come back, to be looked at later. Left out: bad blocks, other byte orders, a buffer that is smaller than a block.
+//!
+//! Invariant: blocks are filed once each; the one with the most room that is neither full nor empty is written next.
+
+use super::inode::File;
+use super::layout::{is_dirty, pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES, SUMMARY_FRAME_BYTES};
+use super::nodelist::{Node, NodeId, Role, State};
+use super::nodemgmt::{is_very_dirty, Block, BlockLists, Summary};
+use super::wbuf::WriteBuffer;
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, Result};
+use crate::units::Ns;
+use std::collections::VecDeque;
+
+/// DEFAULT_EMPTY_SCAN_SIZE: so much of a block without a summary is looked at first.
+const EMPTY_SCAN_BYTES: u32 = 256;
+/// NR_OOB_SCAN_PAGES: an empty block's OOBs that are looked at.
+const OOB_SCAN_PAGES: u32 = 4;
+/// struct jffs2_unknown_node: the part of a header that says how long a node is.
+const UNKNOWN_NODE_BYTES: u32 = 12;
+
+/// BLK_STATE_*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    CleanMarker,
+    Clean,
+    PartlyDirty,
+    AllDirty,
+}
+
+/// The part of a block that is in the scan's buffer.
+struct Buffer {
+    start: u32,
+    end: u32,
+    block_end: u32,
+}
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_scan_medium.
+    pub(super) fn scan_medium(&mut self, mut now: Ns) -> Result<Ns> {
+        self.lists = BlockLists::default();
+        (self.next_block, self.gc_block) = (None, None);
+        self.wbuf = WriteBuffer::default();
+        self.check_ino = 0;
+        for file in &mut self.files {
+            *file = File { is_directory: file.is_directory, ..File::default() };
+        }
+        self.files[0].links = 1;
+        self.is_scanning = true;
+        for number in 0..self.mtd.blocks() {
+            let (found, later) = self.scan_eraseblock(now, number)?;
+            now = later;
+            self.file_scanned(number, found);
+        }
+        self.is_scanning = false;
+        let last = self.files.iter().rposition(|file| !file.nodes.is_empty());
+        self.files.truncate(last.map_or(1, |last| last + 1));
+        self.ready_next_block();
+        Ok(now)
+    }
+
+    /// The block that is going to be written: what is dirty of it counts as wasted, its write buffer begins with a page,
+    /// and its summary goes on from what is in it if there will be room for that.
+    fn ready_next_block(&mut self) {
+        let Some(number) = self.next_block else { return };
+        let page_bytes = self.mtd.page_bytes();
+        let block = &mut self.blocks[number as usize];
+        block.wasted_bytes += std::mem::take(&mut block.dirty_bytes);
+        let skip = block.free_bytes % page_bytes;
+        self.scan_dirty_space(number, skip);
+    }
+
+    /// Which list a block goes to.
+    fn file_scanned(&mut self, number: u32, found: Found) {
+        let block = self.blocks[number as usize];
+        match found {
+            Found::CleanMarker if block.dirty_bytes == 0 => self.lists.free.push_front(number),
+            Found::CleanMarker | Found::AllDirty => {
+                self.lists.erase_pending.push_front(number);
+            }
+            Found::Clean => self.lists.clean.push_front(number),
+            Found::PartlyDirty => {
+                let min_bytes = self.mtd.page_bytes().max(2 * RAW_INODE_BYTES);
+                let free = |number: u32| self.blocks[number as usize].free_bytes;
+                let better = self.next_block.is_none_or(|next| free(next) < block.free_bytes);
+                if block.free_bytes <= min_bytes || !better {
+                    self.file_dirty(number);
+                    return;
+                }
+                if let Some(other) = self.next_block.replace(number) {
+                    self.file_dirty(other);
+                }
+                self.collect_summary(number);
+            }
+        }
+    }
+
+    /// jffs2_sum_move_collected.
+    fn collect_summary(&mut self, number: u32) {
+        self.summary_bytes = self.nodes_in(number).iter().map(|&id| self.summary_entry(id)).sum();
+        let needed = pad(self.summary_bytes + SUMMARY_FRAME_BYTES);
+        let room = needed <= self.blocks[number as usize].free_bytes;
+        self.has_summary = self.options.summary && room;
+    }
+
+    fn summary_entry(&self, id: NodeId) -> u32 {
+        match self.nodes.get(id).role {
+            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes).bytes(),
+            Role::Summary | Role::Padding => 0,
+            _ => Summary::Inode.bytes(),
+        }
+    }
+
+    /// file_dirty: what is free of it will not be used.
+    fn file_dirty(&mut self, number: u32) {
+        self.scan_dirty_space(number, self.blocks[number as usize].free_bytes);
+        let block = &mut self.blocks[number as usize];
+        block.dirty_bytes += std::mem::take(&mut block.wasted_bytes);
+        if is_very_dirty(self.block_bytes, block.dirty_bytes) {
+            self.lists.very_dirty.push_front(number);
+        } else {
+            self.lists.dirty.push_front(number);
+        }
+    }
+
+    /// jffs2_scan_dirty_space.
+    fn scan_dirty_space(&mut self, number: u32, bytes: u32) {
+        if bytes > 0 {
+            self.link_wasted(number, bytes);
+            let block = &mut self.blocks[number as usize];
+            block.wasted_bytes -= bytes;
+            block.dirty_bytes += bytes;
+        }
+    }
+
+    /// The nodes of a block in order.
+    fn nodes_in(&self, number: u32) -> Vec<NodeId> {
+        let first = self.blocks[number as usize].first_node;
+        let next = |&id: &NodeId| self.nodes.get(id).next_in_block;
+        std::iter::successors(first, next).collect()
+    }
+
+    /// jffs2_scan_eraseblock.
+    fn scan_eraseblock(&mut self, now: Ns, number: u32) -> Result<(Found, Ns)> {
+        let nodes = self.nodes_in(number);
+        let before = self.blocks[number as usize];
+        let programmed_bytes = before.programmed_bytes;
+        self.blocks[number as usize] =
+            Block { programmed_bytes, ..Block::erased(self.block_bytes) };
+        let start = number * self.block_bytes;
+        let mut now = self.mtd.read_oob(now, u64::from(start), 1)?;
+        if self.options.summary {
+            let (summarized, later) = self.scan_summary(now, start, &nodes)?;
+            now = later;
+            if summarized {
+                return Ok((self.classify(number), now));
+            }
+        }
+        now = self.flash_read(now, start, EMPTY_SCAN_BYTES)?;
+        if programmed_bytes == 0 {
+            now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
+            return Ok((Found::CleanMarker, now));
+        }
+        now = self.scan_nodes(now, start, programmed_bytes, &nodes)?;
+        let block = &mut self.blocks[number as usize];
+        block.dirty_bytes += std::mem::take(&mut block.wasted_bytes);
+        Ok((self.classify(number), now))
+    }
+
+    /// jffs2_sum_scan_sumnode, after the read that shows whether there is a summary.
+    fn scan_summary(&mut self, now: Ns, start: u32, nodes: &[NodeId]) -> Result<(bool, Ns)> {
+        let page_bytes = self.mtd.page_bytes();
+        let end = start + self.block_bytes;
+        let now = self.flash_read(now, end - page_bytes, page_bytes)?;
+        let last = nodes.last().map(|&id| *self.nodes.get(id));
+        let Some(summary) = last.filter(|node| node.role == Role::Summary) else {
+            return Ok((false, now));
+        };
+        let more = summary.total_bytes.saturating_sub(page_bytes);
+        let now =
+            if more > 0 { self.flash_read(now, end - summary.total_bytes, more)? } else { now };
+        for &id in nodes {
+            let state = match self.nodes.get(id).role {
+                Role::Summary => State::Normal,
+                Role::Padding => State::Obsolete,
+                _ => State::Unchecked,
+            };
+            self.link_scanned(now, id, state);
+        }
+        Ok((true, now))
+    }
+
+    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last, then what is still erased.
+    fn scan_nodes(
+        &mut self,
+        mut now: Ns,
+        start: u32,
+        programmed_bytes: u32,
+        nodes: &[NodeId],
+    ) -> Result<Ns> {
+        let block_end = start + self.block_bytes;
+        let mut buffer = Buffer { start, end: start + EMPTY_SCAN_BYTES, block_end };
+        for &id in nodes {
+            let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
+            if at >= start + programmed_bytes {
+                break;
+            }
+            now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
+            let state = match role {
+                Role::Data { .. } | Role::Hole | Role::Metadata => {
+                    now = self.fetch(now, &mut buffer, at, RAW_INODE_BYTES)?;
+                    State::Unchecked
+                }
+                Role::Dirent { name_bytes, .. } => {
+                    now = self.fetch(now, &mut buffer, at, RAW_DIRENT_BYTES + name_bytes)?;
+                    self.nodes.get(id).dirent_state()
+                }
+                Role::Summary | Role::Padding => State::Obsolete,
+            };
+            self.link_scanned(now, id, state);
+        }
+        self.scan_empty(now, &mut buffer, start + programmed_bytes)
+    }
+
+    /// The scan needs `bytes` at `at`: they are in the buffer, or the rest of the block is read.
+    fn fetch(&mut self, now: Ns, buffer: &mut Buffer, at: u32, bytes: u32) -> Result<Ns> {
+        if buffer.end >= at + bytes || at + UNKNOWN_NODE_BYTES > buffer.block_end {
+            return Ok(now);
+        }
+        (buffer.start, buffer.end) = (at, buffer.block_end);
+        self.flash_read(now, at, buffer.end - at)
+    }
+
+    /// Erased flash after the last node: a few bytes of what is in the buffer are looked at, if it has only just been
+    /// read, and then the rest is read again.
+    fn scan_empty(&mut self, now: Ns, buffer: &mut Buffer, empty: u32) -> Result<Ns> {
+        if empty + UNKNOWN_NODE_BYTES > buffer.block_end {
+            return Ok(now);
+        }
+        let now = self.fetch(now, buffer, empty, UNKNOWN_NODE_BYTES)?;
+        let seen = (buffer.start + EMPTY_SCAN_BYTES / 8).min(buffer.end);
+        let at = seen.max(empty + 4);
+        if at == buffer.block_end {
+            return Ok(now);
+        }
+        self.flash_read(now, at, buffer.block_end - at)
+    }
+
+    /// jffs2_link_node_ref of a node that was found.
+    fn link_scanned(&mut self, now: Ns, id: NodeId, state: State) {
+        let node = self.nodes.get_mut(id);
+        (node.state, node.fragments, node.next_in_block) = (state, 0, None);
+        let Node { ino, role, version, .. } = *node;
+        self.link(id);
+        if matches!(role, Role::Summary | Role::Padding) {
+            return;
+        }
+        self.pseudo_random = self.pseudo_random.wrapping_add(version);
+        self.make_ino_cache(ino).nodes.push(id);
+        if let Role::Dirent { .. } = role {
+            self.add_entry(now, id);
+        }
+    }
+
+    /// jffs2_scan_make_ino_cache.
+    fn make_ino_cache(&mut self, ino: Ino) -> &mut File {
+        let index = ino.0 as usize - 1;
+        if index >= self.files.len() {
+            self.files.resize_with(index + 1, File::default);
+        }
+        &mut self.files[index]
+    }
+
+    /// jffs2_scan_classify_jeb.
+    fn classify(&mut self, number: u32) -> Found {
+        let block_bytes = self.block_bytes;
+        let block = &mut self.blocks[number as usize];
+        let good = block.used_bytes + block.unchecked_bytes;
+        if !is_dirty(block_bytes - good) {
+            block.wasted_bytes += std::mem::take(&mut block.dirty_bytes);
+            return Found::Clean;
+        }
+        match (good, block.dirty_bytes) {
+            (0, 0) => Found::CleanMarker,
+            (0, _) => Found::AllDirty,
+            _ => Found::PartlyDirty,
+        }
+    }
+
+    /// jffs2_rotate_lists: what the versions of all nodes add up to decides how far.
+    pub(super) fn rotate_lists(&mut self) {
+        let random = self.pseudo_random;
+        let rotate = |list: &mut VecDeque<u32>| {
+            if !list.is_empty() {
+                let by = random as usize % list.len() + 1;
+                list.rotate_left(by % list.len());
+            }
+        };
+        let lists = &mut self.lists;
+        rotate(&mut lists.clean);
+        rotate(&mut lists.very_dirty);
+        rotate(&mut lists.dirty);
+        rotate(&mut lists.erase_pending);
+        rotate(&mut lists.free);
+    }
+}

@@ -1,0 +1,143 @@
+//! Nodes, written.
+//!
+//! Mirrors fs/jffs2/write.c of Linux 6.1 (jffs2_write_dnode, jffs2_write_dirent, jffs2_write_inode_range).
+//! Left out: retries after a failed program.
+//!
+//! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
+
+use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::nodelist::{Node, NodeId, Role, State};
+use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::units::Ns;
+use std::ops::Range;
+
+impl<F: Flash> Jffs2<F> {
+    /// The version of the next node of an inode (`++f->highest_version`).
+    pub(super) fn next_version(&mut self, ino: Ino) -> u32 {
+        let version = &mut self.file_mut(ino).highest_version;
+        *version += 1;
+        *version
+    }
+
+    /// Writes one node into reserved space: header and payload as the kernel's two vectors.
+    fn write_node(&mut self, now: Ns, node: Node, writer: Option<Ino>) -> Result<(NodeId, Ns)> {
+        let (parts, summary) = match node.role {
+            Role::Data { data_bytes } => ([RAW_INODE_BYTES, data_bytes], Summary::Inode),
+            Role::Hole | Role::Metadata => ([RAW_INODE_BYTES, 0], Summary::Inode),
+            Role::Dirent { name_bytes, .. } => {
+                ([RAW_DIRENT_BYTES, name_bytes], Summary::Dirent(name_bytes))
+            }
+            Role::Summary | Role::Padding => unreachable!("written elsewhere"),
+        };
+        let to = self.write_offset(self.next_block.expect("space was reserved"));
+        let now = self.flash_write(now, to, &parts, writer)?;
+        let node = Node { total_bytes: pad(parts.iter().sum()), ..node };
+        self.add_node(now, node, summary)
+    }
+
+    /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may be copied as it is.
+    pub(super) fn write_dnode(
+        &mut self,
+        now: Ns,
+        node: Node,
+        writer: Option<Ino>,
+    ) -> Result<(NodeId, Ns)> {
+        let to_the_end = node.file_offset % PAGE_BYTES == 0 && node.file_end() == node.size_bytes;
+        let whole = node.file_bytes >= PAGE_BYTES || to_the_end;
+        let state = if whole { State::Pristine } else { State::Normal };
+        self.write_node(now, Node { state, ..node }, writer)
+    }
+
+    /// jffs2_write_dirent: one that takes a name away has to be looked at when it is collected.
+    pub(super) fn write_dirent(
+        &mut self,
+        now: Ns,
+        node: Node,
+        writer: Option<Ino>,
+    ) -> Result<(NodeId, Ns)> {
+        self.write_node(now, Node { state: node.dirent_state(), ..node }, writer)
+    }
+
+    /// jffs2_write_inode_range: one node for what is left of the page, or as much as the block
+    /// still takes. Garbage collection, for which `writer` is none, is content with the bytes up to
+    /// `enough`; elsewhere that is the end.
+    pub(super) fn write_range(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        range: Range<u32>,
+        enough: u32,
+        writer: Option<Ino>,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let mut offset = range.start;
+        while offset < enough {
+            let (room, later) = match writer {
+                Some(_) => {
+                    let (min, summary) = (MIN_DATA_NODE_BYTES, Summary::Inode);
+                    self.reserve_space(now, min, Priority::Normal, summary, pages)?
+                }
+                None => self.reserve_space_gc(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
+            };
+            self.refuse_zeroes(ino, offset..range.end)?;
+            let data_bytes = (range.end - offset).min(room - RAW_INODE_BYTES);
+            let end = offset + data_bytes;
+            let costs = self.mtd.costs();
+            let spent = Ns::from_ps(u64::from(data_bytes), costs.jffs2_write_byte_ps);
+            let spent = costs.jffs2_write_node_ns + spent;
+            let role = Role::Data { data_bytes };
+            now = self.write_piece(later + spent, ino, role, offset..end, writer)?;
+            offset = end;
+        }
+        Ok(now)
+    }
+
+    /// A new node for `range` of a file, which is at least so long then, and what follows from it.
+    pub(super) fn write_piece(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        role: Role,
+        range: Range<u32>,
+        writer: Option<Ino>,
+    ) -> Result<Ns> {
+        let size_bytes = self.file(ino).size_bytes.max(range.end);
+        let version = self.next_version(ino);
+        let node = Node {
+            file_offset: range.start,
+            file_bytes: range.end - range.start,
+            size_bytes,
+            ..Node::new(ino, role, version)
+        };
+        let (id, now) = self.write_dnode(now, node, writer)?;
+        self.file_mut(ino).size_bytes = size_bytes;
+        self.add_fragment(now, ino, id);
+        if let Some(metadata) = self.file_mut(ino).metadata.take() {
+            self.mark_obsolete(now, metadata);
+        }
+        Ok(now)
+    }
+
+    /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
+    pub(super) fn add_fragment(&mut self, now: Ns, ino: Ino, id: NodeId) {
+        let fragments = &mut self.files[ino.0 as usize - 1].fragments;
+        for covered in fragments.add(&mut self.nodes, id) {
+            self.mark_obsolete(now, covered);
+        }
+    }
+
+    /// Zeroes of a hole that are written as data would be compressed, which is not modelled; the
+    /// three bytes at most that only round a write down to a multiple of four are not.
+    fn refuse_zeroes(&self, ino: Ino, range: Range<u32>) -> Result<()> {
+        let fragments = self.file(ino).fragments.overlapping(range.start, range.end);
+        let hole = |id: NodeId| self.nodes.get(id).role == Role::Hole;
+        let hole = fragments.iter().any(|f| f.node.is_none_or(hole));
+        if hole && range.end - range.start > 3 {
+            return Err(FsError::NotModelled("jffs2 compressing the zeroes of a hole"));
+        }
+        Ok(())
+    }
+}

@@ -21,7 +21,7 @@ from flashbed.operations import OperationError
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Survey
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
-from flashbed.targets.guest.job import Group, Item, groups_of, items_of, text_of
+from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of, failed
 from flashbed.targets.guest.stream import (
     CaseBegun,
@@ -176,7 +176,8 @@ class _Run:
         return sum(1 + len(item.cuts) for item in self.left.values())
 
     def _boot(self, number: int) -> Iterator[Batch]:
-        groups = groups_of(self.left.values())
+        groups = for_one_boot(groups_of(self.left.values()))
+        planned = {item.name for group in groups for item in group.items}
         self.groups = {group.name: group for group in groups}
         ends = itertools.pairwise(groups)
         self.group_after = {group.items[-1].name: after.name for group, after in ends}
@@ -194,7 +195,7 @@ class _Run:
                 why = None if ended else boot.why_ended()
             except (Stopped, StreamError) as error:
                 why = str(error)
-        if why is None and self.left:
+        if why is None and planned & self.left.keys():
             why = f"{self.guest.machine.name} said nothing of this case"
         if why is not None:
             self.troubled = True

@@ -4,7 +4,7 @@
 //! the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
 //! say. docs/compression.md says how it was checked.
 //!
-//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; LZO before 3.9.
+//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; LZO before 3.9, zstd but of 5.16 to 6.1.
 //!
 //! Invariant: what is given depends on the bytes alone; the fields here are space to work in.
 

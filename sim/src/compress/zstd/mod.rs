@@ -1,7 +1,7 @@
 //! Sizes of what the kernel's zstd gives (lib/zstd of Linux 5.16 to 6.1, which is zstd 1.4.10) at level 3, as the crypto API's
 //! "zstd" is set up: matches by two hashes ("dfast"), for one block of up to 4,096 bytes in a frame of its own.
 //!
-//! Today's library finds other matches and shares bits otherwise: of generated pages every seventh comes out
+//! Today's library finds other matches and shares bits otherwise: of generated pages every eighth comes out
 //! of another size. Mirrors zstd_double_fast.c, zstd_compress_literals.c and zstd_compress_sequences.c; [`fse`] and
 //! [`literals`] are the entropy coders.
 //!

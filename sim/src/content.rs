@@ -203,7 +203,7 @@ impl Contents {
     fn clipped(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> + '_ {
         self.extents[self.first_after(start)..]
             .iter()
-            .take_while(move |extent| extent.start < end)
+            .take_while(move |extent| start < end && extent.start < end)
             .map(move |extent| extent.clipped(start, end))
     }
 

@@ -37,6 +37,7 @@ fn a_file_written_in_order_is_one_extent() {
     contents.write(5000, 6000, source);
     assert_eq!(contents.extents(0, u64::MAX).collect::<Vec<_>>(), [(0, 409_600, source)]);
     assert_eq!(contents.extents(4096, 4100).collect::<Vec<_>>(), [(4096, 4100, source)]);
+    assert!(contents.is_zero(5000, 5000), "no byte is in an empty range");
     contents.clear(1000, u64::MAX);
     assert_eq!(contents.extents(0, u64::MAX).collect::<Vec<_>>(), [(0, 1000, source)]);
 }

@@ -1,4 +1,4 @@
-//! rtime: fs/jffs2/compr_rtime.c, the same in 2.6.37 and 6.1.
+//! rtime: fs/jffs2/compr_rtime.c of 6.1. That of 2.6.37 differs for pieces of up to three bytes, which no node gets smaller by.
 //!
 //! Every byte is stored with the number of bytes after it that are the same as those after its last occurrence (or, of a byte
 //! that is new, as those at the beginning), up to 255: two bytes for each such run.

@@ -4,12 +4,13 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use sim::content::Contents;
+use sim::content::{Contents, Source};
 use sim::fs::{Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 /// A table of a profile without what is meant for people.
 fn table(profile: &toml::Table, name: &str) -> Value {
@@ -59,7 +60,17 @@ pub fn kernel(name: &str) -> KernelProfile {
     load(&format!("kernels/{name}"), &["readahead", "jffs2"])
 }
 
-/// A page cache that never has a page.
+/// What a file of random bytes holds.
+pub fn random() -> &'static Contents {
+    static RANDOM: OnceLock<Contents> = OnceLock::new();
+    RANDOM.get_or_init(|| {
+        let mut contents = Contents::default();
+        contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
+        contents
+    })
+}
+
+/// A page cache that never has a page, of files of random bytes.
 pub struct NoPages;
 
 impl PageCache for NoPages {
@@ -78,8 +89,7 @@ impl PageCache for NoPages {
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 
     fn contents(&self, _ino: Ino) -> &Contents {
-        const NOTHING: &Contents = &Contents::new();
-        NOTHING
+        random()
     }
 }
 

@@ -498,7 +498,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn sync(&mut self, now: Ns) -> Result<Ns> {
         let now = self.sync_heads(now)?;
-        self.commit(now)
+        let now = self.commit(now)?;
+        self.ubi.sync(now)
     }
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {

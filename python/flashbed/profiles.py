@@ -240,8 +240,10 @@ class Board(FromFile):
         return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
 
     def without_software(self) -> Board:
-        """The board as user-mode Linux has it: code takes no time but for the agent's two readings
-        of the clock, and the scheduler's clock counts ticks.
+        """The board as user-mode Linux has it.
+
+        Code takes no time but for the agent's two readings of the clock, and the scheduler's clock
+        counts ticks.
         """
         nothing = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}

@@ -32,6 +32,7 @@ class FakeTarget:
     """Made-up numbers; `fails`, `unavailable` and `interrupt_after` play what can go wrong."""
 
     name: str
+    software_time: bool = field(default=True, init=False)
     fails: set[str] = field(default_factory=set)
     unavailable: str = ""
     interrupt_after: int | None = None

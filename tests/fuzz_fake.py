@@ -54,6 +54,7 @@ class OracleTarget:
     """Plays a simulator or a kernel."""
 
     name: str
+    software_time: bool = field(default=True, init=False)
     bug: Bug = no_bug
     refuses: frozenset[str] = frozenset()
     fails: frozenset[str] = frozenset()

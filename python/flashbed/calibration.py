@@ -175,7 +175,8 @@ class Fit:
 def _priced(board: Board, costs: dict[str, int]) -> str:
     """The board's simulator profile with these costs and no others."""
     profile = json.loads(board.sim_json)
-    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]}
+    clock = {"sched_clock_ns": profile["software"].pop("sched_clock_ns")}
+    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]} | clock
     return json.dumps(profile)
 
 

@@ -36,6 +36,8 @@ Ps = Annotated[int, Field(ge=0, lt=2**62)]
 Text = Annotated[str, Field(min_length=1)]
 
 PAGE_BYTES_MAX = 65_536
+TICK_NS = 4_000_000
+"""CONFIG_HZ of 250."""
 
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
@@ -156,6 +158,8 @@ class Software(Strict):
     ubifs_write_byte_ps: Ps
     yaffs2_chunk_ns: Ns
     compute_step_ps: Ps
+    sched_clock_ns: Positive = 1
+    """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
 
 
 class Emulator(Strict):
@@ -234,6 +238,16 @@ class Board(FromFile):
         Nothing flips bits in the simulator, so it does not need to know how many are corrected.
         """
         return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
+
+    def without_software(self) -> Board:
+        """The board as user-mode Linux has it.
+
+        Code takes no time but for the agent's two readings of the clock, and the scheduler's clock
+        counts ticks.
+        """
+        nothing = dict.fromkeys(Software.model_fields, 0)
+        nothing |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}
+        return self.model_copy(update={"software": Software.model_construct(**nothing)})
 
 
 class KernelFacts(Strict):

@@ -22,6 +22,11 @@ use crate::vfs::{Outcome, Vfs, ENOSPC};
 use serde::Deserialize;
 use thiserror::Error;
 
+/// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
+/// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
+const PHASE_NS: u64 = 1_000_000_000;
+const LEAD_NS: u64 = 2_000_000;
+
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -227,9 +232,17 @@ struct Machine<S> {
 
 impl<S: FlashFs> Machine<S> {
     fn prepare(&mut self, text: &str) -> Result<(), RunError> {
+        self.next_phase().map_err(RunError::Format)?;
         for (line, operation) in ops::parse(text)? {
             self.must(line, &operation)?;
         }
+        Ok(())
+    }
+
+    /// Sleeps to where nothing but the phase of the ticks depends on what ran before.
+    fn next_phase(&mut self) -> Result<(), FsError> {
+        let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
+        self.now = self.vfs.pause(self.now, end)?;
         Ok(())
     }
 
@@ -259,9 +272,11 @@ impl<S: FlashFs> Machine<S> {
     ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
+        self.next_phase().map_err(RunError::Format)?;
         for (line, operation) in before {
             self.must(*line, operation)?;
         }
+        self.next_phase().map_err(RunError::Format)?;
         Ok(after)
     }
 

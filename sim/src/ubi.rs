@@ -23,8 +23,8 @@ use crate::profile::SoftwareCosts;
 use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::Ns;
-pub use attach::{leb_bytes, overhead_blocks};
 use attach::LAYOUT_LEBS;
+pub use attach::{leb_bytes, overhead_blocks};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
@@ -152,22 +152,25 @@ impl<F: Flash> Ubi<F> {
     #[inline]
     pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         debug_assert!(offset + length <= self.leb_bytes, "read past LEB {leb}");
-        let now = self.might_resched(now)?;
         let block = self.map[leb as usize];
         if block == UNMAPPED {
             return Ok(now);
         }
+        let now = self.lock_chip(now)?;
+        let block = self.map[leb as usize];
         let now = self.mtd.read(now, self.address(block, self.leb_start + offset), length)?;
-        self.might_resched(now)
+        self.unlock_chip(now)
     }
 
     /// ubi_leb_write: maps the block first if it is not.
     pub fn write(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
-        let mut now = self.might_resched(now)?;
+        let mut now = now;
         if self.map[leb as usize] == UNMAPPED {
             let (block, later) = self.get_block(now)?;
-            now = self.write_volume_header(later, block, Leb::Data(leb), None)?;
+            now = self.lock_chip(later)?;
+            now = self.write_volume_header(now, block, Leb::Data(leb), None)?;
+            now = self.unlock_chip(now)?;
             self.map[leb as usize] = block;
         }
         if length == 0 {
@@ -192,6 +195,12 @@ impl<F: Flash> Ubi<F> {
         self.put_block(now, block)
     }
 
+    /// ubi_sync: nothing is buffered, but the chip has to be free (nand_sync).
+    pub fn sync(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.lock_chip(now)?;
+        self.unlock_chip(now)
+    }
+
     /// ubi_leb_change: new contents in a new physical block, then the old one goes.
     pub fn change(&mut self, now: Ns, leb: u32, length: u32) -> Result<Ns> {
         self.change_leb(now, Leb::Data(leb), length)
@@ -200,7 +209,9 @@ impl<F: Flash> Ubi<F> {
     /// ubi_eba_atomic_leb_change.
     fn change_leb(&mut self, now: Ns, leb: Leb, length: u32) -> Result<Ns> {
         let (block, now) = self.get_block(now)?;
+        let now = self.lock_chip(now)?;
         let now = self.write_volume_header(now, block, leb, Some(length))?;
+        let now = self.unlock_chip(now)?;
         let now = self.write_data(now, block, 0, length)?;
         match std::mem::replace(self.place_mut(leb), block) {
             UNMAPPED => Ok(now),
@@ -210,8 +221,9 @@ impl<F: Flash> Ubi<F> {
 
     fn write_data(&mut self, now: Ns, block: u32, offset: u32, length: u32) -> Result<Ns> {
         self.blocks[block as usize].written_bytes = offset + length;
+        let now = self.lock_chip(now)?;
         let now = self.mtd.write(now, self.address(block, self.leb_start + offset), length)?;
-        self.might_resched(now)
+        self.unlock_chip(now)
     }
 
     fn write_erase_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
@@ -234,6 +246,6 @@ impl<F: Flash> Ubi<F> {
         let start = self.address(block, self.header_bytes);
         let now = self.mtd.write(now, start, self.header_bytes)?;
         self.blocks[block as usize].holds = Holds::Leb { leb, sequence, copied_bytes };
-        self.might_resched(now)
+        Ok(now)
     }
 }

@@ -52,9 +52,13 @@ class Bench:
         `progress(what, cases_done)`. Raises `Unavailable` if one of the targets cannot run here.
         """
         programs = [case.program(self.board, self.kernel) for case in cases]
+        alike = self.board
+        if not self.real.software_time:
+            alike = self.board.without_software()
         by_id = {case.case_id: case for case in cases}
         simulated: dict[str, Outcome | str] = {}
-        for outcomes in _runs(self.sim, programs, lambda what, _done: progress(what, 0)):
+        simulator = [replace(program, board=alike) for program in programs]
+        for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
         # Closed at once when the caller has had enough, so that nothing goes on running.
         with closing(_runs(self.real, programs, progress)) as runs:

@@ -151,6 +151,8 @@ class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
+    software_time: bool
+    """Whether code takes time there."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetches and builds what a run would; `say(what)` when it begins something long.

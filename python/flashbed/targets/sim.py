@@ -35,6 +35,7 @@ class SimTarget:
     """The simulator, `flashbed._sim`."""
 
     name = "sim"
+    software_time = True
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """Nothing to fetch; see `Target.prepare`."""

@@ -156,8 +156,8 @@ impl<F: Flash> Ubi<F> {
     /// Blocks without a header have the mean of the others' erases (`mean_ec`).
     fn guess_erases(&mut self) {
         let known = self.blocks.iter().filter(|block| block.header == Header::Whole);
-        let (count, sum) =
-            known.fold((0, 0), |(count, sum), block| (count + 1, sum + u64::from(block.erases)));
+        let count = known.clone().count() as u64;
+        let sum: u64 = known.map(|block| u64::from(block.erases)).sum();
         let mean = sum.checked_div(count).unwrap_or(0);
         for block in &mut self.blocks {
             if block.header != Header::Whole {
@@ -217,8 +217,11 @@ impl<F: Flash> Ubi<F> {
             scanned.volumes.insert(leb, block);
             return Ok(now);
         };
-        let (older, newer) =
-            if self.sequence_of(block) > self.sequence_of(other) { (other, block) } else { (block, other) };
+        let (older, newer) = if self.sequence_of(block) > self.sequence_of(other) {
+            (other, block)
+        } else {
+            (block, other)
+        };
         let Block { holds, written_bytes, .. } = self.blocks[newer as usize];
         let Holds::Leb { copied_bytes: Some(bytes), .. } = holds else {
             scanned.volumes.insert(leb, newer);

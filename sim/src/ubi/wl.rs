@@ -59,6 +59,8 @@ pub(super) struct WearLevelling {
     step: Option<Step>,
     /// Since when the thread could go on.
     thread_at: Ns,
+    /// It had to make way within a call into MTD, before the lock was free.
+    thread_has_chip: bool,
 }
 
 impl WearLevelling {
@@ -73,6 +75,7 @@ impl WearLevelling {
             thread_enabled: false,
             step: None,
             thread_at: Ns::ZERO,
+            thread_has_chip: false,
         }
     }
 
@@ -89,6 +92,11 @@ impl WearLevelling {
     /// ubi_wl_init: a block to be erased when the thread is started.
     pub fn add_erase(&mut self, block: u32) {
         self.works.push_back(Work::Erase(block));
+    }
+
+    /// Whether the thread has nothing to do.
+    fn is_idle(&self) -> bool {
+        self.step.is_none() && self.works.is_empty()
     }
 
     /// Takes a block out of where ubi_wl_put_peb finds it.
@@ -112,58 +120,83 @@ impl<F: Flash> Ubi<F> {
         (self.sched.current() == Some(Task::UbiThread)).then_some(self.wl.thread_at)
     }
 
-    /// Another task goes on with what is done in the foreground; none when all wait for a time.
+    /// Another task goes on with what is done in the foreground; none when all wait for a time. Who
+    /// did so far waits for it.
     pub fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
         if self.foreground == task {
             return Ok(now);
         }
-        if let Some(next) = task {
-            self.sched.wake(now, next);
-        }
-        let mut now = now;
-        if let Some(before) = std::mem::replace(&mut self.foreground, task) {
-            now = self.let_run_until(now, before)?;
-            self.sched.sleep(now);
-        }
-        self.wl.thread_at = now;
-        match task {
-            Some(next) => {
-                self.mtd.flash_mut().set_task(next);
-                self.let_run_until(now, next)
+        self.foreground = task;
+        let Some(next) = task else {
+            while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
+                self.sched.sleep(now);
             }
-            None => Ok(now),
-        }
+            self.wl.thread_at = now;
+            return Ok(now);
+        };
+        self.sched.wake(now, next);
+        self.sched.resched(now);
+        self.let_run_until(now, next)
     }
 
-    /// The thread has the processor until `task` has.
+    /// Others have the processor until `task` has. The thread works; whoever else gets it waits for
+    /// `task`.
     fn let_run_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
         let mut now = now;
         while self.sched.current() != Some(task) {
-            now = self.run_thread(now)?;
+            if self.sched.current() == Some(Task::UbiThread) {
+                now = self.run_thread(now)?;
+            } else {
+                self.sched.sleep(now);
+            }
         }
+        self.mtd.flash_mut().set_task(task);
         Ok(now)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep): before and
-    /// after each call into MTD.
-    #[inline]
-    pub(super) fn might_resched(&mut self, now: Ns) -> Result<Ns> {
-        if !self.sched.is_runnable(Task::UbiThread) {
-            return Ok(now);
-        }
-        let in_thread = self.sched.current() == Some(Task::UbiThread);
-        let Some(task) = self.foreground.filter(|_| !in_thread) else { return Ok(now) };
+    /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    fn might_resched(&mut self, now: Ns, task: Task) -> Result<Ns> {
         if self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
-        let now = self.let_run_until(now, task)?;
-        self.mtd.flash_mut().set_task(task);
-        Ok(now)
+        self.let_run_until(now, task)
+    }
+
+    /// The foreground's task, if others want the processor as well.
+    #[inline]
+    fn contended(&self) -> Option<Task> {
+        self.foreground.filter(|_| self.sched.is_contended())
+    }
+
+    /// Before a call into MTD, which takes the chip's lock: whoever has it ends what it does there.
+    #[inline]
+    pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
+        let Some(task) = self.contended() else { return Ok(now) };
+        if std::mem::take(&mut self.wl.thread_has_chip) {
+            self.sched.sleep(now);
+            self.sched.wake(now, task);
+        }
+        self.might_resched(now, task)
+    }
+
+    /// After a call into MTD. Who was let in by a tick within the call stood before the lock and is
+    /// woken now.
+    #[inline]
+    pub(super) fn unlock_chip(&mut self, now: Ns) -> Result<Ns> {
+        let Some(task) = self.contended() else { return Ok(now) };
+        if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
+            self.sched.sleep(now);
+            let now = self.let_run_until(now, task)?;
+            self.sched.wake(now, Task::UbiThread);
+            return self.might_resched(now, task);
+        }
+        self.might_resched(now, task)
     }
 
     /// ubi_thread, one step of it, which has the processor; it may make way before.
     pub fn run_thread(&mut self, now: Ns) -> Result<Ns> {
         self.mtd.flash_mut().set_task(Task::UbiThread);
+        self.wl.thread_has_chip = false;
         if self.sched.resched(now) != Some(Task::UbiThread) {
             return Ok(now);
         }
@@ -172,6 +205,7 @@ impl<F: Flash> Ubi<F> {
         match step {
             None => {
                 self.sched.sleep(now);
+                return Ok(now);
             }
             Some(Step::Begun(Work::Erase(block))) => {
                 self.wl.step = Some(Step::Erased(block));
@@ -180,6 +214,7 @@ impl<F: Flash> Ubi<F> {
             Some(Step::Erased(block)) => now = self.finish_erase(now, block)?,
             Some(Step::Begun(Work::Level)) => now = self.level(now)?,
         }
+        self.wl.thread_has_chip = self.sched.resched(now) != Some(Task::UbiThread);
         self.wl.thread_at = now;
         Ok(now)
     }
@@ -201,14 +236,13 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn enable_thread(&mut self, now: Ns) -> Result<Ns> {
         self.wl.thread_enabled = true;
         self.wake_thread(now);
-        self.might_resched(now)
+        self.lock_chip(now)
     }
 
     /// kthread_stop in ubi_detach_mtd_dev: the thread ends what it has begun; works that nobody has
     /// begun are forgotten (shutdown_work).
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
         let mut now = now;
-        self.wl.works.clear();
         if let Some(Step::Erased(block)) = self.wl.step.take() {
             now = self.finish_erase(now, block)?;
         }
@@ -248,7 +282,7 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn put_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
         self.wl.remove(block, self.blocks[block as usize].erases);
         self.schedule(now, Work::Erase(block));
-        self.might_resched(now)
+        self.contended().map_or(Ok(now), |task| self.might_resched(now, task))
     }
 
     /// ubi_sync_erase without the header.

@@ -88,6 +88,7 @@ impl PageCache for NoPages {
 
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 
+    /// Random bytes everywhere.
     fn contents(&self, _ino: Ino) -> &Contents {
         random()
     }

@@ -35,6 +35,7 @@ class EmulatorTarget:
     """The emulated board, `qemu-system-arm` with Debian's armhf kernel."""
 
     name = "emulator"
+    software_time = True
     remembers_changes = True
     """Whether the chip can be put back into the state of any change (power cuts)."""
 

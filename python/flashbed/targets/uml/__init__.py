@@ -37,6 +37,7 @@ class UmlTarget:
     """User-mode Linux on our own NAND driver."""
 
     name = "uml"
+    software_time = False
 
     def __init__(
         self,

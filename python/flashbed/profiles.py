@@ -8,7 +8,6 @@ default, every table says where its numbers come from. The simulator gets the nu
 from __future__ import annotations
 
 import json
-from collections.abc import Set
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -53,13 +52,12 @@ def _power_of_two(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value} is not a power of two")
 
 
-def _without_sources(profile: Strict, names: set[str], others: Set[str] = frozenset()) -> str:
-    """These tables as JSON, without `source` and other keys."""
+def _without_sources(profile: Strict, names: set[str]) -> str:
+    """These tables as JSON, without `source`."""
     tables = profile.model_dump(include=names)
-    left_out = {"source", *others}
     return json.dumps(
         {
-            name: {key: value for key, value in table.items() if key not in left_out}
+            name: {key: value for key, value in table.items() if key != "source"}
             for name, table in tables.items()
         }
     )
@@ -229,11 +227,8 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip, ecc, partition, software, without the sources.
-
-        Nothing flips bits in the simulator, so it does not need to know how many are corrected.
-        """
-        return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
+        """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
+        return _without_sources(self, {"chip", "ecc", "partition", "software"})
 
 
 class KernelFacts(Strict):

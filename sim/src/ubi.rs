@@ -5,7 +5,7 @@
 //! partition holds and makes its one dynamic volume, wl.rs has the free blocks, the thread that
 //! erases and the moves for wear. docs/ubi.md says when what reaches the flash.
 //!
-//! Left out: scrubbing, bad blocks, more than one volume.
+//! Left out: scrubbing, blocks that go bad, more than one volume.
 //!
 //! Invariants:
 //! 1. A block is either mapped, free, or waiting to be erased.
@@ -23,8 +23,8 @@ use crate::profile::SoftwareCosts;
 use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::Ns;
-pub use attach::{leb_bytes, overhead_blocks};
 use attach::LAYOUT_LEBS;
+pub use attach::{leb_bytes, overhead_blocks};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.

@@ -68,8 +68,9 @@ class Condition(Strict):
             return cls.model_validate(values)
         except ValidationError as why:
             first = why.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise InputError(f"{text}: {key}: {first['msg']}") from None
+            key = "".join(f"{part}: " for part in first["loc"])
+            detail = first["msg"].removeprefix("Value error, ")
+            raise InputError(f"{text}: {key}{detail}") from None
         except (ValueError, KeyError):
             example = "valid0.6-invalid0.2" if cls is State else "badfraction0.02-flips0.001x1"
             raise InputError(
@@ -86,12 +87,6 @@ class Worn(Strict):
     mean: Number
     spread: Number = 0
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.spread > self.mean:
-            raise ValueError(f"a spread of {self.spread} around {self.mean}")
-        return self
-
 
 class State(Condition):
     """What is there when measuring begins. Shares are of the usable space (docs/state.md)."""
@@ -100,6 +95,13 @@ class State(Condition):
     invalid: Share = 0.0
     fragmented: Share = 0.0
     worn: Number | Worn = 0
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        mean, spread = self._worn()
+        if spread > mean:
+            raise ValueError(f"worn: a spread of {spread} around {mean}")
+        return self
 
     @property
     def text(self) -> str:

@@ -2,14 +2,14 @@
 //!
 //! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
 //! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
-//! real kernel. Operations are counted from [`Faults::begin`], each kind for itself; blocks that are
-//! bad from the factory and endurance hold from the beginning. Chips have no contents here, so a
+//! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing fails
+//! before it. Chips have no contents here, so a
 //! program that failed is remembered as done: whoever gets the failure must not use the page.
 //!
 //! Left out: torn operations (power cuts), read disturb, retention, wrong bits in OOB.
 //!
 //! Invariants:
-//! 1. Nothing depends on what ran before `begin`.
+//! 1. What is drawn does not depend on what ran before `begin_faults`.
 //! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
 
 use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn, WrongBits};
@@ -124,7 +124,8 @@ impl<F: Flash> Faulty<F> {
 
     /// erase_effect.
     fn erase_fails(&mut self, block: BlockNo) -> bool {
-        let spent = self.faults.endurance_erases > 0
+        let spent = self.since.is_some()
+            && self.faults.endurance_erases > 0
             && self.inner.block_erases(block) >= self.endurance(block);
         self.worn[block.0 as usize] |= spent;
         let drawn = self.since.is_some_and(|since| {

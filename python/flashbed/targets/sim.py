@@ -22,7 +22,6 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.room import Room, reached
 
 __all__ = ["SimTarget", "row_of"]
@@ -163,8 +162,6 @@ def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:
 def _run(run: tuple[int, int, int | None, tuple[int, int] | None]) -> Run:
     offset_bytes, length_bytes, errno, source = run
     return Run(offset_bytes, length_bytes, errno or source or "zero")
-    tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
-    return Batch(*tables, failures=failures)
 
 
 def _cases(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:

@@ -133,8 +133,6 @@ def setup_commands(program: Program) -> list[str]:
         count = len(list(run))
         commands.append(f"wear {at} {count} {erases}")
         at += count
-    if faults.endurance_erases:
-        commands.append(f"endurance {faults.endurance_erases} {faults.seed}")
     return commands
 
 
@@ -149,4 +147,6 @@ def begin_commands(program: Program) -> list[str]:
     flips = faults.bit_flips
     rates += [round(flips.rate * PPM), flips.bits] if flips else [0, 1]
     commands = [f"faults {faults.seed} {' '.join(map(str, rates))}"] if any(rates[:3]) else []
+    if faults.endurance_erases:
+        commands.append(f"endurance {faults.endurance_erases} {faults.seed}")
     return [*program.chip_commands, *commands, *chosen]

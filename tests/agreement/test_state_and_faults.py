@@ -24,6 +24,7 @@ MIB = 1 << 20
 HEADER = "flashbed-ops 1\n"
 EIO = -5
 PREPARE = prepared([written_file("file.bin", MIB, 4096, 1)], 10_000_000_000)
+REMOUNT = "mark\nremount\nopen 0 file.bin ro\nread 0 0 65536\n"
 READ = "drop_caches\nopen 0 file.bin ro\nmark\n" + "".join(
     f"read 0 {page * 4096} 4096\n" for page in range(64)
 )
@@ -106,6 +107,14 @@ def test_bad_blocks_are_passed_over(tmp_path: Path, fs: str) -> None:
     assert [simulated[name] for name in (*FLASH, "bad_blocks")] == [
         real[name] for name in (*FLASH, "bad_blocks")
     ]
+
+
+def test_bad_blocks_are_passed_over_when_it_is_mounted_again(tmp_path: Path) -> None:
+    one = program("jffs2", REMOUNT, faults=Faults(bad_blocks=(0, 3, 399)))
+    real, results = on_uml(tmp_path, one)
+    simulated, _ = measured(SimTarget(), one)
+    assert results == [0, 0, 65536]
+    assert [simulated[name] for name in FLASH[:3]] == [real[name] for name in FLASH[:3]]
 
 
 def test_flips_that_ecc_corrects_are_counted_and_harmless(tmp_path: Path) -> None:

@@ -54,6 +54,9 @@ impl<F: Flash> Jffs2<F> {
         self.files[0].links = 1;
         self.is_scanning = true;
         for number in 0..self.mtd.blocks() {
+            if self.mtd.is_bad(number) {
+                continue; // BLK_STATE_BADBLOCK: on no list
+            }
             let (found, later) = self.scan_eraseblock(now, number)?;
             now = later;
             self.file_scanned(number, found);

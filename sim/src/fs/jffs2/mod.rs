@@ -5,8 +5,8 @@
 //! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
 //! one. The modules carry the names of the kernel's files.
 //!
-//! Left out so far: compression (data must be incompressible), mounting after a power cut, recovery
-//! from failed programs and erases. What is left out is refused, not guessed. docs/jffs2.md has the whole list.
+//! Left out: links, symlinks, attributes, recovery from failed programs and erases. What is left out is refused, not
+//! guessed. docs/jffs2.md has the whole list.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.
@@ -171,14 +171,12 @@ fn fresh<F: Flash>(mtd: &Mtd<F>) -> Space {
     let mut space = Space::new(mtd.blocks(), mtd.block_bytes());
     for block in (0..mtd.blocks()).rev() {
         if mtd.is_bad(block) {
-            space.mark_bad(block);
+            space.change(block, |books| books.free_bytes = 0); // bad_size
         } else {
             space.push_back(List::Free, block);
         }
     }
-    if let Some(first) = space.pop_front(List::Free) {
-        space.push_back(List::Free, first);
-    }
+    space.rotate(List::Free, 1);
     space
 }
 
@@ -330,9 +328,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     /// jffs2_statfs.
     fn free_bytes(&self) -> Option<u64> {
-        let total = self.space.total;
-        let reserve = u64::from(self.space.levels.write_blocks) * u64::from(self.block_bytes);
+        let total = &self.space.total;
         let room = u64::from(total.dirty_bytes) + u64::from(total.free_bytes);
+        let reserve = u64::from(self.space.levels.write_blocks) * u64::from(self.block_bytes);
         let free = room.saturating_sub(reserve);
         Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }

@@ -157,12 +157,6 @@ impl Space {
         self.block(number).books != Books::default()
     }
 
-    /// The block is bad from the start: it has no room (`bad_size`) and is on no list.
-    pub fn mark_bad(&mut self, number: u32) {
-        self.blocks[number as usize].books = Books::default();
-        self.total.free_bytes -= self.block_bytes;
-    }
-
     /// A mount knows nothing but what it finds.
     pub fn forget(&mut self) {
         let blocks = u32::try_from(self.blocks.len()).expect("fewer than 2^32 blocks");

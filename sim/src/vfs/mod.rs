@@ -181,7 +181,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// umount and mount: everything is written back and every cache is empty. All slots are closed.
     pub fn remount(&mut self, now: Ns) -> Outcome {
-        let (_, now) = self.sync(now)?;
+        let now = self.write_back_all(now + self.costs.syscall_ns)?;
+        let now = self.fs.sync(now)?;
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
             inode.writeback_index = 0;

@@ -161,10 +161,17 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, self.sync_range(now, open.inode, 0, u64::MAX, data_only)?))
     }
 
-    /// sync: the flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest
-    /// dirty first, and leaves nothing for sync_inodes_sb; then the file system's own.
+    /// sync: whoever else waits for the processor gets it while sync_inodes_sb waits for the flusher, whether that
+    /// had anything to write or not. Then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
+        let now = self.write_back_all(now + self.costs.syscall_ns)?;
+        let now = self.pause(now, now)?;
+        Ok((0, self.fs.sync(now)?))
+    }
+
+    /// The flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest dirty first, and leaves
+    /// nothing for sync_inodes_sb.
+    pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
         if !self.inodes.dirty.is_empty() {
             now = self.fs.set_task(now, Some(Task::Background))?;
             while !self.inodes.dirty.is_empty() {
@@ -172,6 +179,6 @@ impl<S: FlashFs> Vfs<S> {
             }
             now = self.fs.set_task(now, Some(Task::Program))?;
         }
-        Ok((0, self.fs.sync(now)?))
+        Ok(now)
     }
 }

@@ -5,8 +5,8 @@
 //! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
 //! one. The modules carry the names of the kernel's files.
 //!
-//! Left out so far: compression (data must be incompressible), mounting after a power cut, recovery
-//! from failed programs and erases. What is left out is refused, not guessed. docs/jffs2.md has the whole list.
+//! Left out: links, symlinks, attributes, recovery from failed programs and erases. What is left out is refused, not
+//! guessed. docs/jffs2.md has the whole list.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.

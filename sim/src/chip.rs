@@ -148,9 +148,7 @@ pub trait Flash: Clone {
     /// everything before the end of what was programmed last.
     fn programmed_bytes(&self, block: BlockNo) -> u32;
     /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
-    fn can_lose_power(&self) -> bool {
-        false
-    }
+    fn can_lose_power(&self) -> bool;
     /// The power is going to fail in the `changes`th program or erase from here on.
     fn cut_power_in(&mut self, _changes: u64) {}
     /// The power is back; what it failed in, if it did.
@@ -298,6 +296,10 @@ impl Flash for Chip {
 
     fn block_erases(&self, block: BlockNo) -> u32 {
         self.blocks[block.0 as usize].erases
+    }
+
+    fn can_lose_power(&self) -> bool {
+        false
     }
 
     fn programmed_bytes(&self, block: BlockNo) -> u32 {

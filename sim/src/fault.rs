@@ -207,6 +207,10 @@ impl<F: Flash> Flash for Faulty<F> {
         self.inner.is_factory_bad(block)
     }
 
+    fn can_lose_power(&self) -> bool {
+        self.inner.can_lose_power()
+    }
+
     fn programmed_bytes(&self, block: BlockNo) -> u32 {
         self.inner.programmed_bytes(block)
     }

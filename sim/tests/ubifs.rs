@@ -40,6 +40,10 @@ impl Flash for Recorder {
         self.log.push(('E', block.0 * self.chip.profile().pages_per_block, 0, 0));
         self.chip.erase(now, block)
     }
+    fn can_lose_power(&self) -> bool {
+        self.chip.can_lose_power()
+    }
+
     fn programmed_bytes(&self, block: BlockNo) -> u32 {
         self.chip.programmed_bytes(block)
     }

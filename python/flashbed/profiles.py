@@ -245,9 +245,9 @@ class Board(FromFile):
         Code takes no time but for the agent's two readings of the clock, and the scheduler's clock
         counts ticks.
         """
-        nothing = dict.fromkeys(Software.model_fields, 0)
-        nothing |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}
-        return self.model_copy(update={"software": Software.model_construct(**nothing)})
+        costs: dict[str, object] = dict.fromkeys(Software.model_fields, 0)
+        costs |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}
+        return self.model_copy(update={"software": Software.model_validate(costs)})
 
 
 class KernelFacts(Strict):

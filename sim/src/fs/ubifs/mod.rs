@@ -20,6 +20,7 @@ mod geometry;
 mod journal;
 mod lprops;
 mod lpt;
+mod mount;
 mod tnc;
 
 use crate::chip::Flash;
@@ -35,7 +36,6 @@ use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES, DATA_HEADE
 use geometry::{DENT_BYTES, FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use journal::{Journal, BASE_HEAD, DATA_HEAD};
-use lprops::{Change, TAKEN};
 use lpt::Lpt;
 use tnc::{Key, Leaf, Place, Tnc};
 
@@ -193,22 +193,9 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// mount_ubifs of what was just written, and the root inode.
-    fn mount(&mut self, now: Ns) -> Result<Ns> {
-        let whole = self.geometry.leb_bytes;
-        let main = self.geometry.main_first;
-        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
-        for leb in [MASTER_LEB, MASTER_LEB + 1] {
-            now = self.ubi.read(now, leb, 0, whole)?;
-        }
-        now = self.lpt.mount(&mut self.ubi, now)?;
-        now = self.write_master(now)?;
-        let taken = Change { set: TAKEN, ..Change::default() };
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken)?;
-        now = self.ubi.read(now, LOG_LEB, 0, whole)?;
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken)?;
-        now = self.ubi.unmap(now, main + FIRST_GC_LEB)?;
-        self.read_inode(now, ROOT.0)
+    /// `gc_lnum`: the LEB that is kept for a collector.
+    fn gc_leb(&self) -> u32 {
+        self.geometry.main_first + FIRST_GC_LEB
     }
 
     /// The driver below.
@@ -411,8 +398,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         Err(FsError::NotModelled("ubifs's unlink"))
     }
 
-    fn remount(&mut self, _now: Ns) -> Result<Ns> {
-        Err(FsError::NotModelled("ubifs's remount"))
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.unmount(now)?;
+        let now = self.ubi.attach_again(now)?;
+        self.mount(now)
     }
 
     fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {

@@ -149,6 +149,11 @@ impl Tnc {
         Tnc { znodes: vec![root], root: 0, root_place, dirty: 0, bytes }
     }
 
+    /// `zroot`.
+    pub fn root_place(&self) -> Place {
+        self.root_place
+    }
+
     /// Whether there is anything to commit.
     pub fn is_dirty(&self) -> bool {
         self.znodes[self.root as usize].dirty

@@ -15,7 +15,7 @@
 
 #include "agent.h"
 
-static const uint64_t PHASE_NS = 100000000;
+static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
 
 enum { LINE_BYTES = 65536, CHIP_COMMANDS = 4, CHIP_COMMAND_BYTES = 64 };

@@ -24,7 +24,7 @@ use thiserror::Error;
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
-const PHASE_NS: u64 = 100_000_000;
+const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
 
 /// A kernel: what of it the stack asks for.

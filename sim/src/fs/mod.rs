@@ -80,6 +80,15 @@ pub struct PageWrite {
     pub cached: bool,
 }
 
+impl PageWrite {
+    /// All that a cached page has of a file.
+    pub fn whole(ino: Ino, page: u32, file_bytes: u64) -> PageWrite {
+        let start = u64::from(page) * u64::from(PAGE_BYTES);
+        let to = (file_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
+        PageWrite { ino, page, from: 0, to, file_bytes, cached: true }
+    }
+}
+
 /// A name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
@@ -102,8 +111,25 @@ pub trait PageCache {
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
     /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
+    /// How many inodes have something to write back; none where writes go through the cache.
+    fn dirty_inodes(&self) -> usize {
+        0
+    }
+    /// writeback_sb_inodes of one inode: the longest dirty leaves the list, all its pages are clean.
+    fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
+        None
+    }
     /// What the program has in the file: the page cache where it has a page, the flash elsewhere.
     fn contents(&self, ino: Ino) -> &Contents;
+}
+
+/// An inode that is about to be written back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirtyInode {
+    /// Its number.
+    pub ino: Ino,
+    /// Its dirty pages in order.
+    pub writes: Vec<PageWrite>,
 }
 
 /// A file or directory that a mount after a power cut has found.
@@ -143,6 +169,10 @@ pub trait FlashFs: Clone {
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->rmdir of an empty directory; `evict` follows.
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// What it costs to find out that a directory is not empty, which keeps it from being removed.
+    fn check_dir_empty(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+        Ok(now)
+    }
     /// i_op->rename: `old` becomes `new`. What `new` named before, if anything, is `replaced`;
     /// `evict` follows for it when nobody has it open.
     fn rename(
@@ -172,6 +202,10 @@ pub trait FlashFs: Clone {
     /// programmed or erased is neither old nor new, and what is left on the flash is mounted. Returns
     /// the tree, every directory before what is in it. The root's inode is in memory afterwards, no other.
     fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)>;
+    /// The time in an inode that is about to be written to is no longer that of this second.
+    fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it

@@ -12,7 +12,7 @@ use super::cache::FileCache;
 use super::writeback::DirtyState;
 use super::TIME_GRANULARITY_NS;
 use crate::content::Contents;
-use crate::fs::{Ino, PageCache, PAGE_BYTES};
+use crate::fs::{DirtyInode, Ino, PageCache, PageWrite, PAGE_BYTES};
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -149,6 +149,23 @@ impl PageCache for Inodes {
         let index = self.index_of(ino);
         self.list[index].dirty.size |= size;
         self.mark_dirty(now, index);
+    }
+
+    fn dirty_inodes(&self) -> usize {
+        self.dirty.len()
+    }
+
+    fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
+        if self.dirty.is_empty() {
+            return None;
+        }
+        let inode = &mut self.list[self.dirty.remove(0)];
+        inode.dirty = DirtyState::default();
+        inode.writeback_index = 0;
+        let pages = inode.cache.take_dirty(0, u32::MAX);
+        let (ino, size) = (inode.ino, inode.size_bytes);
+        let writes = pages.into_iter().map(|page| PageWrite::whole(ino, page, size)).collect();
+        Some(DirtyInode { ino, writes })
     }
 
     #[inline]

@@ -295,7 +295,10 @@ impl<S: FlashFs> Vfs<S> {
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let end = start + length;
-        self.update_time(now, index);
+        match self.update_time(now, index) {
+            Ok(later) => now = later,
+            Err(error) => return Ok((errno(error)?, now)),
+        }
         let mut at = start;
         while at < end {
             let to = end.min((at / u64::from(PAGE_BYTES) + 1) * u64::from(PAGE_BYTES));
@@ -317,11 +320,16 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// file_update_time.
-    fn update_time(&mut self, now: Ns, index: usize) {
+    fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let second = now.0 / TIME_GRANULARITY_NS;
-        if std::mem::replace(&mut self.inodes[index].modified_s, second) != second {
-            self.inodes.mark_dirty(now, index);
+        if self.inodes[index].modified_s == second {
+            return Ok(now);
         }
+        let ino = self.inodes[index].ino;
+        let now = self.fs.update_time(now, ino, &mut self.inodes)?;
+        self.inodes[index].modified_s = second;
+        self.inodes.mark_dirty(now, index);
+        Ok(now)
     }
 
     /// Bytes of one page.

@@ -68,7 +68,10 @@ impl<S: FlashFs> Vfs<S> {
         match directory_wanted {
             false if is_directory => return Ok((EISDIR, now)),
             true if !is_directory => return Ok((ENOTDIR, now)),
-            true if self.has_entries(path) => return Ok((ENOTEMPTY, now)),
+            true if self.has_entries(path) => {
+                let now = self.fs.check_dir_empty(now, self.inodes[index].ino)?;
+                return Ok((ENOTEMPTY, now));
+            }
             _ => {}
         }
         let (at, ino) = (self.name_in(directory, path), self.inodes[index].ino);
@@ -97,6 +100,9 @@ impl<S: FlashFs> Vfs<S> {
         let Some(moved) = moved else { return Ok((ENOENT, now)) };
         let (target, now) = self.lookup(now, new_in, new)?;
         if let Some(errno) = self.may_rename(old, new, moved, target) {
+            let full = target.filter(|_| errno == ENOTEMPTY && !Self::is_below(old, new));
+            let ino = full.map(|target| self.inodes[target].ino);
+            let now = ino.map_or(Ok(now), |ino| self.fs.check_dir_empty(now, ino))?;
             return Ok((errno, now));
         }
         if target == Some(moved) {

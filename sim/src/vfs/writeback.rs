@@ -125,9 +125,7 @@ impl<S: FlashFs> Vfs<S> {
     ) -> Result<Ns, FsError> {
         let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
         for page in cache.take_dirty(first, end) {
-            let start = u64::from(page) * u64::from(PAGE_BYTES);
-            let to = (file_bytes - start).min(u64::from(PAGE_BYTES)) as u32;
-            let write = PageWrite { ino, page, from: 0, to, file_bytes, cached: true };
+            let write = PageWrite::whole(ino, page, file_bytes);
             now = self.fs.write_page(now, write, &mut self.inodes)?;
         }
         Ok(now)

@@ -4,12 +4,13 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use sim::content::Contents;
+use sim::content::{Contents, Source};
 use sim::fs::{Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 /// A table of a profile without what is meant for people.
 fn table(profile: &toml::Table, name: &str) -> Value {
@@ -77,9 +78,14 @@ impl PageCache for NoPages {
 
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 
+    /// Random bytes everywhere.
     fn contents(&self, _ino: Ino) -> &Contents {
-        const NOTHING: &Contents = &Contents::new();
-        NOTHING
+        static RANDOM: OnceLock<Contents> = OnceLock::new();
+        RANDOM.get_or_init(|| {
+            let mut contents = Contents::new();
+            contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
+            contents
+        })
     }
 }
 

@@ -1,72 +1,146 @@
-//! Budgeting: whether a write may be accepted into the page cache at all.
+//! Budgeting: nothing becomes dirty that could not be written.
 //!
-//! Mirrors fs/ubifs/budget.c (do_budget_space, ubifs_calc_min_idx_lebs, ubifs_calc_available) of
-//! Linux 6.1 for a program that runs as root, so that the reserved pool may be used. Left out:
-//! make_free_space, which writes back, collects garbage and commits before it gives up; a budget
-//! that fails here fails for good.
+//! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space, ubifs_calc_min_idx_lebs,
+//! ubifs_calc_available, ubifs_release_budget) of Linux 6.1 for a program that runs as root, so that the
+//! reserved pool may be used.
 
+use super::gc::Collected;
 use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT};
-use super::geometry::{HEADS, INDEX_LEBS_MIN, INODE_BYTES};
+use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::fs::{FsError, PageCache, Result};
+use crate::units::Ns;
 
-/// What has been promised and not yet written.
+/// MAX_MKSPC_RETRIES.
+const RETRIES_MAX: u32 = 3;
+/// NR_TO_WRITE: pages that are written back at a time.
+const PAGES_TO_WRITE: u64 = 16;
+
+/// `struct ubifs_budget_req`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request {
+    pub new_page: bool,
+    pub dirtied_page: bool,
+    pub new_dent: bool,
+    pub mod_dent: bool,
+    pub new_inode: bool,
+    pub dirtied_inodes: u64,
+    /// `dirtied_ino_d`.
+    pub more_bytes: u64,
+}
+
+impl Request {
+    /// Of a page that is new to the index.
+    pub const NEW_PAGE: Request = Request { new_page: true, ..Request::NOTHING };
+    /// Of a page that has a node already.
+    pub const PAGE: Request = Request { dirtied_page: true, ..Request::NOTHING };
+    /// Of one inode that becomes dirty.
+    pub const INODE: Request = Request { dirtied_inodes: 1, ..Request::NOTHING };
+    /// ubifs_create, ubifs_mkdir.
+    pub const CREATE: Request =
+        Request { new_inode: true, new_dent: true, dirtied_inodes: 1, ..Request::NOTHING };
+    /// ubifs_unlink, ubifs_rmdir.
+    pub const UNLINK: Request = Request { mod_dent: true, dirtied_inodes: 2, ..Request::NOTHING };
+    /// do_rename.
+    pub const RENAME: Request =
+        Request { new_dent: true, mod_dent: true, dirtied_inodes: 3, ..Request::NOTHING };
+    const NOTHING: Request = Request {
+        new_page: false,
+        dirtied_page: false,
+        new_dent: false,
+        mod_dent: false,
+        new_inode: false,
+        dirtied_inodes: 0,
+        more_bytes: 0,
+    };
+
+    /// calc_idx_growth.
+    fn index_growth(&self) -> u64 {
+        let znodes =
+            u64::from(self.new_inode) + u64::from(self.new_page) + u64::from(self.new_dent);
+        znodes * largest_znode()
+    }
+
+    /// calc_data_growth.
+    fn data_growth(&self) -> u64 {
+        u64::from(self.new_inode) * u64::from(INODE_BYTES)
+            + u64::from(self.new_page) * u64::from(DATA_NODE_BYTES)
+            + u64::from(self.new_dent) * u64::from(DENT_NODE_BYTES_MAX)
+    }
+
+    /// calc_dd_growth.
+    fn dirty_growth(&self) -> u64 {
+        u64::from(self.dirtied_page) * u64::from(DATA_NODE_BYTES)
+            + self.dirtied_inodes * u64::from(INODE_BYTES)
+            + u64::from(self.mod_dent) * u64::from(DENT_NODE_BYTES_MAX)
+            + self.more_bytes
+    }
+}
+
+/// What has been promised and not yet written (`struct ubifs_budg_info`).
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Pages that will become data nodes.
-    pages: u64,
+    index_growth: u64,
+    data_growth: u64,
+    dirty_growth: u64,
     /// Index size at the last commit, and the growth since that is already in znodes
     /// (`old_idx_sz`, `uncommitted_idx`).
     old_index_bytes: u64,
     uncommitted_bytes: u64,
+    /// `min_idx_lebs`.
+    index_lebs_min: u32,
+    /// `nospace`, `nospace_rp`: do not try before something is given back.
+    is_full: bool,
 }
 
 /// `max_idx_node_sz`.
-fn largest_znode() -> u64 {
+pub fn largest_znode() -> u64 {
     u64::from(align(index_node_bytes(FANOUT), 8))
 }
 
 impl Budget {
     /// Of a freshly mounted file system.
-    pub fn new(index_bytes: u64) -> Budget {
-        Budget { pages: 0, old_index_bytes: index_bytes, uncommitted_bytes: 0 }
+    pub fn new(geometry: &Geometry, index_bytes: u64) -> Budget {
+        let mut budget = Budget {
+            index_growth: 0,
+            data_growth: 0,
+            dirty_growth: 0,
+            old_index_bytes: index_bytes,
+            uncommitted_bytes: 0,
+            index_lebs_min: 0,
+            is_full: false,
+        };
+        budget.index_lebs_min = budget.calculate_index_lebs(geometry);
+        budget
     }
 
-    /// A page has become dirty.
-    pub fn promise_page(&mut self) {
-        self.pages += 1;
+    /// LEBs that have to be kept for the index (`min_idx_lebs`).
+    pub fn index_lebs_min(&self) -> u32 {
+        self.index_lebs_min
     }
 
-    /// A dirty page has been written.
-    pub fn release_page(&mut self) {
-        self.pages = self.pages.saturating_sub(1);
-        self.uncommitted_bytes += largest_znode();
-    }
-
-    /// A new name and its inode have been written.
-    pub fn release_entry(&mut self) {
-        self.uncommitted_bytes += 2 * largest_znode();
-    }
-
-    /// A commit has laid the index out.
-    pub fn committed(&mut self, index_bytes: u64) {
-        self.old_index_bytes = index_bytes;
-        self.uncommitted_bytes = 0;
+    /// get_liability.
+    fn liability(&self) -> u64 {
+        self.index_growth + self.data_growth + self.dirty_growth
     }
 
     /// ubifs_calc_min_idx_lebs: three times the index, and one for the head.
-    pub fn index_lebs_min(&self, geometry: &Geometry) -> u32 {
-        let growth = self.pages * largest_znode();
-        let bytes = 3 * (self.old_index_bytes + self.uncommitted_bytes + growth);
+    fn calculate_index_lebs(&self, geometry: &Geometry) -> u32 {
+        let bytes = 3 * (self.old_index_bytes + self.index_growth + self.uncommitted_bytes);
         let leb = u64::from(geometry.leb_bytes) - largest_znode();
         (bytes.div_ceil(leb) as u32 + 1).max(INDEX_LEBS_MIN)
     }
 
     /// do_budget_space: whether what is promised still fits.
-    pub fn fits(&self, geometry: &Geometry, lpt: &Lpt) -> bool {
+    fn fits(&mut self, geometry: &Geometry, lpt: &Lpt) -> bool {
         let totals = lpt.totals();
-        let index_lebs = self.index_lebs_min(geometry);
+        let index_lebs = self.calculate_index_lebs(geometry);
         let reserved = index_lebs.saturating_sub(totals.index_lebs);
-        let spare = totals.empty_lebs + lpt.freeable_lebs() - totals.taken_empty_lebs;
+        if reserved > lpt.lebs_for_index() {
+            return false;
+        }
         let leb = u64::from(geometry.leb_bytes);
         let kept = u64::from(index_lebs) + HEADS as u64 + 2;
         let more_index = totals.index_lebs.saturating_sub(index_lebs);
@@ -76,7 +150,129 @@ impl Budget {
             + totals.dark_bytes
             + u64::from(more_index) * u64::from(geometry.dark_bytes);
         let available = (u64::from(geometry.main_lebs) * leb).saturating_sub(taken);
-        let promised = self.pages * u64::from(DATA_NODE_BYTES) + u64::from(INODE_BYTES);
-        reserved <= spare && available >= promised
+        if available < self.data_growth + self.dirty_growth {
+            return false;
+        }
+        self.index_lebs_min = index_lebs;
+        true
+    }
+
+    fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
+        if self.is_full {
+            return false;
+        }
+        self.index_growth += request.index_growth();
+        self.data_growth += request.data_growth();
+        self.dirty_growth += request.dirty_growth();
+        let fits = self.fits(geometry, lpt);
+        if !fits {
+            self.index_growth -= request.index_growth();
+            self.data_growth -= request.data_growth();
+            self.dirty_growth -= request.dirty_growth();
+        }
+        fits
+    }
+
+    /// ubifs_release_budget: what was promised is written, or will not be.
+    pub fn release(&mut self, geometry: &Geometry, request: &Request) {
+        self.is_full = false;
+        self.index_growth -= request.index_growth();
+        self.uncommitted_bytes += request.index_growth();
+        self.data_growth -= request.data_growth();
+        self.dirty_growth -= request.dirty_growth();
+        self.index_lebs_min = self.calculate_index_lebs(geometry);
+    }
+
+    /// ubifs_convert_page_budget: a page that was taken for new is not.
+    pub fn convert_page(&mut self, geometry: &Geometry) {
+        self.index_growth -= Request::NEW_PAGE.index_growth();
+        self.data_growth -= Request::NEW_PAGE.data_growth();
+        self.dirty_growth += Request::PAGE.dirty_growth();
+        self.index_lebs_min = self.calculate_index_lebs(geometry);
+    }
+
+    /// A commit has laid the index out.
+    pub fn committed(&mut self, geometry: &Geometry, index_bytes: u64) {
+        self.old_index_bytes = index_bytes;
+        self.uncommitted_bytes = 0;
+        self.index_lebs_min = self.calculate_index_lebs(geometry);
+    }
+
+    /// Something was deleted without a budget.
+    pub fn clear_full(&mut self) {
+        self.is_full = false;
+    }
+}
+
+impl<F: Flash> Ubifs<F> {
+    /// ubifs_budget_space with `fast`: does nothing to make it fit.
+    pub(super) fn budget_fast(&mut self, request: &Request) -> bool {
+        self.budget.promise(&self.geometry, &self.lpt, request)
+    }
+
+    /// ubifs_budget_space. Without room it writes back, collects and commits first.
+    pub(super) fn budget_space(
+        &mut self,
+        now: Ns,
+        request: &Request,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let mut now = now;
+        let mut retried = false;
+        loop {
+            if self.budget_fast(request) {
+                return Ok(now);
+            }
+            if self.budget.is_full {
+                return Err(FsError::NoSpace);
+            }
+            let (again, later) = self.make_free_space(now, pages)?;
+            now = later;
+            if !again && std::mem::replace(&mut retried, true) {
+                self.budget.is_full = true;
+                return Err(FsError::NoSpace);
+            }
+        }
+    }
+
+    pub(super) fn release_budget(&mut self, request: &Request) {
+        self.budget.release(&self.geometry, request);
+    }
+
+    /// make_free_space: whether it is worth another try.
+    fn make_free_space(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<(bool, Ns)> {
+        let mut now = now;
+        for _ in 0..=RETRIES_MAX {
+            let before = self.budget.liability();
+            now = self.shrink_liability(now, pages)?;
+            if self.budget.liability() < before {
+                return Ok((true, now));
+            }
+            let (collected, later) = self.garbage_collect(now, true)?;
+            now = later;
+            if let Collected::Leb(leb) = collected {
+                return Ok((true, self.return_leb(now, leb)?));
+            }
+            now = self.commit(now)?;
+        }
+        Ok((false, now))
+    }
+
+    /// shrink_liability (writeback_inodes_sb_nr): whole inodes, the longest dirty first, until enough
+    /// pages are written.
+    fn shrink_liability(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let mut now = now;
+        let mut written = 0;
+        let mut left = pages.dirty_inodes();
+        while written < PAGES_TO_WRITE && left > 0 {
+            let Some(inode) = pages.take_dirty_inode() else { break };
+            for write in &inode.writes {
+                now = self.write_dirty_page(now, *write, pages)?;
+            }
+            now = self.write_inode_of(now, inode.ino)?;
+            written += inode.writes.len() as u64;
+            left -= 1;
+        }
+        Ok(now)
     }
 }

@@ -10,6 +10,7 @@ use crate::fs::{FsError, Result};
 pub const INODE_BYTES: u32 = 160;
 pub const DATA_HEADER_BYTES: u32 = 48;
 pub const DENT_BYTES: u32 = 56;
+pub const TRUNCATION_BYTES: u32 = 56;
 pub const REFERENCE_BYTES: u32 = 64;
 pub const COMMIT_START_BYTES: u32 = 32;
 pub const MASTER_BYTES: u32 = 512;
@@ -18,6 +19,8 @@ pub const SUPERBLOCK_BYTES: u32 = 4096;
 const LARGEST_NODE_BYTES: u32 = INODE_BYTES + 4096;
 /// UBIFS_MAX_DATA_NODE_SZ.
 pub const DATA_NODE_BYTES: u32 = DATA_HEADER_BYTES + 4096;
+/// UBIFS_MAX_DENT_NODE_SZ: of a name of 255 bytes.
+pub const DENT_NODE_BYTES_MAX: u32 = DENT_BYTES + 256;
 /// MIN_WRITE_SZ.
 pub const SMALLEST_WRITE_BYTES: u32 = DATA_HEADER_BYTES + 8;
 /// UBIFS_MIN_LEB_SZ.
@@ -85,7 +88,6 @@ pub struct LptGeometry {
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     pub leb_bytes: u32,
-    pub lebs: u32,
     /// `min_io_size` and `max_write_size`: a NAND page.
     pub page_bytes: u32,
     pub log_lebs: u32,
@@ -190,7 +192,6 @@ impl Geometry {
         let least = (HEADS as u64 + 1) * u64::from(leb_bytes) + 1;
         Ok(Geometry {
             leb_bytes,
-            lebs,
             page_bytes,
             log_lebs,
             main_first: lebs - main_lebs,
@@ -201,6 +202,11 @@ impl Geometry {
             dark_bytes: align(LARGEST_NODE_BYTES, page_bytes),
             lpt,
         })
+    }
+
+    /// The first LEB of the orphan area (`orph_first`), which ends where the main area begins.
+    pub fn orphans_first(&self) -> u32 {
+        self.lpt.first_leb + self.lpt.lebs
     }
 
     /// ubifs_next_log_lnum.

@@ -1,22 +1,26 @@
-//! The journal: write-buffers, the LEBs they fill (buds) and the log that names them.
+//! The journal: what is written for each change, in which order, and the index entries of it.
 //!
-//! Mirrors fs/ubifs/io.c (ubifs_wbuf_write_nolock, ubifs_wbuf_sync_nolock, the timers), journal.c
-//! (reserve_space, make_reservation, write_head) and log.c (ubifs_add_bud_to_log) of Linux 6.1.
+//! Mirrors fs/ubifs/journal.c of Linux 6.1: make_reservation with reserve_space, and ubifs_jnl_update,
+//! ubifs_jnl_write_data, ubifs_jnl_write_inode, ubifs_jnl_delete_inode, ubifs_jnl_rename and
+//! ubifs_jnl_truncate.
 //!
 //! The background commit that ubifs_add_bud_to_log asks for starts as soon as the writer lets go
 //! of the commit lock, which is when the first node of the new bud is in the index; it is then
 //! over at once instead of running beside the writer.
 //!
-//! Invariants:
-//! 1. A write-buffer covers `offset..offset + size` of its LEB, a part of one page.
-//! 2. Every LEB a head writes to is in `buds`, and taken in the LEB properties.
+//! Left out: names with equal hashes.
 
-use super::geometry::{align, Geometry, HEADS, LOG_LEB, REFERENCE_BYTES};
+use super::gc::Collected;
+use super::geometry::{
+    align, Geometry, DATA_HEADER_BYTES, DENT_BYTES, HEADS, INODE_BYTES, TRUNCATION_BYTES,
+};
+use super::io::Head;
+use super::key::{Key, Place};
+use super::log::{first_log_place, Bud};
 use super::lprops::{Change, TAKEN};
-use super::tnc::Place;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::fs::{FsError, Result};
+use crate::fs::{FsError, Ino, Name, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// The journal heads (GCHD, BASEHD, DATAHD).
@@ -24,30 +28,12 @@ pub const GC_HEAD: usize = 0;
 pub const BASE_HEAD: usize = 1;
 pub const DATA_HEAD: usize = 2;
 
-/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself: timers
-/// that run out within it of each other run out together (hrtimer_start_range_ns).
-const TIMER_NS: Ns = Ns(5_000_000_000);
-const TIMER_SLACK_NS: Ns = Ns(500_000_000);
-
-/// A write-buffer.
-#[derive(Clone, Debug)]
-pub struct Head {
-    /// The LEB written to, once there is one.
-    pub leb: Option<u32>,
-    pub offset: u32,
-    size: u32,
-    pub used: u32,
-    /// Inodes with a node in the buffer.
-    inodes: Vec<u32>,
-    timer: Option<Ns>,
-}
-
-/// A LEB of the journal and where its part of it starts.
-#[derive(Clone, Copy, Debug)]
-pub struct Bud {
-    pub leb: u32,
-    pub start: u32,
-    pub head: usize,
+/// Whether a commit is asked for (`cmt_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitState {
+    Resting,
+    Background,
+    Required,
 }
 
 /// Heads, buds and the log.
@@ -59,22 +45,37 @@ pub struct Journal {
     pub log_leb: u32,
     pub log_offset: u32,
     pub log_tail: u32,
-    /// COMMIT_BACKGROUND.
-    pub commit_wanted: bool,
+    pub commit_state: CommitState,
+}
+
+/// What became of reserve_space.
+enum Reserved {
+    Yes,
+    /// -EAGAIN.
+    AfterCommit,
+    NoSpace,
+}
+
+/// What a truncation leaves of the last block.
+#[derive(Clone, Copy, Debug)]
+struct LastBlock {
+    key: Key,
+    node_bytes: u32,
+    bytes: u32,
 }
 
 impl Journal {
     /// The journal of a fresh file system: a commit-start node in the log, no buds.
     pub fn new(geometry: &Geometry) -> Journal {
-        let head = Head { leb: None, offset: 0, size: 0, used: 0, inodes: Vec::new(), timer: None };
+        let (log_leb, log_offset) = first_log_place(geometry);
         Journal {
-            heads: [head.clone(), head.clone(), head],
+            heads: Default::default(),
             buds: Vec::new(),
             bud_bytes: 0,
-            log_leb: LOG_LEB,
-            log_offset: geometry.page_bytes,
-            log_tail: LOG_LEB,
-            commit_wanted: false,
+            log_leb,
+            log_offset,
+            log_tail: log_leb,
+            commit_state: CommitState::Resting,
         }
     }
 
@@ -96,204 +97,346 @@ impl Journal {
     }
 }
 
-impl Head {
-    /// The rest of the page the buffer stands in.
-    fn resize(&mut self, geometry: &Geometry) {
-        let page = geometry.page_bytes;
-        let to_page = page - self.offset % page;
-        self.size = to_page.min(geometry.leb_bytes - self.offset);
-    }
+/// Bytes of the node of a directory entry.
+fn dent_bytes(name: &str) -> u32 {
+    DENT_BYTES + name.len() as u32 + 1
 }
 
 impl<F: Flash> Ubifs<F> {
-    fn write_leb(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
-        let state = &mut self.journal.heads[head];
-        let leb = state.leb.expect("a head that writes has a LEB");
-        let offset = state.offset;
-        state.offset += bytes;
-        self.ubi.write(now, leb, offset, bytes)
-    }
-
-    /// bud_wbuf_callback.
-    fn update_bud(&mut self, now: Ns, head: usize, more_dirty: u32) -> Result<Ns> {
-        let state = &self.journal.heads[head];
-        let leb = state.leb.expect("a head that writes has a LEB");
-        let free = Some(self.geometry.leb_bytes - state.offset - state.used);
-        let change = Change { free, more_dirty, ..Change::default() };
-        self.lpt.change(&mut self.ubi, now, leb, change)
-    }
-
-    /// ubifs_wbuf_sync_nolock: what is in the buffer, padded to a page.
-    pub fn sync_head(&mut self, now: Ns, head: usize) -> Result<Ns> {
-        let page = self.geometry.page_bytes;
-        let state = &mut self.journal.heads[head];
-        state.timer = None;
-        if state.used == 0 || state.leb.is_none() {
-            return Ok(now);
-        }
-        let bytes = align(state.used, page);
-        let padding = bytes - state.used;
-        let now = self.write_leb(now, head, bytes)?;
-        let state = &mut self.journal.heads[head];
-        state.used = 0;
-        state.inodes.clear();
-        state.resize(&self.geometry);
-        self.update_bud(now, head, padding)
-    }
-
-    /// Every head, as a commit and sync do.
-    pub fn sync_heads(&mut self, now: Ns) -> Result<Ns> {
-        let mut now = now;
-        for head in 0..HEADS {
-            now = self.sync_head(now, head)?;
-        }
-        Ok(now)
-    }
-
-    /// ubifs_sync_wbufs_by_inode.
-    pub fn sync_heads_of(&mut self, now: Ns, inum: u32) -> Result<Ns> {
-        let mut now = now;
-        for head in [BASE_HEAD, DATA_HEAD] {
-            if self.journal.heads[head].inodes.contains(&inum) {
-                now = self.sync_head(now, head)?;
-            }
-        }
-        Ok(now)
-    }
-
-    /// The background thread after a timer (ubifs_bg_wbufs_sync).
-    pub fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
-        let end = now + TIMER_SLACK_NS;
-        let mut now = now;
-        for head in 0..HEADS {
-            if self.journal.heads[head].timer.is_some_and(|due| due <= end) {
-                now = self.sync_head(now, head)?;
-            }
-        }
-        Ok(now)
-    }
-
-    /// ubifs_wbuf_write_nolock: fills the buffer, writes whole pages past it, keeps the rest.
-    fn write_buffered(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
-        let page = self.geometry.page_bytes;
-        let mut left = align(bytes, 8);
-        let mut now = now;
-        let state = &mut self.journal.heads[head];
-        state.timer = None;
-        let room = state.size - state.used;
-        if left < room {
-            state.used += left;
-        } else {
-            if state.used > 0 || state.offset % page != 0 || left == room {
-                let size = state.size;
-                left -= room;
-                now = self.write_leb(now, head, size)?;
-            }
-            let pages = left / page;
-            if pages > 1 {
-                now = self.write_leb(now, head, (pages - 1) * page)?;
-            }
-            if pages > 0 {
-                now = self.write_leb(now, head, page)?;
-            }
-            let state = &mut self.journal.heads[head];
-            state.used = left % page;
-            state.inodes.clear();
-            state.resize(&self.geometry);
-        }
-        now = self.update_bud(now, head, 0)?;
-        let state = &mut self.journal.heads[head];
-        if state.used > 0 && head != GC_HEAD {
-            state.timer = Some(now + TIMER_NS);
-        }
-        Ok(now)
-    }
-
-    /// make_reservation, write_head and ubifs_wbuf_add_ino_nolock: `bytes` of nodes for `inums`.
-    pub fn write_nodes(
-        &mut self,
-        now: Ns,
-        head: usize,
-        bytes: u32,
-        inums: &[u32],
-    ) -> Result<(Place, Ns)> {
-        let now = self.reserve(now, head, bytes)?;
-        let costs = self.ubi.costs();
-        let cpu = costs.ubifs_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
-        let state = &self.journal.heads[head];
-        let leb = state.leb.expect("reserved");
-        let place = Place { leb, offset: state.offset + state.used, bytes };
-        let now = self.write_buffered(now + cpu, head, bytes)?;
-        let state = &mut self.journal.heads[head];
-        for inum in inums {
-            if state.used > 0 && !state.inodes.contains(inum) {
-                state.inodes.push(*inum);
-            }
-        }
-        Ok((place, now))
-    }
-
-    /// make_reservation with reserve_space: seeks to another LEB when this one has no room, and
-    /// commits first if the journal would become too large.
+    /// make_reservation.
     fn reserve(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let mut now = now;
-        for _ in 0..2 {
+        let mut failed = 0;
+        loop {
+            let (reserved, later) = self.reserve_space(now, head, bytes)?;
+            now = later;
+            match reserved {
+                Reserved::Yes => return Ok(now),
+                Reserved::NoSpace if failed == 2 => return Err(FsError::NoSpace),
+                Reserved::NoSpace => failed += 1,
+                Reserved::AfterCommit => {}
+            }
+            now = self.commit(now)?;
+        }
+    }
+
+    /// reserve_space: seeks to another LEB when this one has no room, which garbage collection may have
+    /// to free.
+    fn reserve_space(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Reserved, Ns)> {
+        let mut now = now;
+        for _ in 0..=2 {
             let state = &self.journal.heads[head];
             let used = state.offset + state.used;
             if state.leb.is_some() && self.geometry.leb_bytes - used >= bytes {
-                return Ok(now);
+                return Ok((Reserved::Yes, now));
             }
             let squeeze = head == BASE_HEAD;
-            let index_lebs = self.index_lebs_min();
-            let found = self.lpt.find_free_space(&mut self.ubi, now, bytes, squeeze, index_lebs);
-            let (leb, offset, later) = found?;
-            now = self.sync_head(later, head)?;
-            match self.add_bud(now, head, leb, offset)? {
-                Some(later) => {
-                    let state = &mut self.journal.heads[head];
-                    (state.leb, state.offset, state.used) = (Some(leb), offset, 0);
-                    state.resize(&self.geometry);
-                    return Ok(later);
-                }
-                None => {
-                    now = self.return_leb(now, leb)?;
-                    now = self.commit(now)?;
-                }
+            let index_lebs = self.budget.index_lebs_min();
+            let found = self.lpt.find_free_space(&mut self.ubi, now, bytes, squeeze, index_lebs)?;
+            now = found.1;
+            if let Some((leb, offset)) = found.0 {
+                return self.switch_head(now, head, leb, offset);
+            }
+            let (collected, later) = self.garbage_collect(now, false)?;
+            now = later;
+            match collected {
+                Collected::Leb(leb) => return self.switch_head(now, head, leb, 0),
+                Collected::Again => return Ok((Reserved::AfterCommit, now)),
+                Collected::NoSpace => {}
             }
         }
-        Err(FsError::NoSpace)
+        Ok((Reserved::NoSpace, now))
+    }
+
+    fn switch_head(
+        &mut self,
+        now: Ns,
+        head: usize,
+        leb: u32,
+        offset: u32,
+    ) -> Result<(Reserved, Ns)> {
+        let now = self.sync_head(now, head)?;
+        match self.add_bud(now, head, leb, offset)? {
+            Some(now) => {
+                self.seek_head(head, leb, offset);
+                Ok((Reserved::Yes, now))
+            }
+            None => Ok((Reserved::AfterCommit, self.return_leb(now, leb)?)),
+        }
     }
 
     /// ubifs_return_leb.
-    pub fn return_leb(&mut self, now: Ns, leb: u32) -> Result<Ns> {
+    pub(super) fn return_leb(&mut self, now: Ns, leb: u32) -> Result<Ns> {
         self.lpt.change(&mut self.ubi, now, leb, Change { clear: TAKEN, ..Change::default() })
     }
 
-    /// ubifs_add_bud_to_log: `None` when a commit has to come first.
-    fn add_bud(&mut self, now: Ns, head: usize, leb: u32, start: u32) -> Result<Option<Ns>> {
-        let geometry = self.geometry;
-        let bytes = u64::from(geometry.leb_bytes - start);
-        let journal = &mut self.journal;
-        if journal.bud_bytes + bytes > geometry.bud_bytes_max {
-            return Ok(None);
+    /// finish_reservation: the commit lock is free, so a commit that was asked for begins.
+    fn finish_reservation(&mut self, now: Ns) -> Result<Ns> {
+        if self.journal.commit_state == CommitState::Resting {
+            return Ok(now);
         }
-        if journal.bud_bytes >= geometry.bud_bytes_background {
-            journal.commit_wanted = true;
+        self.commit(now)
+    }
+
+    /// ubifs_add_dirt.
+    fn add_dirt(&mut self, now: Ns, leb: u32, bytes: u32) -> Result<Ns> {
+        let change = Change { more_dirty: align(bytes, 8), ..Change::default() };
+        self.lpt.change(&mut self.ubi, now, leb, change)
+    }
+
+    /// make_reservation and write_head of a group of nodes, in the base head; where each is.
+    fn write_group(
+        &mut self,
+        now: Ns,
+        nodes: &[(Key, u32)],
+        inums: &[u32],
+    ) -> Result<(Vec<Place>, Ns)> {
+        let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
+        let now = self.reserve(now, BASE_HEAD, bytes)?;
+        let (group, now) = self.append(now, BASE_HEAD, bytes)?;
+        let mut offset = group.offset;
+        let mut places = Vec::with_capacity(nodes.len());
+        for &(key, bytes) in nodes {
+            let place = Place { leb: group.leb, offset, bytes };
+            self.written.add(place, key, 0);
+            places.push(place);
+            offset += align(bytes, 8);
         }
-        let reference = align(REFERENCE_BYTES, geometry.page_bytes);
-        let mut now = now;
-        if journal.log_offset + reference > geometry.leb_bytes {
-            journal.log_leb = geometry.next_log_leb(journal.log_leb);
-            journal.log_offset = 0;
-            now = self.ubi.unmap(now, journal.log_leb)?;
+        for &inum in inums {
+            self.journal.heads[BASE_HEAD].add_inode(inum);
         }
-        if start == 0 {
-            now = self.ubi.map(now, leb)?;
+        Ok((places, now))
+    }
+
+    fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
+        self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, 0)
+    }
+
+    /// resolve_collision of a leaf with the key of a name: its entry is read to compare the names.
+    pub(super) fn read_name(&mut self, now: Ns, leaf: super::tnc::Leaf) -> Result<Ns> {
+        if self.tnc.cache(leaf) {
+            return Ok(now);
         }
-        now = self.ubi.write(now, journal.log_leb, journal.log_offset, reference)?;
-        journal.log_offset += reference;
-        journal.bud_bytes += bytes;
-        journal.buds.push(Bud { leb, start, head });
-        Ok(Some(now))
+        let place = self.tnc.place(leaf);
+        self.read_node(now, place, self.ubi.costs().ubifs_inode_ns)
+    }
+
+    /// ubifs_tnc_add_nm.
+    fn add_name(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
+        let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
+        let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
+        if !exact {
+            tnc.insert_leaf(leaf, key, place);
+            return Ok(now);
+        }
+        let now = self.read_name(now, leaf)?;
+        self.tnc.set_place(&mut self.ubi, &mut self.lpt, now, leaf, place, 0)
+    }
+
+    /// ubifs_tnc_remove_nm.
+    fn remove_name(&mut self, now: Ns, key: Key) -> Result<Ns> {
+        let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
+        let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
+        assert!(exact, "a name that is removed is there");
+        let now = self.read_name(now, leaf)?;
+        self.tnc.delete(&mut self.ubi, &mut self.lpt, now, leaf)
+    }
+
+    /// mark_inode_clean.
+    pub(super) fn mark_inode_clean(&mut self, inum: u32) {
+        if std::mem::take(&mut self.inode(inum).dirty) {
+            self.release_budget(&super::budget::Request::INODE);
+        }
+    }
+
+    /// ubifs_add_orphan, which looks for extended attributes, and `del_cmtno`.
+    fn add_orphan(&mut self, now: Ns, inum: u32) -> Result<Ns> {
+        self.orphans.add(inum);
+        let (_, now) = self.tnc.next_entry(&mut self.ubi, now, Key::first_xent(inum))?;
+        self.inode(inum).deleted_in = self.commits;
+        Ok(now)
+    }
+
+    /// ubifs_jnl_update: an entry, the inode it names and the directory; with `deletion` the entry goes.
+    pub(super) fn jnl_update(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        inum: u32,
+        deletion: bool,
+    ) -> Result<Ns> {
+        let directory = at.directory.0;
+        let dent = Key::dent(directory, at.name);
+        let inodes = [Key::inode(inum), Key::inode(directory)];
+        let nodes =
+            [(dent, dent_bytes(at.name)), (inodes[0], INODE_BYTES), (inodes[1], INODE_BYTES)];
+        let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
+        let mut now = self.reserve(now, BASE_HEAD, bytes)?;
+        if deletion {
+            now = self.add_orphan(now, inum)?;
+        }
+        let (places, mut now) = self.write_group(now, &nodes, &[inum, directory])?;
+        if deletion {
+            now = self.remove_name(now, dent)?;
+            now = self.add_dirt(now, places[0].leb, places[0].bytes)?;
+        } else {
+            now = self.add_name(now, dent, places[0])?;
+        }
+        now = self.add_leaf(now, inodes[0], places[1])?;
+        now = self.add_leaf(now, inodes[1], places[2])?;
+        now = self.finish_reservation(now)?;
+        let inode = self.inode(inum);
+        inode.synced_bytes = inode.size_bytes;
+        self.mark_inode_clean(inum);
+        self.mark_inode_clean(directory);
+        Ok(now)
+    }
+
+    /// ubifs_jnl_write_data: bytes of a block, which may be fewer in the node.
+    pub(super) fn jnl_write_data(
+        &mut self,
+        now: Ns,
+        inum: u32,
+        block: u32,
+        bytes: u32,
+        compressed_bytes: u32,
+    ) -> Result<Ns> {
+        let spent = self.ubi.costs().ubifs_write_byte_ps;
+        let now = now + Ns::from_ps(u64::from(bytes), spent);
+        let node_bytes = DATA_HEADER_BYTES + compressed_bytes;
+        let now = self.reserve(now, DATA_HEAD, node_bytes)?;
+        let (place, now) = self.append(now, DATA_HEAD, node_bytes)?;
+        let key = Key::data(inum, block);
+        self.written.add(place, key, bytes);
+        self.journal.heads[DATA_HEAD].add_inode(inum);
+        let now = self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, bytes)?;
+        self.finish_reservation(now)
+    }
+
+    /// ubifs_jnl_write_inode: of one without a name all that the index has of it goes.
+    pub(super) fn jnl_write_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
+        let key = Key::inode(inum);
+        let (places, now) = self.write_group(now, &[(key, INODE_BYTES)], &[inum])?;
+        let now = if self.inode(inum).is_unlinked {
+            let now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+            self.orphans.delete(inum);
+            self.add_dirt(now, places[0].leb, INODE_BYTES)?
+        } else {
+            self.add_leaf(now, key, places[0])?
+        };
+        let now = self.finish_reservation(now)?;
+        let inode = self.inode(inum);
+        inode.synced_bytes = inode.size_bytes;
+        Ok(now)
+    }
+
+    /// ubifs_jnl_delete_inode: without another node if the commit has not been since the name went.
+    pub(super) fn jnl_delete_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
+        if self.inode(inum).deleted_in != self.commits {
+            return self.jnl_write_inode(now, inum);
+        }
+        let now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+        self.orphans.delete(inum);
+        self.finish_reservation(now)
+    }
+
+    /// ubifs_jnl_rename: the new entry, the end of the old one, what is replaced, and the directories.
+    pub(super) fn jnl_rename(
+        &mut self,
+        now: Ns,
+        old: Name<'_>,
+        new: Name<'_>,
+        replaced: Option<u32>,
+    ) -> Result<Ns> {
+        let (old_dir, new_dir) = (old.directory.0, new.directory.0);
+        let (new_dent, old_dent) = (Key::dent(new_dir, new.name), Key::dent(old_dir, old.name));
+        let mut nodes = vec![(new_dent, dent_bytes(new.name)), (old_dent, dent_bytes(old.name))];
+        let directories = [Some(old_dir), (new_dir != old_dir).then_some(new_dir)];
+        let inodes = replaced.into_iter().chain(directories.into_iter().flatten());
+        let inodes: Vec<u32> = inodes.collect();
+        nodes.extend(inodes.iter().map(|&inum| (Key::inode(inum), INODE_BYTES)));
+        let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
+        let mut now = self.reserve(now, BASE_HEAD, bytes)?;
+        if let Some(replaced) = replaced {
+            now = self.add_orphan(now, replaced)?;
+        }
+        let (places, now) = self.write_group(now, &nodes, &inodes)?;
+        let now = self.add_name(now, new_dent, places[0])?;
+        let now = self.add_dirt(now, places[1].leb, places[1].bytes)?;
+        let mut now = self.remove_name(now, old_dent)?;
+        for (&inum, &place) in inodes.iter().zip(&places[2..]) {
+            now = self.add_leaf(now, Key::inode(inum), place)?;
+        }
+        now = self.finish_reservation(now)?;
+        if let Some(replaced) = replaced {
+            let inode = self.inode(replaced);
+            inode.synced_bytes = inode.size_bytes;
+        }
+        for inum in inodes {
+            self.mark_inode_clean(inum);
+        }
+        Ok(now)
+    }
+
+    /// truncate_data_node, and what of ubifs_jnl_truncate finds its node: what the last block is written
+    /// again with; none where nothing changes.
+    fn truncate_data_node(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        new_bytes: u64,
+        pages: &dyn PageCache,
+    ) -> Result<(Option<LastBlock>, Ns)> {
+        let rest = (new_bytes % u64::from(PAGE_BYTES)) as u32;
+        if rest == 0 {
+            return Ok((None, now));
+        }
+        let key = Key::data(ino.0, (new_bytes / u64::from(PAGE_BYTES)) as u32);
+        let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, key)?;
+        let Some(leaf) = leaf else { return Ok((None, now)) };
+        let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
+        let now = self.read_node(now, place, self.ubi.costs().ubifs_node_ns)?;
+        if unpacked <= rest {
+            return Ok((None, now));
+        }
+        let was_compressed = place.bytes != DATA_HEADER_BYTES + unpacked;
+        let start = new_bytes - u64::from(rest);
+        let packed = match was_compressed {
+            true => self.compressed_bytes(ino, start, new_bytes, pages),
+            false => rest,
+        };
+        Ok((Some(LastBlock { key, node_bytes: DATA_HEADER_BYTES + packed, bytes: rest }), now))
+    }
+
+    /// ubifs_jnl_truncate: the inode, a truncation node and what is left of the last block.
+    pub(super) fn jnl_truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        old_bytes: u64,
+        new_bytes: u64,
+        pages: &dyn PageCache,
+    ) -> Result<Ns> {
+        let inum = ino.0;
+        let (last, now) = self.truncate_data_node(now, ino, new_bytes, pages)?;
+        let key = Key::inode(inum);
+        let mut nodes = vec![(key, INODE_BYTES), (Key::truncation(inum), TRUNCATION_BYTES)];
+        nodes.extend(last.map(|block| (block.key, block.node_bytes)));
+        let (places, mut now) = self.write_group(now, &nodes, &[inum])?;
+        if let Some(LastBlock { key, bytes, .. }) = last {
+            self.written.set_extra(places[2], bytes);
+            now = self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, places[2], bytes)?;
+        }
+        now = self.add_leaf(now, key, places[0])?;
+        now = self.add_dirt(now, places[1].leb, TRUNCATION_BYTES)?;
+        let page_bytes = u64::from(PAGE_BYTES);
+        let first = Key::data(inum, new_bytes.div_ceil(page_bytes) as u32);
+        let end = Key::data(inum, old_bytes.div_ceil(page_bytes) as u32 - 1);
+        now = self.tnc.remove_range(&mut self.ubi, &mut self.lpt, now, first, end)?;
+        now = self.finish_reservation(now)?;
+        let inode = self.inode(inum);
+        inode.synced_bytes = inode.size_bytes;
+        self.mark_inode_clean(inum);
+        Ok(now)
     }
 }

@@ -10,7 +10,8 @@
 
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
-use super::lprops::{Category, Properties, Totals, INDEX, TAKEN};
+use super::heap::{Categories, Category};
+use super::lprops::{Change, Properties, Totals, INDEX, TAKEN};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
@@ -47,10 +48,12 @@ pub struct LebWrite {
 pub struct Lpt {
     pub(super) geometry: Geometry,
     pub(super) lebs: Vec<Properties>,
-    /// LEBs of the lists of that name, the head last.
-    pub(super) empty: Vec<u32>,
-    pub(super) freeable: Vec<u32>,
+    pub(super) categories: Categories,
     pub(super) totals: Totals,
+    /// `idx_gc_cnt`: LEBs that were the index's and are empty after the next commit.
+    pub(super) index_gc: u32,
+    /// `dirty_idx`: index LEBs that had room at the last commit.
+    pub(super) dirty_index: Vec<u32>,
     nodes: Vec<Node>,
     /// Where each level begins in `nodes`; level 0 are the pnodes.
     levels: Vec<u32>,
@@ -82,9 +85,10 @@ impl Lpt {
         let mut tree = Lpt {
             geometry,
             lebs: Self::fresh_properties(&geometry),
-            empty: Vec::new(),
-            freeable: Vec::new(),
+            categories: Categories::new(geometry.main_lebs),
             totals: Totals::default(),
+            index_gc: 0,
+            dirty_index: Vec::new(),
             nodes: Vec::with_capacity(count as usize),
             levels,
             areas: vec![area; lpt.lebs as usize],
@@ -170,7 +174,8 @@ impl Lpt {
         for node in &mut self.nodes {
             (node.loaded, node.dirty) = (false, false);
         }
-        (self.empty, self.freeable) = (Vec::new(), Vec::new());
+        self.categories = Categories::new(self.geometry.main_lebs);
+        self.dirty_index.clear();
         for lp in &mut self.lebs {
             lp.flags &= !TAKEN;
             lp.category = Category::Unknown;
@@ -188,9 +193,28 @@ impl Lpt {
         &self.totals
     }
 
-    /// LEBs that only need to be unmapped to be empty.
-    pub fn freeable_lebs(&self) -> u32 {
-        self.freeable.len() as u32
+    /// Whether a LEB, whose properties are in memory, belongs to the index.
+    pub fn is_index(&self, leb: u32) -> bool {
+        self.lebs[self.slot(leb)].flags & INDEX != 0
+    }
+
+    /// ubifs_fast_find_frdi_idx.
+    pub fn first_freeable_index(&self) -> Option<u32> {
+        let slot = self.categories.first(Category::FreeableIndex)?;
+        Some(slot + self.geometry.main_first)
+    }
+
+    /// The LEBs ubifs_gc_start_commit unmaps: nothing in them is in use.
+    pub fn free_freeable<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns) -> Result<Ns> {
+        let mut now = now;
+        while let Some(slot) = self.categories.first(Category::Freeable) {
+            let leb = slot + self.geometry.main_first;
+            now = ubi.unmap(now, leb)?;
+            let free = Some(self.geometry.leb_bytes);
+            let change = Change { free, dirty: Some(0), ..Change::default() };
+            now = self.change(ubi, now, leb, change)?;
+        }
+        Ok(now)
     }
 
     /// Whether the tree has something to commit (`nroot` dirty).
@@ -231,12 +255,51 @@ impl Lpt {
             now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32))?;
             self.nodes[index].loaded = true;
         }
-        let first = self.geometry.main_first + pnode * LPT_FANOUT;
-        for leb in first..(first + LPT_FANOUT).min(self.geometry.lebs) {
-            let category = self.categorize(leb);
-            self.enter(leb, category);
+        self.update_categories(pnode);
+        Ok(now)
+    }
+
+    /// update_cats: the LEBs of a pnode that has come into memory.
+    fn update_categories(&mut self, pnode: u32) {
+        let first = pnode * LPT_FANOUT;
+        for slot in first..(first + LPT_FANOUT).min(self.geometry.main_lebs) {
+            let category = self.categorize(&self.lebs[slot as usize]);
+            self.categories.enter(&mut self.lebs, slot, category);
+        }
+    }
+
+    /// scan_get_nnode and scan_get_pnode: reads what a scan needs of the path to a pnode and neither the
+    /// tree has nor the scan (`held`, from the top down).
+    pub(super) fn hold_path<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        mut now: Ns,
+        pnode: u32,
+        held: &mut Vec<usize>,
+    ) -> Result<Ns> {
+        let path: Vec<usize> = self.path(pnode).collect();
+        let same = path.iter().zip(held.iter()).take_while(|(a, b)| a == b).count();
+        held.truncate(same);
+        for &index in &path[same..] {
+            let node = self.nodes[index];
+            if !node.loaded {
+                now = ubi.read(now, node.leb, node.offset, self.bytes_of(index as u32))?;
+            }
+            held.push(index);
         }
         Ok(now)
+    }
+
+    /// LPT_SCAN_ADD: what the scan has read stays in memory.
+    pub(super) fn keep_path(&mut self, pnode: u32) {
+        let path: Vec<usize> = self.path(pnode).collect();
+        let was_loaded = self.nodes[pnode as usize].loaded;
+        for index in path {
+            self.nodes[index].loaded = true;
+        }
+        if !was_loaded {
+            self.update_categories(pnode);
+        }
     }
 
     /// ubifs_lpt_lookup_dirty.

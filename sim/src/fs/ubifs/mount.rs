@@ -11,6 +11,7 @@
 
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::lprops::{Change, TAKEN};
+use super::orphan::Orphans;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::{Result, ROOT};
@@ -27,7 +28,8 @@ impl<F: Flash> Ubifs<F> {
         assert!(!self.tnc.is_dirty(), "an unmount has committed");
         self.lpt.forget();
         self.journal.forget(&self.geometry);
-        for inode in &mut self.inodes {
+        self.budget.clear_full();
+        for inode in self.inodes.values_mut() {
             inode.in_memory = false;
         }
         Ok(now)
@@ -51,11 +53,12 @@ impl<F: Flash> Ubifs<F> {
         for leb in self.geometry.lpt.first_leb + self.geometry.lpt.lebs..self.geometry.main_first {
             now = self.ubi.unmap(now, leb)?;
         }
-        let gc_leb = self.gc_leb();
+        self.orphans = Orphans::new(&self.geometry);
+        let gc_leb = self.gc_leb.expect("the collector keeps a LEB between its runs");
         let change = Change { free: Some(whole), dirty: Some(0), ..TAKE };
         now = self.lpt.change(&mut self.ubi, now, gc_leb, change)?;
         now = self.ubi.unmap(now, gc_leb)?;
-        self.inodes[0].in_memory = true;
+        self.inode(ROOT.0).in_memory = true;
         self.read_inode(now, ROOT.0)
     }
 

@@ -1,135 +1,79 @@
 //! The tree node cache: UBIFS's index, as much of it as is in memory.
 //!
-//! Mirrors fs/ubifs/tnc.c (ubifs_lookup_level0, lookup_level0_dirty, tnc_insert), tnc_misc.c
-//! (ubifs_load_znode) and shrinker.c of Linux 6.1. A znode that is not in memory keeps its slot
-//! here: its contents are those of the index node on flash, only a lookup pays for reading it.
+//! Mirrors fs/ubifs/tnc.c (ubifs_lookup_level0, lookup_level0_dirty, tnc_next, tnc_prev), tnc_misc.c
+//! (ubifs_load_znode) and shrinker.c of Linux 6.1; what changes the tree is in tnc_insert.rs and
+//! tnc_delete.rs. A znode that is not in memory keeps its slot here: its contents are those of the
+//! index node on flash, only a lookup pays for reading it.
 //!
-//! Left out: deletion, names with equal hashes, the old-index tree of in-the-gaps commits, copies
-//! of znodes under commit (a commit here is over before anything else happens).
+//! Left out: names with equal hashes, copies of znodes under commit (a commit here is over before
+//! anything else happens).
 //!
 //! Invariants:
 //! 1. A znode is in memory only if its parent is; it is dirty only if its parent is.
 //! 2. A znode that is not in memory is clean, and a clean one has a place on flash.
-//! 3. Keys in a znode ascend, and the key of a branch is the first key below it.
+//! 3. Keys in a znode ascend, and the key of a branch is not above the first key below it.
 
 use super::geometry::{align, index_node_bytes, FANOUT};
+use super::key::{Key, Place, NOWHERE};
 use super::lprops::Change;
 use super::lpt::Lpt;
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
+use std::collections::BTreeSet;
 
 /// No znode.
-const NONE: u32 = u32::MAX;
-
-/// Node types in keys (UBIFS_INO_KEY and so on).
-const DATA: u32 = 1;
-const DENT: u32 = 2;
-const XENT: u32 = 3;
-const BLOCK_BITS: u32 = 29;
-
-/// The key of a node: inode number, then type and block or hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    pub inum: u32,
-    rest: u32,
-}
-
-impl Key {
-    /// Of an inode node.
-    pub fn inode(inum: u32) -> Key {
-        Key { inum, rest: 0 }
-    }
-
-    /// Of a block of data.
-    #[inline]
-    pub fn data(inum: u32, block: u32) -> Key {
-        Key { inum, rest: DATA << BLOCK_BITS | block }
-    }
-
-    /// Of a directory entry.
-    pub fn dent(inum: u32, name: &str) -> Key {
-        Key { inum, rest: DENT << BLOCK_BITS | r5_hash(name) }
-    }
-
-    /// Of an extended attribute.
-    pub fn xent(inum: u32, name: &str) -> Key {
-        Key { inum, rest: XENT << BLOCK_BITS | r5_hash(name) }
-    }
-
-    fn is_data(self) -> bool {
-        self.rest >> BLOCK_BITS == DATA
-    }
-}
-
-/// key_r5_hash: bytes are signed, and the three lowest values are reserved.
-fn r5_hash(name: &str) -> u32 {
-    let mut hash: u32 = 0;
-    for byte in name.bytes() {
-        let byte = i32::from(byte as i8);
-        hash = hash.wrapping_add((byte << 4) as u32);
-        hash = hash.wrapping_add((byte >> 4) as u32);
-        hash = hash.wrapping_mul(11);
-    }
-    hash &= (1 << BLOCK_BITS) - 1;
-    if hash <= 2 {
-        hash + 3
-    } else {
-        hash
-    }
-}
-
-/// Where a node lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub leb: u32,
-    pub offset: u32,
-    pub bytes: u32,
-}
-
-const NOWHERE: Place = Place { leb: 0, offset: 0, bytes: 0 };
+pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Branch {
-    key: Key,
-    place: Place,
-    /// The znode below, or whether a leaf is in the leaf node cache.
-    child: u32,
-    cached: bool,
+pub(super) struct Branch {
+    pub key: Key,
+    pub place: Place,
+    /// The znode below; of a data node the bytes that it unpacks to.
+    pub child: u32,
+    /// Whether a leaf is in the leaf node cache.
+    pub cached: bool,
 }
 
-const NO_BRANCH: Branch =
-    Branch { key: Key { inum: 0, rest: 0 }, place: NOWHERE, child: NONE, cached: false };
+pub(super) const NO_BRANCH: Branch =
+    Branch { key: Key::inode(0), place: NOWHERE, child: NONE, cached: false };
 
 #[derive(Clone, Copy, Debug)]
-struct Znode {
-    parent: u32,
+pub(super) struct Znode {
+    pub parent: u32,
     /// Slot in the parent (`iip`).
-    slot: u8,
-    level: u8,
-    count: u8,
-    loaded: bool,
-    dirty: bool,
-    branches: [Branch; FANOUT],
+    pub slot: u8,
+    pub level: u8,
+    pub count: u8,
+    pub loaded: bool,
+    pub dirty: bool,
+    /// Something was inserted at slot 0 since the last commit.
+    pub alt: bool,
+    pub branches: [Branch; FANOUT],
 }
 
-/// A leaf's branch: znode and slot.
+/// A branch of a znode of level 0: znode and slot, -1 for before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    znode: u32,
-    slot: u8,
+    pub(super) znode: u32,
+    pub(super) slot: i8,
 }
 
 /// The index.
 #[derive(Clone, Debug)]
 pub struct Tnc {
-    znodes: Vec<Znode>,
-    root: u32,
-    root_place: Place,
-    dirty: u32,
+    pub(super) znodes: Vec<Znode>,
+    /// Slots of `znodes` that are not in use.
+    pub(super) unused: Vec<u32>,
+    pub(super) root: u32,
+    /// `zroot`.
+    pub(super) root_place: Place,
+    pub(super) dirty: u32,
     /// Size of the index if it were committed now (`calc_idx_sz`).
-    bytes: u64,
+    pub(super) bytes: u64,
+    /// Places of index nodes of the last commit that no key leads to any more (`old_idx`).
+    pub(super) old: BTreeSet<(u32, u32)>,
 }
 
 impl Tnc {
@@ -142,11 +86,20 @@ impl Tnc {
             count: 1,
             loaded: false,
             dirty: false,
+            alt: false,
             branches: [NO_BRANCH; FANOUT],
         };
         root.branches[0] = Branch { key, place: inode, ..NO_BRANCH };
         let bytes = u64::from(align(root_place.bytes, 8));
-        Tnc { znodes: vec![root], root: 0, root_place, dirty: 0, bytes }
+        Tnc {
+            znodes: vec![root],
+            unused: Vec::new(),
+            root: 0,
+            root_place,
+            dirty: 0,
+            bytes,
+            old: BTreeSet::new(),
+        }
     }
 
     /// `zroot`.
@@ -169,15 +122,23 @@ impl Tnc {
         self.bytes
     }
 
-    /// ubifs_load_znode.
-    fn load<F: Flash>(
-        &mut self,
-        ubi: &mut Ubi<F>,
-        now: Ns,
-        znode: u32,
-        place: Place,
-    ) -> Result<Ns> {
+    /// Where the node of a znode lies, or lay before it became dirty.
+    pub(super) fn place_of(&self, at: u32) -> Place {
+        let Znode { parent, slot, .. } = self.znodes[at as usize];
+        match parent {
+            NONE => self.root_place,
+            parent => self.znodes[parent as usize].branches[usize::from(slot)].place,
+        }
+    }
+
+    /// ubifs_load_znode, unless it is in memory.
+    #[inline]
+    pub(super) fn load<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
+        if self.znodes[znode as usize].loaded {
+            return Ok(now);
+        }
         self.znodes[znode as usize].loaded = true;
+        let place = self.place_of(znode);
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
         Ok(ubi.read(now, place.leb, place.offset, place.bytes)? + cpu)
@@ -185,16 +146,77 @@ impl Tnc {
 
     /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal.
     #[inline]
-    fn search(znode: &Znode, key: Key) -> (Option<u8>, bool) {
+    pub(super) fn search(znode: &Znode, key: Key) -> (i8, bool) {
         let branches = &znode.branches[..usize::from(znode.count)];
         let after = branches.iter().take_while(|branch| branch.key <= key).count();
-        match after {
-            0 => (None, false),
-            n => (Some(n as u8 - 1), branches[n - 1].key == key),
+        (after as i8 - 1, after > 0 && branches[after - 1].key == key)
+    }
+
+    /// The way down to level 0 for a key; with an `lpt` everything on it becomes dirty.
+    #[inline]
+    fn descend<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        mut lpt: Option<&mut Lpt>,
+        mut now: Ns,
+        key: Key,
+    ) -> Result<(Leaf, bool, Ns)> {
+        let mut at = self.root;
+        loop {
+            now = self.load(ubi, now, at)?;
+            if let Some(lpt) = &mut lpt {
+                now = self.make_dirty(ubi, lpt, now, at)?;
+            }
+            let znode = &self.znodes[at as usize];
+            let (slot, exact) = Self::search(znode, key);
+            if znode.level == 0 {
+                return Ok((Leaf { znode: at, slot }, exact, now));
+            }
+            at = znode.branches[slot.max(0) as usize].child;
         }
     }
 
-    /// ubifs_lookup_level0: the leaf with this key, if there is one.
+    /// ubifs_lookup_level0: the leaf with this key, or the last one before it in its znode, and whether
+    /// it has the key. Of a key that may collide, the znode to the left is looked at as well.
+    #[inline]
+    pub fn lookup_level0<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        key: Key,
+    ) -> Result<(Leaf, bool, Ns)> {
+        let (leaf, exact, now) = self.descend(ubi, None, now, key)?;
+        if exact || !key.is_hashed() || leaf.slot >= 0 {
+            return Ok((leaf, exact, now));
+        }
+        match self.prev(ubi, now, leaf)? {
+            (Some(left), now) if self.key(left) == key => Ok((left, true, now)),
+            (_, now) => Ok((leaf, false, now)),
+        }
+    }
+
+    /// lookup_level0_dirty.
+    pub(super) fn lookup_dirty<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        key: Key,
+    ) -> Result<(Leaf, bool, Ns)> {
+        let (leaf, exact, now) = self.descend(ubi, Some(lpt), now, key)?;
+        if exact || !key.is_hashed() || leaf.slot >= 0 {
+            return Ok((leaf, exact, now));
+        }
+        match self.prev(ubi, now, leaf)? {
+            (Some(left), now) if self.key(left) == key => {
+                let now = self.dirty_bottom_up(ubi, lpt, now, left.znode)?;
+                Ok((left, true, now))
+            }
+            (_, now) => Ok((leaf, false, now)),
+        }
+    }
+
+    /// The leaf with this key, if there is one.
     #[inline]
     pub fn lookup<F: Flash>(
         &mut self,
@@ -202,227 +224,150 @@ impl Tnc {
         now: Ns,
         key: Key,
     ) -> Result<(Option<Leaf>, Ns)> {
-        let mut now = now;
-        let mut at = self.root;
-        let mut place = self.root_place;
-        loop {
-            if !self.znodes[at as usize].loaded {
-                now = self.load(ubi, now, at, place)?;
-            }
-            let znode = &self.znodes[at as usize];
-            let (slot, exact) = Self::search(znode, key);
-            if znode.level == 0 {
-                let leaf = slot.filter(|_| exact).map(|slot| Leaf { znode: at, slot });
-                return Ok((leaf, now));
-            }
-            let branch = &znode.branches[usize::from(slot.unwrap_or(0))];
-            (at, place) = (branch.child, branch.place);
-        }
+        let (leaf, exact, now) = self.lookup_level0(ubi, now, key)?;
+        Ok((exact.then_some(leaf), now))
+    }
+
+    fn branch(&self, leaf: Leaf) -> &Branch {
+        &self.znodes[leaf.znode as usize].branches[leaf.slot as usize]
     }
 
     /// The place of a leaf's node.
     #[inline]
     pub fn place(&self, leaf: Leaf) -> Place {
-        self.znodes[leaf.znode as usize].branches[usize::from(leaf.slot)].place
+        self.branch(leaf).place
+    }
+
+    /// The key of a leaf.
+    pub fn key(&self, leaf: Leaf) -> Key {
+        self.branch(leaf).key
+    }
+
+    /// The bytes that a data node unpacks to.
+    pub fn data_bytes(&self, leaf: Leaf) -> u32 {
+        self.branch(leaf).child
     }
 
     /// Puts a leaf into the leaf node cache; returns whether it was there already.
     pub fn cache(&mut self, leaf: Leaf) -> bool {
-        let branch = &mut self.znodes[leaf.znode as usize].branches[usize::from(leaf.slot)];
+        let branch = &mut self.znodes[leaf.znode as usize].branches[leaf.slot as usize];
         std::mem::replace(&mut branch.cached, true)
     }
 
+    /// The first or last leaf at or below a znode, which is loaded on the way (get_znode).
+    fn outermost<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        mut now: Ns,
+        mut at: u32,
+        last: bool,
+    ) -> Result<(Leaf, Ns)> {
+        loop {
+            now = self.load(ubi, now, at)?;
+            let znode = &self.znodes[at as usize];
+            let slot = if last { znode.count - 1 } else { 0 };
+            if znode.level == 0 {
+                return Ok((Leaf { znode: at, slot: slot as i8 }, now));
+            }
+            at = znode.branches[usize::from(slot)].child;
+        }
+    }
+
+    /// tnc_next.
+    pub fn next<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        leaf: Leaf,
+    ) -> Result<(Option<Leaf>, Ns)> {
+        let mut at = &self.znodes[leaf.znode as usize];
+        if leaf.slot + 1 < at.count as i8 {
+            return Ok((Some(Leaf { slot: leaf.slot + 1, ..leaf }), now));
+        }
+        while at.parent != NONE {
+            let slot = usize::from(at.slot) + 1;
+            at = &self.znodes[at.parent as usize];
+            if slot < usize::from(at.count) {
+                let child = at.branches[slot].child;
+                let (leaf, now) = self.outermost(ubi, now, child, false)?;
+                return Ok((Some(leaf), now));
+            }
+        }
+        Ok((None, now))
+    }
+
+    /// tnc_prev.
+    pub fn prev<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        leaf: Leaf,
+    ) -> Result<(Option<Leaf>, Ns)> {
+        if leaf.slot > 0 {
+            return Ok((Some(Leaf { slot: leaf.slot - 1, ..leaf }), now));
+        }
+        let mut at = &self.znodes[leaf.znode as usize];
+        while at.parent != NONE {
+            let slot = usize::from(at.slot);
+            at = &self.znodes[at.parent as usize];
+            if slot > 0 {
+                let child = at.branches[slot - 1].child;
+                let (leaf, now) = self.outermost(ubi, now, child, true)?;
+                return Ok((Some(leaf), now));
+            }
+        }
+        Ok((None, now))
+    }
+
+    /// ubifs_tnc_next_ent without a name: the first entry from a key on, of its inode and type.
+    pub fn next_entry<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        key: Key,
+    ) -> Result<(Option<Leaf>, Ns)> {
+        let (leaf, exact, now) = self.lookup_level0(ubi, now, key)?;
+        let (leaf, now) = if exact { (Some(leaf), now) } else { self.next(ubi, now, leaf)? };
+        Ok((leaf.filter(|&leaf| self.key(leaf).is_like(key)), now))
+    }
+
     /// dirty_cow_znode: what is on flash of it is no longer used.
-    fn make_dirty<F: Flash>(
+    #[inline]
+    pub(super) fn make_dirty<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
         lpt: &mut Lpt,
         now: Ns,
         znode: u32,
-        place: Place,
     ) -> Result<Ns> {
         if std::mem::replace(&mut self.znodes[znode as usize].dirty, true) {
             return Ok(now);
         }
+        let place = self.place_of(znode);
         self.dirty += 1;
         let bytes = align(place.bytes, 8);
         self.bytes -= u64::from(bytes);
         lpt.change(ubi, now, place.leb, Change { more_dirty: bytes, ..Change::default() })
     }
 
-    /// ubifs_tnc_add: a new node, or a new place for one that is known.
-    pub fn add<F: Flash>(
+    /// dirty_cow_bottom_up.
+    pub(super) fn dirty_bottom_up<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
         lpt: &mut Lpt,
-        now: Ns,
-        key: Key,
-        node: Place,
+        mut now: Ns,
+        znode: u32,
     ) -> Result<Ns> {
-        let mut now = now;
-        let mut at = self.root;
-        let mut place = self.root_place;
-        loop {
-            if !self.znodes[at as usize].loaded {
-                now = self.load(ubi, now, at, place)?;
-            }
-            now = self.make_dirty(ubi, lpt, now, at, place)?;
-            let znode = &mut self.znodes[at as usize];
-            let (slot, exact) = Self::search(znode, key);
-            if znode.level > 0 {
-                let branch = &znode.branches[usize::from(slot.unwrap_or(0))];
-                (at, place) = (branch.child, branch.place);
-                continue;
-            }
-            if let (Some(slot), true) = (slot, exact) {
-                let branch = &mut znode.branches[usize::from(slot)];
-                let old = std::mem::replace(&mut branch.place, node);
-                branch.cached = false;
-                let more_dirty = align(old.bytes, 8);
-                return lpt.change(ubi, now, old.leb, Change { more_dirty, ..Change::default() });
-            }
-            let branch = Branch { key, place: node, ..NO_BRANCH };
-            self.insert(at, branch, slot.map_or(0, |slot| slot + 1));
-            return Ok(now);
+        let mut path = Vec::new();
+        let mut at = znode;
+        while at != NONE && !self.znodes[at as usize].dirty {
+            path.push(at);
+            at = self.znodes[at as usize].parent;
         }
-    }
-
-    /// insert_zbranch, with the parents' keys put right as correct_parent_keys does.
-    fn insert_branch(&mut self, at: u32, branch: Branch, slot: u8) {
-        let znode = &mut self.znodes[at as usize];
-        let (slot, count) = (usize::from(slot), usize::from(znode.count));
-        assert!(znode.dirty && count < FANOUT, "insertion into a clean or full znode");
-        znode.branches.copy_within(slot..count, slot + 1);
-        znode.branches[slot] = branch;
-        znode.count += 1;
-        if znode.level > 0 {
-            self.adopt(at, slot);
+        for at in path.into_iter().rev() {
+            now = self.make_dirty(ubi, lpt, now, at)?;
         }
-    }
-
-    /// Tells the children from `from` on who their parent is and where they are in it.
-    fn adopt(&mut self, at: u32, from: usize) {
-        let znode = self.znodes[at as usize];
-        for slot in from..usize::from(znode.count) {
-            let child = &mut self.znodes[znode.branches[slot].child as usize];
-            (child.parent, child.slot) = (at, slot as u8);
-        }
-    }
-
-    fn correct_parent_keys(&mut self, at: u32) {
-        let key = self.znodes[at as usize].branches[0].key;
-        let (mut parent, mut slot) = self.above(at);
-        while parent != NONE && slot == 0 {
-            let branch = &mut self.znodes[parent as usize].branches[0];
-            if branch.key <= key {
-                return;
-            }
-            branch.key = key;
-            (parent, slot) = self.above(parent);
-        }
-    }
-
-    fn above(&self, at: u32) -> (u32, u8) {
-        let znode = &self.znodes[at as usize];
-        (znode.parent, znode.slot)
-    }
-
-    /// tnc_insert: splits what is full, on the way up.
-    fn insert(&mut self, at: u32, branch: Branch, slot: u8) {
-        let (mut at, mut branch, mut slot) = (at, branch, slot);
-        let mut appending = false;
-        loop {
-            if usize::from(self.znodes[at as usize].count) < FANOUT {
-                self.insert_branch(at, branch, slot);
-                if slot == 0 {
-                    self.correct_parent_keys(at);
-                }
-                return;
-            }
-            let keep = self.split_point(at, branch.key, slot, &mut appending);
-            let new = self.split(at, branch, slot, keep);
-            let first = self.znodes[new as usize].branches[0].key;
-            let (parent, own_slot) = self.above(at);
-            if parent == NONE {
-                self.grow(at, new, first);
-                return;
-            }
-            branch = Branch { key: first, child: new, ..NO_BRANCH };
-            (at, slot) = (parent, own_slot + 1);
-        }
-    }
-
-    /// The part of tnc_insert that decides how many branches stay, and on which side of the split
-    /// the new one goes: consecutive data keys are kept together.
-    fn split_point(&self, at: u32, key: Key, slot: u8, appending: &mut bool) -> Keep {
-        let znode = &self.znodes[at as usize];
-        let slot = usize::from(slot);
-        let same = |key1: Key| key1.inum == key.inum && key1.is_data();
-        let mut check = false;
-        if znode.level == 0 && key.is_data() {
-            if slot == FANOUT {
-                *appending = same(znode.branches[slot - 1].key) || *appending;
-            } else {
-                check = true;
-            }
-        } else if *appending && slot != FANOUT {
-            *appending = false;
-            check = true;
-        }
-        let first = znode.branches[0].key;
-        if check && slot >= FANOUT.div_ceil(2) && same(first) && !same(znode.branches[slot].key) {
-            return Keep { branches: slot, into_old: true };
-        }
-        let branches = if *appending { FANOUT } else { FANOUT.div_ceil(2) };
-        if slot < branches {
-            Keep { branches: branches - 1, into_old: true }
-        } else {
-            Keep { branches, into_old: false }
-        }
-    }
-
-    /// The part of tnc_insert that moves branches into a new znode and inserts the new branch.
-    fn split(&mut self, at: u32, branch: Branch, slot: u8, keep: Keep) -> u32 {
-        let new = self.znodes.len() as u32;
-        let old = &mut self.znodes[at as usize];
-        let moved = FANOUT - keep.branches;
-        let mut znode = Znode { slot: 0, count: moved as u8, loaded: true, dirty: true, ..*old };
-        znode.branches = [NO_BRANCH; FANOUT];
-        znode.branches[..moved].copy_from_slice(&old.branches[keep.branches..]);
-        old.branches[keep.branches..].fill(NO_BRANCH);
-        old.count = keep.branches as u8;
-        let level = old.level;
-        self.znodes.push(znode);
-        self.dirty += 1;
-        if level > 0 {
-            self.adopt(new, 0);
-        }
-        if keep.into_old {
-            self.insert_branch(at, branch, slot);
-            if slot == 0 {
-                self.correct_parent_keys(at);
-            }
-        } else {
-            self.insert_branch(new, branch, slot - keep.branches as u8);
-        }
-        new
-    }
-
-    /// The end of tnc_insert: a new root above the old one and its new neighbour.
-    fn grow(&mut self, old: u32, new: u32, new_key: Key) {
-        let root = self.znodes.len() as u32;
-        let level = self.znodes[old as usize].level + 1;
-        let mut branches = [NO_BRANCH; FANOUT];
-        let key = self.znodes[old as usize].branches[0].key;
-        branches[0] = Branch { key, place: self.root_place, child: old, cached: false };
-        branches[1] = Branch { key: new_key, child: new, ..NO_BRANCH };
-        let znode =
-            Znode { parent: NONE, slot: 0, level, count: 2, loaded: true, dirty: true, branches };
-        self.znodes.push(znode);
-        self.dirty += 1;
-        self.adopt(root, 0);
-        self.root = root;
-        self.root_place = NOWHERE;
+        Ok(now)
     }
 
     /// find_first_dirty and find_next_dirty: every dirty znode, children before their parent, and
@@ -448,21 +393,35 @@ impl Tnc {
         order.push((at, count));
     }
 
-    /// The commit has found a place for a dirty znode; it is clean now.
-    pub fn commit(&mut self, znode: u32, leb: u32, offset: u32) {
+    /// The commit has found a place for a dirty znode; it is clean now. Gives the node's place, its
+    /// first key and its level.
+    pub fn commit(&mut self, znode: u32, leb: u32, offset: u32) -> (Place, Key, u8) {
         let node = &mut self.znodes[znode as usize];
         assert!(std::mem::take(&mut node.dirty), "commit of a clean znode");
+        node.alt = false;
         let bytes = index_node_bytes(usize::from(node.count));
         let place = Place { leb, offset, bytes };
-        let (parent, slot) = self.above(znode);
-        match parent {
-            NONE => self.root_place = place,
-            parent => {
-                self.znodes[parent as usize].branches[usize::from(slot)].place = place;
-            }
-        }
+        let written = (place, node.branches[0].key, node.level);
+        *self.place_mut(znode) = place;
         self.dirty -= 1;
         self.bytes += u64::from(align(bytes, 8));
+        written
+    }
+
+    pub(super) fn place_mut(&mut self, at: u32) -> &mut Place {
+        let Znode { parent, slot, .. } = self.znodes[at as usize];
+        match parent {
+            NONE => &mut self.root_place,
+            parent => &mut self.znodes[parent as usize].branches[usize::from(slot)].place,
+        }
+    }
+
+    /// insert_old_idx_znode: its node of the last commit must not be overwritten before the next.
+    pub(super) fn insert_old(&mut self, at: u32) {
+        let place = self.place_of(at);
+        if place.bytes > 0 {
+            self.old.insert((place.leb, place.offset));
+        }
     }
 
     /// What drop_caches leaves of the tree: the dirty znodes. The shrinker (shrink_tnc) frees by
@@ -471,19 +430,11 @@ impl Tnc {
         for znode in &mut self.znodes {
             if !znode.dirty && znode.loaded {
                 znode.loaded = false;
+                znode.alt = false;
                 for branch in &mut znode.branches {
                     branch.cached = false;
                 }
             }
         }
     }
-}
-
-/// How a full znode is split.
-#[derive(Clone, Copy, Debug)]
-struct Keep {
-    /// Branches that stay.
-    branches: usize,
-    /// Whether the new branch goes into the old znode.
-    into_old: bool,
 }

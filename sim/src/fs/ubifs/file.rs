@@ -1,0 +1,264 @@
+//! Files: pages that become dirty, are read and written, and sizes that change.
+//!
+//! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
+//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime) and compress.c of Linux 6.1.
+//! Left out: bulk-read.
+
+use super::budget::Request;
+use super::geometry::TRUNCATION_BYTES;
+use super::key::Key;
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::compress::{Compressors, UbifsCompressor};
+use crate::fs::{Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::units::Ns;
+
+/// The compressors, once something compressible is written.
+#[derive(Default)]
+pub struct Compressor(Option<Box<Compressors>>);
+
+impl Compressor {
+    fn get(&mut self) -> &mut Compressors {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Clone for Compressor {
+    /// They remember nothing.
+    fn clone(&self) -> Compressor {
+        Compressor(None)
+    }
+}
+
+impl core::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Compressor")
+    }
+}
+
+fn page_of(bytes: u64) -> u32 {
+    u32::try_from(bytes / u64::from(PAGE_BYTES)).expect("a file below 16 TiB")
+}
+
+impl<F: Flash> Ubifs<F> {
+    /// do_readpage.
+    #[inline]
+    pub(super) fn do_read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+        let size = self.inode(ino.0).size_bytes;
+        if u64::from(page) * u64::from(PAGE_BYTES) >= size {
+            self.inode(ino.0).set_hole(page, true);
+            return Ok(now);
+        }
+        let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page))?;
+        self.inode(ino.0).set_hole(page, leaf.is_none());
+        match leaf {
+            Some(leaf) => {
+                let node_ns = self.ubi.costs().ubifs_node_ns;
+                Ok(self.read_node(now, self.tnc.place(leaf), node_ns)?)
+            }
+            None => Ok(now),
+        }
+    }
+
+    /// update_mctime.
+    pub(super) fn update_mctime(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = self.budget_space(now, &Request::INODE, pages)?;
+        if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
+            self.release_budget(&Request::INODE);
+        }
+        Ok(now)
+    }
+
+    /// security_inode_need_killpriv: every write and truncation asks, for UBIFS does not set SB_NOSEC.
+    fn look_for_capabilities(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        let key = Key::xent(ino.0, "security.capability");
+        Ok(self.tnc.lookup(&mut self.ubi, now, key)?.1)
+    }
+
+    /// ubifs_write_begin, and what ubifs_write_end does to the inode.
+    pub(super) fn begin_page(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let PageWrite { ino, page, from, to, .. } = write;
+        let mut now = self.look_for_capabilities(now, ino)?;
+        let end = u64::from(page) * u64::from(PAGE_BYTES) + u64::from(to);
+        let appending = end > self.inode(ino.0).size_bytes;
+        let skipped_read = !write.cached && from == 0 && to == PAGE_BYTES;
+        if skipped_read {
+            self.inode(ino.0).set_hole(page, true);
+        } else if !write.cached {
+            now = self.do_read_page(now, ino, page)?;
+        }
+        let inode = &self.inodes[&ino.0];
+        let request = Request {
+            new_page: !inode.is_budgeted(page) && inode.is_hole(page),
+            dirtied_page: !inode.is_budgeted(page) && !inode.is_hole(page),
+            dirtied_inodes: u64::from(appending && !inode.dirty),
+            ..Request::default()
+        };
+        if !self.budget_fast(&request) {
+            now = self.begin_page_slowly(now, write, appending, pages)?;
+        }
+        let inode = self.inode(ino.0);
+        inode.set_budgeted(page);
+        if appending {
+            inode.size_bytes = end;
+            inode.dirty = true;
+        }
+        Ok(now)
+    }
+
+    /// write_begin_slow: a budget for the worst, of which is given back what is not needed.
+    fn begin_page_slowly(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        appending: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let PageWrite { ino, page, .. } = write;
+        let inodes = u64::from(appending);
+        let request = Request { dirtied_inodes: inodes, ..Request::NEW_PAGE };
+        let now = self.budget_space(now, &request, pages)?;
+        let inode = &self.inodes[&ino.0];
+        let (budgeted, hole, dirty) = (inode.is_budgeted(page), inode.is_hole(page), inode.dirty);
+        if budgeted {
+            self.release_budget(&Request::NEW_PAGE);
+        } else if !hole {
+            self.budget.convert_page(&self.geometry);
+        }
+        if appending && dirty {
+            self.release_budget(&Request::INODE);
+        }
+        Ok(now)
+    }
+
+    /// Gives the budget of a page back that has been written or is gone.
+    fn release_page(&mut self, ino: Ino, page: u32) {
+        match self.inode(ino.0).take_page(page) {
+            Some(true) => self.release_budget(&Request::NEW_PAGE),
+            Some(false) => self.release_budget(&Request::PAGE),
+            None => {}
+        }
+    }
+
+    /// ubifs_invalidate_folio of every page from `first` on.
+    pub(super) fn release_pages(&mut self, ino: Ino, first: u32) {
+        for page in self.inode(ino.0).flagged_pages(first) {
+            self.release_page(ino, page);
+        }
+    }
+
+    /// ubifs_writepage: a page past the size that the inode on flash has makes the inode go first.
+    pub(super) fn write_dirty_page(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let PageWrite { ino, page, .. } = write;
+        let inode = &self.inodes[&ino.0];
+        let (size, synced) = (inode.size_bytes, inode.synced_bytes);
+        let (last, tail) = (page_of(size), (size % u64::from(PAGE_BYTES)) as u32);
+        if page > last || (page == last && tail == 0) {
+            return Ok(now);
+        }
+        let inside = page < last;
+        let inode_first = if inside { page >= page_of(synced) } else { size > synced };
+        let now = if inode_first { self.write_inode_of(now, ino)? } else { now };
+        self.do_write_page(now, ino, page, if inside { PAGE_BYTES } else { tail }, pages)
+    }
+
+    /// do_writepage.
+    fn do_write_page(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        page: u32,
+        bytes: u32,
+        pages: &dyn PageCache,
+    ) -> Result<Ns> {
+        let start = u64::from(page) * u64::from(PAGE_BYTES);
+        let packed = self.compressed_bytes(ino, start, start + u64::from(bytes), pages);
+        let now = self.jnl_write_data(now, ino.0, page, bytes, packed)?;
+        self.release_page(ino, page);
+        Ok(now)
+    }
+
+    /// ubifs_compress: how many bytes a node of these bytes of a file holds.
+    pub(super) fn compressed_bytes(
+        &mut self,
+        ino: Ino,
+        start: u64,
+        end: u64,
+        pages: &dyn PageCache,
+    ) -> u32 {
+        let contents = pages.contents(ino);
+        if contents.is_random(start, end) {
+            return (end - start) as u32;
+        }
+        self.compressor.get().ubifs(UbifsCompressor::Zstd, contents, start, end) as u32
+    }
+
+    /// ubifs_setattr with a size.
+    pub(super) fn set_size(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = self.look_for_capabilities(now, ino)?;
+        if size_bytes < self.inode(ino.0).size_bytes {
+            return self.do_truncation(now, ino, size_bytes, pages);
+        }
+        let now = self.budget_space(now, &Request::INODE, pages)?;
+        pages.truncate_setsize(ino, size_bytes);
+        let inode = self.inode(ino.0);
+        inode.size_bytes = size_bytes;
+        if std::mem::replace(&mut inode.dirty, true) {
+            self.release_budget(&Request::INODE);
+        }
+        pages.mark_inode_dirty(now, ino, true);
+        Ok(now)
+    }
+
+    /// do_truncation: a dirty last page is written before what is left of it is looked for on flash. To
+    /// nothing it goes on without a budget.
+    fn do_truncation(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let old_bytes = self.inode(ino.0).size_bytes;
+        let tail = (size_bytes % u64::from(PAGE_BYTES)) as u32;
+        let more_bytes = u64::from(TRUNCATION_BYTES);
+        let request = Request { dirtied_page: tail > 0, more_bytes, ..Request::INODE };
+        let (mut now, budgeted) = match size_bytes {
+            0 => self.budget_if_there_is(now, &request, pages)?,
+            _ => (self.budget_space(now, &request, pages)?, true),
+        };
+        pages.truncate_setsize(ino, size_bytes);
+        self.release_pages(ino, size_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
+        let page = page_of(size_bytes);
+        if tail > 0 && pages.find_page(ino, page) == Some(true) {
+            pages.clear_dirty(ino, page);
+            now = self.do_write_page(now, ino, page, tail, pages)?;
+        }
+        let inode = self.inode(ino.0);
+        inode.size_bytes = size_bytes;
+        now = self.jnl_truncate(now, ino, old_bytes, size_bytes, pages)?;
+        self.release_if(budgeted, &request);
+        Ok(now)
+    }
+}

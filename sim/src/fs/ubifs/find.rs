@@ -1,0 +1,317 @@
+//! Which LEB is taken next: to write to, to collect, for the index.
+//!
+//! Mirrors fs/ubifs/find.c (ubifs_find_free_space, ubifs_find_dirty_leb, ubifs_find_free_leb_for_idx,
+//! ubifs_find_dirty_idx_leb) and lpt.c (ubifs_lpt_scan_nolock) of Linux 6.1.
+//!
+//! Approximate: index LEBs of equal dirt come in another order out of the kernel's heapsort.
+
+use super::geometry::{align, index_node_bytes, LPT_FANOUT};
+use super::heap::Category;
+use super::lprops::{Change, Properties, INDEX, TAKEN};
+use super::lpt::Lpt;
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::ubi::Ubi;
+use crate::units::Ns;
+
+/// DEFAULT_LSAVE_CNT.
+const SAVED_LEBS: u32 = 256;
+const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
+
+/// What a search asks of a LEB.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// scan_for_free_cb.
+    Free { bytes: u32, empty_too: bool },
+    /// scan_for_dirty_cb.
+    Dirty { bytes: u32, empty_too: bool, no_index: bool },
+    /// scan_for_idx_cb.
+    ForIndex,
+    /// scan_dirty_idx_cb.
+    DirtyIndex,
+}
+
+impl Lpt {
+    fn leb_at(&self, slot: u32) -> u32 {
+        slot + self.geometry.main_first
+    }
+
+    /// LEBs the index may still take: empty, freeable, or so after the next commit.
+    pub fn lebs_for_index(&self) -> u32 {
+        let totals = &self.totals;
+        totals.empty_lebs + self.categories.freeable + self.index_gc - totals.taken_empty_lebs
+    }
+
+    fn suits(&self, lp: &Properties, wanted: Wanted) -> bool {
+        let whole = self.geometry.leb_bytes;
+        let space = lp.free + lp.dirty;
+        let index = lp.flags & INDEX != 0;
+        if lp.flags & TAKEN != 0 {
+            return false;
+        }
+        match wanted {
+            Wanted::Free { bytes, empty_too } => {
+                let fits = !index && lp.free >= bytes && (empty_too || lp.free != whole);
+                fits && (space != whole || lp.dirty == 0)
+            }
+            Wanted::Dirty { bytes, empty_too, no_index } => {
+                let enough =
+                    if space == whole { empty_too } else { lp.dirty >= self.geometry.dead_bytes };
+                space >= bytes && !(no_index && index) && enough
+            }
+            Wanted::ForIndex => !index && space == whole,
+            Wanted::DirtyIndex => index && space >= align(index_node_bytes(1), 8),
+        }
+    }
+
+    /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken; none where
+    /// there is none. `squeeze` prefers a LEB in use to an empty one.
+    pub fn find_free_space<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        bytes: u32,
+        squeeze: bool,
+        index_lebs_min: u32,
+    ) -> Result<(Option<(u32, u32)>, Ns)> {
+        let totals = &self.totals;
+        let reserved = index_lebs_min.saturating_sub(totals.index_lebs);
+        let pick_empty =
+            reserved < self.lebs_for_index() && totals.empty_lebs > totals.taken_empty_lebs;
+        self.totals.taken_empty_lebs += u32::from(pick_empty);
+        let found = self.do_find_free_space(ubi, now, bytes, pick_empty, squeeze);
+        self.totals.taken_empty_lebs -= u32::from(pick_empty);
+        let (Some(leb), now) = found? else { return Ok((None, now)) };
+        let mut now = self.change(ubi, now, leb, TAKE)?;
+        let offset = self.geometry.leb_bytes - self.space(leb).0;
+        if offset == 0 {
+            now = ubi.unmap(now, leb)?;
+        }
+        Ok((Some((leb, offset)), now))
+    }
+
+    fn do_find_free_space<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        bytes: u32,
+        empty_too: bool,
+        squeeze: bool,
+    ) -> Result<(Option<u32>, Ns)> {
+        let wanted = Wanted::Free { bytes, empty_too };
+        let with_room = |&&slot: &&u32| self.lebs[slot as usize].free >= bytes;
+        let categories = &self.categories;
+        let partly = categories.heap(Category::Free).first().filter(with_room).copied();
+        let empty = categories.first(Category::Empty).filter(|_| empty_too);
+        let known = if squeeze { partly.or(empty) } else { empty.or(partly) };
+        let known = known
+            .or_else(|| categories.heap(Category::Dirty).iter().find(with_room).copied())
+            .or_else(|| {
+                let suits = |&slot: &u32| {
+                    let lp = &self.lebs[slot as usize];
+                    lp.flags & (TAKEN | INDEX) == 0 && lp.free >= bytes
+                };
+                categories.list(Category::Uncategorized).find(suits)
+            });
+        match known {
+            Some(slot) => Ok((Some(self.leb_at(slot)), now)),
+            None if self.is_all_loaded() => Ok((None, now)),
+            None => self.scan(ubi, now, wanted),
+        }
+    }
+
+    /// ubifs_find_dirty_leb: the LEB to collect, taken. With `pick_free` an empty one will do, if the
+    /// index can spare it.
+    pub fn find_dirty_leb<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        bytes: u32,
+        pick_free: bool,
+        index_lebs_min: u32,
+    ) -> Result<(Option<u32>, Ns)> {
+        let no_index = index_lebs_min >= self.totals.index_lebs;
+        let reserved = index_lebs_min.saturating_sub(self.totals.index_lebs);
+        let empty_too = pick_free && reserved < self.lebs_for_index();
+        let categories = &self.categories;
+        let empty =
+            || categories.first(Category::Empty).or_else(|| categories.first(Category::Freeable));
+        let known = if empty_too { empty() } else { None };
+        let known = known.or_else(|| self.dirtiest(bytes, no_index));
+        let wanted = Wanted::Dirty { bytes, empty_too, no_index };
+        let (leb, now) = match known {
+            Some(slot) => (Some(self.leb_at(slot)), now),
+            None => self.scan_for_dirty(ubi, now, wanted)?,
+        };
+        let Some(leb) = leb else { return Ok((None, now)) };
+        Ok((Some(leb), self.change(ubi, now, leb, TAKE)?))
+    }
+
+    /// The dirtier of the tops of both heaps; an index LEB has to be half dirt.
+    fn dirtiest(&self, bytes: u32, no_index: bool) -> Option<u32> {
+        let space = |&slot: &u32| self.lebs[slot as usize].free + self.lebs[slot as usize].dirty;
+        let top = |category| self.categories.heap(category).first().copied();
+        let half = self.geometry.leb_bytes / 2;
+        let index = top(Category::DirtyIndex)
+            .filter(|slot| !no_index && space(slot) >= bytes && space(slot) >= half);
+        let data = top(Category::Dirty).filter(|slot| space(slot) >= bytes);
+        match (index, data) {
+            (Some(index), Some(data)) if space(&index) < space(&data) => Some(data),
+            (Some(index), _) => Some(index),
+            (None, data) => data,
+        }
+    }
+
+    /// scan_for_dirty: the heap of free LEBs, those of no category, and then the flash.
+    fn scan_for_dirty<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        wanted: Wanted,
+    ) -> Result<(Option<u32>, Ns)> {
+        let Wanted::Dirty { bytes, no_index, .. } = wanted else { return Ok((None, now)) };
+        let dead = self.geometry.dead_bytes;
+        let enough = |&slot: &u32| {
+            let lp = &self.lebs[slot as usize];
+            lp.free + lp.dirty >= bytes && lp.dirty >= dead
+        };
+        let banned = TAKEN | if no_index { INDEX } else { 0 };
+        let known =
+            self.categories.heap(Category::Free).iter().copied().find(enough).or_else(|| {
+                let allowed = |&slot: &u32| self.lebs[slot as usize].flags & banned == 0;
+                self.categories.list(Category::Uncategorized).filter(allowed).find(enough)
+            });
+        match known {
+            Some(slot) => Ok((Some(self.leb_at(slot)), now)),
+            None if self.is_all_loaded() => Ok((None, now)),
+            None => self.scan(ubi, now, wanted),
+        }
+    }
+
+    /// ubifs_find_free_leb_for_idx.
+    pub fn find_for_index<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+    ) -> Result<(Option<u32>, Ns)> {
+        let categories = &self.categories;
+        let known = categories.first(Category::Empty).or(categories.first(Category::Freeable));
+        let unknown = categories.members != self.geometry.main_lebs
+            || self.totals.empty_lebs > self.totals.taken_empty_lebs;
+        let (leb, now) = match known {
+            Some(slot) => (Some(self.leb_at(slot)), now),
+            None if unknown => self.scan(ubi, now, Wanted::ForIndex)?,
+            None => (None, now),
+        };
+        let Some(leb) = leb else { return Ok((None, now)) };
+        let free = Some(self.geometry.leb_bytes);
+        let change = Change { free, dirty: Some(0), set: TAKEN | INDEX, ..Change::default() };
+        let now = self.change(ubi, now, leb, change)?;
+        Ok((Some(leb), ubi.unmap(now, leb)?))
+    }
+
+    /// ubifs_save_dirty_idx_lnums: the index LEBs with room, the one with most last.
+    pub fn save_dirty_index(&mut self) {
+        let slots = self.categories.heap(Category::DirtyIndex);
+        let mut slots: Vec<u32> = slots.to_vec();
+        slots.sort_by_key(|&slot| self.lebs[slot as usize].free + self.lebs[slot as usize].dirty);
+        self.dirty_index = slots.into_iter().map(|slot| self.leb_at(slot)).collect();
+    }
+
+    /// ubifs_find_dirty_idx_leb, but for those that wait for the commit's end: an index LEB with gaps.
+    pub fn find_dirty_index<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+    ) -> Result<(Option<u32>, Ns)> {
+        let mut now = now;
+        while let Some(leb) = self.dirty_index.pop() {
+            now = self.load(ubi, now, leb)?;
+            if self.lebs[self.slot(leb)].flags & (TAKEN | INDEX) == INDEX {
+                return Ok((Some(leb), self.change(ubi, now, leb, TAKE)?));
+            }
+        }
+        let suits = |&slot: &u32| self.suits(&self.lebs[slot as usize], Wanted::DirtyIndex);
+        let categories = &self.categories;
+        let known = categories.heap(Category::DirtyIndex).iter().copied();
+        let known = known.chain(categories.list(Category::FreeableIndex));
+        let known = known.chain(categories.list(Category::Uncategorized)).find(suits);
+        let (leb, now) = match known {
+            Some(slot) => (Some(self.leb_at(slot)), now),
+            None if self.is_all_loaded() => (None, now),
+            None => self.scan(ubi, now, Wanted::DirtyIndex)?,
+        };
+        let Some(leb) = leb else { return Ok((None, now)) };
+        self.scanned = leb;
+        Ok((Some(leb), self.change(ubi, now, leb, TAKE)?))
+    }
+
+    /// `pnodes_have >= pnode_cnt`.
+    fn is_all_loaded(&self) -> bool {
+        self.categories.members == self.geometry.main_lebs
+    }
+
+    /// valuable: whether what a scan has read is kept.
+    fn is_valuable(&self, lp: &Properties) -> bool {
+        let category = self.categorize(lp);
+        match category {
+            Category::Dirty | Category::DirtyIndex | Category::Free => {
+                let dark = self.geometry.dark_bytes;
+                !self.categories.is_full(category) || lp.free + lp.dirty >= dark
+            }
+            Category::Empty => {
+                let totals = &self.totals;
+                let spare = totals.empty_lebs + self.categories.freeable;
+                spare < SAVED_LEBS + totals.taken_empty_lebs
+            }
+            Category::Freeable | Category::FreeableIndex => true,
+            Category::Unknown | Category::Uncategorized => false,
+        }
+    }
+
+    /// ubifs_lpt_scan_nolock: LEB by LEB from where the last scan ended, around once. Nodes of the LPT
+    /// that are not in memory are read, and stay only if something in them is worth it.
+    fn scan<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        wanted: Wanted,
+    ) -> Result<(Option<u32>, Ns)> {
+        let main = self.geometry.main_lebs;
+        let end = self.scanned - self.geometry.main_first;
+        let mut held = Vec::new();
+        let mut now = now;
+        for step in 1..=main {
+            let slot = (end + step) % main;
+            let pnode = slot / LPT_FANOUT;
+            if slot == 0 {
+                held.clear();
+            }
+            now = self.hold_path(ubi, now, pnode, &mut held)?;
+            let lp = self.lebs[slot as usize];
+            let found = self.suits(&lp, wanted);
+            let in_tree = lp.category != Category::Unknown;
+            let add = lp.flags & TAKEN == 0 && !in_tree && self.is_valuable(&lp);
+            if found || add {
+                self.keep_path(pnode);
+                if in_tree && lp.category == Category::Uncategorized {
+                    self.ensure_category(slot);
+                }
+            }
+            if found {
+                self.scanned = self.leb_at(slot);
+                return Ok((Some(self.scanned), now));
+            }
+        }
+        Ok((None, now))
+    }
+
+    /// ubifs_ensure_cat.
+    fn ensure_category(&mut self, slot: u32) {
+        let category = self.categorize(&self.lebs[slot as usize]);
+        if category != Category::Uncategorized {
+            self.categories.leave(&self.lebs, slot);
+            self.categories.enter(&mut self.lebs, slot, category);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Write-buffers: the page at the end of each journal head that is not full yet.
+//!
+//! Mirrors fs/ubifs/io.c (ubifs_wbuf_write_nolock, ubifs_wbuf_sync_nolock, ubifs_bg_wbufs_sync, the
+//! timers) of Linux 6.1.
+//!
+//! Invariant: a write-buffer covers `offset..offset + size` of its LEB, a part of one page.
+
+use super::geometry::{align, Geometry, HEADS};
+use super::journal::{BASE_HEAD, DATA_HEAD, GC_HEAD};
+use super::key::Place;
+use super::lprops::Change;
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::units::Ns;
+
+/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself: timers
+/// that run out within it of each other run out together (hrtimer_start_range_ns).
+const TIMER_NS: Ns = Ns(5_000_000_000);
+const TIMER_SLACK_NS: Ns = Ns(500_000_000);
+
+/// A write-buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    /// The LEB written to, once there is one.
+    pub leb: Option<u32>,
+    pub offset: u32,
+    size: u32,
+    pub used: u32,
+    /// Inodes with a node in the buffer.
+    inodes: Vec<u32>,
+    pub timer: Option<Ns>,
+}
+
+impl Head {
+    /// The rest of the page the buffer stands in.
+    fn resize(&mut self, geometry: &Geometry) {
+        let page = geometry.page_bytes;
+        let to_page = page - self.offset % page;
+        self.size = to_page.min(geometry.leb_bytes - self.offset);
+    }
+
+    /// ubifs_wbuf_add_ino_nolock.
+    pub fn add_inode(&mut self, inum: u32) {
+        if self.used > 0 && !self.inodes.contains(&inum) {
+            self.inodes.push(inum);
+        }
+    }
+}
+
+impl<F: Flash> Ubifs<F> {
+    fn write_leb(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
+        let state = &mut self.journal.heads[head];
+        let leb = state.leb.expect("a head that writes has a LEB");
+        let offset = state.offset;
+        state.offset += bytes;
+        self.ubi.write(now, leb, offset, bytes)
+    }
+
+    /// bud_wbuf_callback.
+    fn update_bud(&mut self, now: Ns, head: usize, more_dirty: u32) -> Result<Ns> {
+        let state = &self.journal.heads[head];
+        let leb = state.leb.expect("a head that writes has a LEB");
+        let free = Some(self.geometry.leb_bytes - state.offset - state.used);
+        let change = Change { free, more_dirty, ..Change::default() };
+        self.lpt.change(&mut self.ubi, now, leb, change)
+    }
+
+    /// ubifs_wbuf_seek_nolock.
+    pub(super) fn seek_head(&mut self, head: usize, leb: u32, offset: u32) {
+        let state = &mut self.journal.heads[head];
+        (state.leb, state.offset, state.used) = (Some(leb), offset, 0);
+        state.resize(&self.geometry);
+    }
+
+    /// ubifs_wbuf_sync_nolock: what is in the buffer, padded to a page.
+    pub(super) fn sync_head(&mut self, now: Ns, head: usize) -> Result<Ns> {
+        let page = self.geometry.page_bytes;
+        let state = &mut self.journal.heads[head];
+        state.timer = None;
+        if state.used == 0 || state.leb.is_none() {
+            return Ok(now);
+        }
+        let bytes = align(state.used, page);
+        let padding = bytes - state.used;
+        let now = self.write_leb(now, head, bytes)?;
+        let state = &mut self.journal.heads[head];
+        state.used = 0;
+        state.inodes.clear();
+        state.resize(&self.geometry);
+        self.update_bud(now, head, padding)
+    }
+
+    /// Every head, as a commit and sync do.
+    pub(super) fn sync_heads(&mut self, now: Ns) -> Result<Ns> {
+        let mut now = now;
+        for head in 0..HEADS {
+            now = self.sync_head(now, head)?;
+        }
+        Ok(now)
+    }
+
+    /// ubifs_sync_wbufs_by_inode.
+    pub(super) fn sync_heads_of(&mut self, now: Ns, inum: u32) -> Result<Ns> {
+        let mut now = now;
+        for head in [BASE_HEAD, DATA_HEAD] {
+            if self.journal.heads[head].inodes.contains(&inum) {
+                now = self.sync_head(now, head)?;
+            }
+        }
+        Ok(now)
+    }
+
+    /// The background thread after a timer (ubifs_bg_wbufs_sync).
+    pub(super) fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
+        let end = now + TIMER_SLACK_NS;
+        let mut now = now;
+        for head in 0..HEADS {
+            if self.journal.heads[head].timer.is_some_and(|due| due <= end) {
+                now = self.sync_head(now, head)?;
+            }
+        }
+        Ok(now)
+    }
+
+    /// ubifs_wbuf_write_nolock: fills the buffer, writes whole pages past it, keeps the rest.
+    fn write_buffered(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
+        let page = self.geometry.page_bytes;
+        let mut left = align(bytes, 8);
+        let mut now = now;
+        let state = &mut self.journal.heads[head];
+        state.timer = None;
+        let room = state.size - state.used;
+        if left < room {
+            state.used += left;
+        } else {
+            if state.used > 0 || state.offset % page != 0 || left == room {
+                let size = state.size;
+                left -= room;
+                now = self.write_leb(now, head, size)?;
+            }
+            let pages = left / page;
+            if pages > 1 {
+                now = self.write_leb(now, head, (pages - 1) * page)?;
+            }
+            if pages > 0 {
+                now = self.write_leb(now, head, page)?;
+            }
+            let state = &mut self.journal.heads[head];
+            state.used = left % page;
+            state.inodes.clear();
+            state.resize(&self.geometry);
+        }
+        now = self.update_bud(now, head, 0)?;
+        let state = &mut self.journal.heads[head];
+        if state.used > 0 && head != GC_HEAD {
+            state.timer = Some(now + TIMER_NS);
+        }
+        Ok(now)
+    }
+
+    /// write_head: nodes of `bytes` go to a head that has room for them.
+    pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Place, Ns)> {
+        let costs = self.ubi.costs();
+        let cpu = costs.ubifs_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
+        let state = &self.journal.heads[head];
+        let leb = state.leb.expect("reserved");
+        let place = Place { leb, offset: state.offset + state.used, bytes };
+        Ok((place, self.write_buffered(now + cpu, head, bytes)?))
+    }
+}

@@ -1,0 +1,185 @@
+//! Keys of nodes, places of nodes, and what a scan of a LEB finds.
+//!
+//! Mirrors fs/ubifs/key.h (simple keys, r5 hash) and, as far as garbage collection asks, scan.c of Linux
+//! 6.1: a node is its place, its length and its key. Padding is not recorded, and nodes that nothing in
+//! the index names any more are, as on flash.
+//!
+//! Invariant: the nodes of a LEB are in the order of their offsets.
+
+/// Node types in keys (UBIFS_INO_KEY and so on).
+const DATA: u32 = 1;
+const DENT: u32 = 2;
+const XENT: u32 = 3;
+const TRUNCATION: u32 = 4;
+const BLOCK_BITS: u32 = 29;
+
+/// The key of a node: inode number, then type and block or hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u64);
+
+impl Key {
+    const fn new(inum: u32, rest: u32) -> Key {
+        Key((inum as u64) << 32 | rest as u64)
+    }
+
+    /// Of an inode node; the lowest of its inode (lowest_ino_key).
+    pub const fn inode(inum: u32) -> Key {
+        Key::new(inum, 0)
+    }
+
+    /// The highest of an inode (highest_ino_key).
+    pub const fn last_of(inum: u32) -> Key {
+        Key::new(inum, u32::MAX)
+    }
+
+    /// Of a block of data.
+    #[inline]
+    pub const fn data(inum: u32, block: u32) -> Key {
+        Key::new(inum, DATA << BLOCK_BITS | block)
+    }
+
+    /// Of a directory entry.
+    pub fn dent(inum: u32, name: &str) -> Key {
+        Key::new(inum, DENT << BLOCK_BITS | r5_hash(name))
+    }
+
+    /// lowest_dent_key.
+    pub const fn first_dent(inum: u32) -> Key {
+        Key::new(inum, DENT << BLOCK_BITS)
+    }
+
+    /// Of an extended attribute.
+    pub fn xent(inum: u32, name: &str) -> Key {
+        Key::new(inum, XENT << BLOCK_BITS | r5_hash(name))
+    }
+
+    /// lowest_xent_key.
+    pub const fn first_xent(inum: u32) -> Key {
+        Key::new(inum, XENT << BLOCK_BITS)
+    }
+
+    /// Of a truncation node (trun_key_init), which the index does not have.
+    pub const fn truncation(inum: u32) -> Key {
+        Key::new(inum, TRUNCATION << BLOCK_BITS)
+    }
+
+    /// Its inode.
+    pub const fn inum(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// key_type.
+    const fn kind(self) -> u32 {
+        self.0 as u32 >> BLOCK_BITS
+    }
+
+    /// Of data.
+    pub const fn is_data(self) -> bool {
+        self.kind() == DATA
+    }
+
+    /// Of an inode node.
+    pub const fn is_inode(self) -> bool {
+        self.kind() == 0
+    }
+
+    /// Of a truncation node.
+    pub const fn is_truncation(self) -> bool {
+        self.kind() == TRUNCATION
+    }
+
+    /// is_hash_key: several nodes may have it.
+    #[inline]
+    pub const fn is_hashed(self) -> bool {
+        matches!(self.kind(), DENT | XENT)
+    }
+
+    /// Whether both are of one inode and one type.
+    pub const fn is_like(self, other: Key) -> bool {
+        self.0 >> BLOCK_BITS == other.0 >> BLOCK_BITS
+    }
+}
+
+/// key_r5_hash: bytes are signed, and the three lowest values are reserved.
+fn r5_hash(name: &str) -> u32 {
+    let mut hash: u32 = 0;
+    for byte in name.bytes() {
+        let byte = i32::from(byte as i8);
+        hash = hash.wrapping_add((byte << 4) as u32);
+        hash = hash.wrapping_add((byte >> 4) as u32);
+        hash = hash.wrapping_mul(11);
+    }
+    hash &= (1 << BLOCK_BITS) - 1;
+    if hash <= 2 {
+        hash + 3
+    } else {
+        hash
+    }
+}
+
+/// Where a node lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub leb: u32,
+    pub offset: u32,
+    pub bytes: u32,
+}
+
+/// No place: a node that was never written.
+pub const NOWHERE: Place = Place { leb: 0, offset: 0, bytes: 0 };
+
+/// A node as a scan finds it (`struct ubifs_scan_node`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub offset: u32,
+    pub bytes: u16,
+    /// Of a data node the bytes it unpacks to, of an index node its level.
+    pub extra: u16,
+    pub key: Key,
+}
+
+/// What was written to each LEB of the main area.
+#[derive(Clone, Debug)]
+pub struct Written {
+    first: u32,
+    lebs: Vec<Vec<Node>>,
+}
+
+impl Written {
+    /// Nothing, in `count` LEBs from `first` on.
+    pub fn new(first: u32, count: u32) -> Written {
+        Written { first, lebs: vec![Vec::new(); count as usize] }
+    }
+
+    /// A node goes to its place, behind those that are there.
+    #[inline]
+    pub fn add(&mut self, place: Place, key: Key, extra: u32) {
+        let node =
+            Node { offset: place.offset, bytes: place.bytes as u16, extra: extra as u16, key };
+        let nodes = &mut self.lebs[(place.leb - self.first) as usize];
+        debug_assert!(nodes.last().is_none_or(|last| last.offset < node.offset));
+        nodes.push(node);
+    }
+
+    /// The last node of a LEB is one of data that unpacks to so many bytes.
+    pub fn set_extra(&mut self, place: Place, extra: u32) {
+        let node = self.lebs[(place.leb - self.first) as usize].last_mut().expect("just added");
+        assert_eq!(node.offset, place.offset);
+        node.extra = extra as u16;
+    }
+
+    /// The LEB is begun anew.
+    pub fn clear(&mut self, leb: u32) {
+        self.lebs[(leb - self.first) as usize].clear();
+    }
+
+    /// The nodes of a LEB.
+    pub fn nodes(&self, leb: u32) -> &[Node] {
+        &self.lebs[(leb - self.first) as usize]
+    }
+
+    /// The LEB was written as a whole.
+    pub fn set(&mut self, leb: u32, nodes: Vec<Node>) {
+        self.lebs[(leb - self.first) as usize] = nodes;
+    }
+}

@@ -1,0 +1,149 @@
+//! The log: which LEBs the journal is in.
+//!
+//! Mirrors fs/ubifs/log.c (ubifs_add_bud_to_log, ubifs_log_start_commit, remove_buds,
+//! ubifs_log_end_commit, ubifs_log_post_commit) of Linux 6.1.
+//!
+//! Invariant: every LEB a head writes to is in `buds`, and taken in the LEB properties.
+
+use super::geometry::{align, Geometry, COMMIT_START_BYTES, LOG_LEB, REFERENCE_BYTES};
+use super::journal::{CommitState, Journal};
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::units::Ns;
+
+/// A LEB of the journal and where its part of it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Bud {
+    pub leb: u32,
+    pub start: u32,
+    pub head: usize,
+}
+
+/// Buds that a commit has closed, last first, and the journal bytes it frees.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    pub lebs: Vec<u32>,
+    bytes: u64,
+    old_tail: u32,
+}
+
+impl Journal {
+    /// empty_log_bytes.
+    fn empty_log_bytes(&self, geometry: &Geometry) -> u64 {
+        let whole = u64::from(geometry.leb_bytes);
+        let log = whole * u64::from(geometry.log_lebs);
+        let head = u64::from(self.log_leb) * whole + u64::from(self.log_offset);
+        let tail = u64::from(self.log_tail) * whole;
+        match head.cmp(&tail) {
+            core::cmp::Ordering::Greater => log + tail - head,
+            core::cmp::Ordering::Less => tail - head,
+            core::cmp::Ordering::Equal if self.log_leb != self.log_tail => 0,
+            core::cmp::Ordering::Equal => log,
+        }
+    }
+}
+
+impl<F: Flash> Ubifs<F> {
+    /// ubifs_add_bud_to_log: `None` when a commit has to come first.
+    pub(super) fn add_bud(
+        &mut self,
+        now: Ns,
+        head: usize,
+        leb: u32,
+        start: u32,
+    ) -> Result<Option<Ns>> {
+        let geometry = self.geometry;
+        let bytes = u64::from(geometry.leb_bytes - start);
+        let reference = align(REFERENCE_BYTES, geometry.page_bytes);
+        let journal = &mut self.journal;
+        let room = journal.empty_log_bytes(&geometry);
+        if room < u64::from(reference + geometry.leb_bytes)
+            || journal.bud_bytes + bytes > geometry.bud_bytes_max
+        {
+            journal.commit_state = CommitState::Required;
+            return Ok(None);
+        }
+        if journal.bud_bytes >= geometry.bud_bytes_background
+            && journal.commit_state == CommitState::Resting
+        {
+            journal.commit_state = CommitState::Background;
+        }
+        if journal.log_offset + reference > geometry.leb_bytes {
+            journal.log_leb = geometry.next_log_leb(journal.log_leb);
+            journal.log_offset = 0;
+        }
+        let (log_leb, log_offset) = (journal.log_leb, journal.log_offset);
+        let mut now = now;
+        if log_offset == 0 {
+            now = self.ubi.unmap(now, log_leb)?;
+        }
+        if start == 0 {
+            self.written.clear(leb);
+            now = self.ubi.map(now, leb)?;
+        }
+        now = self.ubi.write(now, log_leb, log_offset, reference)?;
+        let journal = &mut self.journal;
+        journal.log_offset += reference;
+        journal.bud_bytes += bytes;
+        journal.buds.push(Bud { leb, start, head });
+        Ok(Some(now))
+    }
+
+    /// ubifs_log_start_commit: a log LEB that begins with the commit, and remove_buds: those that are no
+    /// longer written to.
+    pub(super) fn log_start_commit(&mut self, now: Ns) -> Result<(Closed, Ns)> {
+        let geometry = self.geometry;
+        let whole = geometry.leb_bytes;
+        let open = self.journal.heads.iter().filter(|h| h.leb.is_some() && h.offset != whole);
+        let bytes = COMMIT_START_BYTES + REFERENCE_BYTES * open.count() as u32;
+        let bytes = align(bytes, geometry.page_bytes);
+        let journal = &mut self.journal;
+        if journal.log_offset > 0 {
+            journal.log_leb = geometry.next_log_leb(journal.log_leb);
+        }
+        let now = self.ubi.unmap(now, journal.log_leb)?;
+        let now = self.ubi.write(now, journal.log_leb, 0, bytes)?;
+        journal.log_offset = bytes;
+        let mut closed = Closed { lebs: Vec::new(), bytes: 0, old_tail: journal.log_tail };
+        journal.buds.sort_by_key(|bud| bud.leb);
+        for bud in &mut journal.buds {
+            let head = &journal.heads[bud.head];
+            if head.leb == Some(bud.leb) {
+                closed.bytes += u64::from(head.offset - bud.start);
+                bud.start = head.offset;
+            } else {
+                closed.bytes += u64::from(whole - bud.start);
+                closed.lebs.push(bud.leb);
+            }
+        }
+        journal.buds.retain(|bud| journal.heads[bud.head].leb == Some(bud.leb));
+        closed.lebs.reverse();
+        Ok((closed, now))
+    }
+
+    /// ubifs_log_end_commit, before the master nodes are written.
+    pub(super) fn log_end_commit(&mut self, closed: &Closed) {
+        self.journal.log_tail = self.journal.log_leb;
+        self.journal.bud_bytes -= closed.bytes;
+    }
+
+    /// ubifs_log_post_commit.
+    pub(super) fn log_post_commit(&mut self, now: Ns, closed: Closed) -> Result<Ns> {
+        let mut now = now;
+        for leb in closed.lebs {
+            now = self.return_leb(now, leb)?;
+        }
+        let mut leb = closed.old_tail;
+        while leb != self.journal.log_tail {
+            now = self.ubi.unmap(now, leb)?;
+            leb = self.geometry.next_log_leb(leb);
+        }
+        Ok(now)
+    }
+}
+
+/// Where the log of a fresh file system begins: a commit-start node is there.
+pub fn first_log_place(geometry: &Geometry) -> (u32, u32) {
+    (LOG_LEB, geometry.page_bytes)
+}

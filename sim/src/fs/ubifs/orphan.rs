@@ -1,0 +1,120 @@
+//! Orphans: inodes without a name that somebody still has open, and the area where a commit notes them.
+//!
+//! Mirrors fs/ubifs/orphan.c (ubifs_add_orphan, ubifs_delete_orphan, ubifs_orphan_start_commit,
+//! commit_orphans) of Linux 6.1. An inode becomes an orphan with its last name. A commit writes those that
+//! are new since the last one; one that the area has no room for writes all of them again from its start.
+//! Left out: what a mount does with them.
+//!
+//! Invariant: `list` is in the order in which inodes became orphans.
+
+use super::geometry::{align, Geometry};
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::units::Ns;
+
+/// UBIFS_ORPH_NODE_SZ, and the inode number of each orphan behind it.
+const NODE_BYTES: u32 = 32;
+const INODE_NUMBER_BYTES: u32 = 8;
+
+/// An orphan that the list has.
+#[derive(Clone, Copy, Debug)]
+struct Orphan {
+    inum: u32,
+    /// No commit has seen it.
+    new: bool,
+}
+
+/// Orphans, and where the next node of them goes.
+#[derive(Clone, Debug)]
+pub struct Orphans {
+    list: Vec<Orphan>,
+    /// Those that the running commit has to write (`orph_cnext`).
+    committing: Vec<u32>,
+    leb: u32,
+    offset: u32,
+}
+
+impl Orphans {
+    /// An empty area.
+    pub fn new(geometry: &Geometry) -> Orphans {
+        let leb = geometry.orphans_first();
+        Orphans { list: Vec::new(), committing: Vec::new(), leb, offset: 0 }
+    }
+
+    /// orphan_add.
+    pub fn add(&mut self, inum: u32) {
+        self.list.push(Orphan { inum, new: true });
+    }
+
+    /// ubifs_delete_orphan.
+    pub fn delete(&mut self, inum: u32) {
+        self.list.retain(|orphan| orphan.inum != inum);
+    }
+
+    /// ubifs_orphan_start_commit.
+    pub fn start_commit(&mut self) {
+        for orphan in self.list.iter_mut().filter(|orphan| orphan.new) {
+            orphan.new = false;
+            self.committing.push(orphan.inum);
+        }
+    }
+
+    /// avail_orphs: how many still fit behind the head.
+    fn room(&self, geometry: &Geometry) -> u32 {
+        let whole = (geometry.leb_bytes - NODE_BYTES) / INODE_NUMBER_BYTES;
+        let lebs = geometry.main_first - self.leb - 1;
+        lebs * whole + Self::room_in(geometry.leb_bytes - self.offset)
+    }
+
+    fn room_in(gap: u32) -> u32 {
+        gap.saturating_sub(NODE_BYTES) / INODE_NUMBER_BYTES
+    }
+}
+
+impl<F: Flash> Ubifs<F> {
+    /// ubifs_orphan_end_commit.
+    pub(super) fn orphan_end_commit(&mut self, now: Ns) -> Result<Ns> {
+        let wanted = self.orphans.committing.len() as u32;
+        if wanted == 0 {
+            return Ok(now);
+        }
+        let anew = self.orphans.room(&self.geometry) < wanted;
+        if anew {
+            let old = self.orphans.list.iter().filter(|orphan| !orphan.new);
+            self.orphans.committing = old.map(|orphan| orphan.inum).collect();
+            self.orphans.leb = self.geometry.orphans_first();
+            self.orphans.offset = 0;
+        }
+        let mut now = now;
+        while !self.orphans.committing.is_empty() {
+            now = self.write_orphan_node(now, anew)?;
+        }
+        if anew {
+            for leb in self.orphans.leb + 1..self.geometry.main_first {
+                now = self.ubi.unmap(now, leb)?;
+            }
+        }
+        Ok(now)
+    }
+
+    /// write_orph_node.
+    fn write_orphan_node(&mut self, now: Ns, atomic: bool) -> Result<Ns> {
+        let Geometry { leb_bytes, page_bytes, .. } = self.geometry;
+        let orphans = &mut self.orphans;
+        if Orphans::room_in(leb_bytes - orphans.offset) == 0 {
+            (orphans.leb, orphans.offset) = (orphans.leb + 1, 0);
+        }
+        let room = Orphans::room_in(leb_bytes - orphans.offset) as usize;
+        let count = room.min(orphans.committing.len());
+        orphans.committing.drain(..count);
+        let bytes = align(NODE_BYTES + count as u32 * INODE_NUMBER_BYTES, page_bytes);
+        let (leb, offset) = (orphans.leb, orphans.offset);
+        orphans.offset += bytes;
+        if atomic {
+            return self.ubi.change(now, leb, bytes);
+        }
+        let now = if offset == 0 { self.ubi.unmap(now, leb)? } else { now };
+        self.ubi.write(now, leb, offset, bytes)
+    }
+}

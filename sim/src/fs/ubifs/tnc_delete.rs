@@ -1,0 +1,142 @@
+//! Entries that leave the index, one by one or a range of keys at once.
+//!
+//! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range, ubifs_tnc_remove_ino) of Linux 6.1.
+//! A znode that has become empty goes, and a root with one child makes it the root; otherwise nothing
+//! is merged, and the keys of the parents stay as they are.
+
+use super::geometry::align;
+use super::key::Key;
+use super::lprops::Change;
+use super::lpt::Lpt;
+use super::tnc::{Leaf, Tnc, NONE};
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::ubi::Ubi;
+use crate::units::Ns;
+
+impl Tnc {
+    /// tnc_delete: a leaf in a dirty znode goes.
+    pub(super) fn delete<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        leaf: Leaf,
+    ) -> Result<Ns> {
+        let now = self.dirt_of(ubi, lpt, now, leaf)?;
+        self.remove_branches(leaf.znode, leaf.slot as usize, 1);
+        if self.znodes[leaf.znode as usize].count > 0 {
+            return Ok(now);
+        }
+        let mut at = leaf.znode;
+        let slot = loop {
+            let parent = self.znodes[at as usize].parent;
+            let slot = self.znodes[at as usize].slot;
+            self.insert_old(at);
+            self.forget(at);
+            at = parent;
+            if self.znodes[at as usize].count > 1 {
+                break slot;
+            }
+        };
+        self.remove_branches(at, usize::from(slot), 1);
+        self.adopt(at, usize::from(slot));
+        self.collapse(ubi, lpt, now)
+    }
+
+    /// The end of tnc_delete: a root with one child.
+    fn collapse<F: Flash>(&mut self, ubi: &mut Ubi<F>, lpt: &mut Lpt, mut now: Ns) -> Result<Ns> {
+        loop {
+            let root = self.root;
+            let znode = &self.znodes[root as usize];
+            if znode.count > 1 || znode.level == 0 {
+                return Ok(now);
+            }
+            let child = znode.branches[0].child;
+            now = self.load(ubi, now, child)?;
+            now = self.make_dirty(ubi, lpt, now, child)?;
+            self.insert_old(root);
+            self.root_place = self.place_of(child);
+            self.znodes[child as usize].parent = NONE;
+            self.root = child;
+            self.forget(root);
+        }
+    }
+
+    /// A dirty znode is no more.
+    fn forget(&mut self, at: u32) {
+        let znode = &mut self.znodes[at as usize];
+        assert!(std::mem::take(&mut znode.dirty), "a clean znode is deleted");
+        znode.loaded = false;
+        self.dirty -= 1;
+        self.unused.push(at);
+    }
+
+    fn remove_branches(&mut self, at: u32, slot: usize, count: usize) {
+        let znode = &mut self.znodes[at as usize];
+        znode.branches.copy_within(slot + count..usize::from(znode.count), slot);
+        znode.count -= count as u8;
+    }
+
+    /// ubifs_add_dirt of a leaf's node.
+    fn dirt_of<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        leaf: Leaf,
+    ) -> Result<Ns> {
+        let place = self.place(leaf);
+        let more_dirty = align(place.bytes, 8);
+        lpt.change(ubi, now, place.leb, Change { more_dirty, ..Change::default() })
+    }
+
+    /// ubifs_tnc_remove_range: all from one key to another, both included.
+    pub fn remove_range<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        mut now: Ns,
+        from: Key,
+        to: Key,
+    ) -> Result<Ns> {
+        loop {
+            let (mut leaf, exact, later) = self.lookup_level0(ubi, now, from)?;
+            now = later;
+            if !exact {
+                let (next, later) = self.next(ubi, now, leaf)?;
+                now = later;
+                match next.filter(|&next| (from..=to).contains(&self.key(next))) {
+                    Some(next) => leaf = next,
+                    None => return Ok(now),
+                }
+            }
+            now = self.dirty_bottom_up(ubi, lpt, now, leaf.znode)?;
+            let first = leaf.slot + 1;
+            let mut end = first;
+            while end < self.znodes[leaf.znode as usize].count as i8 {
+                let next = Leaf { slot: end, ..leaf };
+                if !(from..=to).contains(&self.key(next)) {
+                    break;
+                }
+                now = self.dirt_of(ubi, lpt, now, next)?;
+                end += 1;
+            }
+            self.remove_branches(leaf.znode, first as usize, (end - first) as usize);
+            now = self.delete(ubi, lpt, now, leaf)?;
+        }
+    }
+
+    /// ubifs_tnc_remove_ino of an inode without extended attributes, which are looked for first.
+    pub fn remove_inode<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        inum: u32,
+    ) -> Result<Ns> {
+        let (attribute, now) = self.next_entry(ubi, now, Key::first_xent(inum))?;
+        assert!(attribute.is_none(), "nothing here makes extended attributes");
+        self.remove_range(ubi, lpt, now, Key::inode(inum), Key::last_of(inum))
+    }
+}

@@ -1,0 +1,227 @@
+//! Entries that join the index, and znodes that are split for them.
+//!
+//! Mirrors fs/ubifs/tnc.c (ubifs_tnc_add, tnc_insert, insert_zbranch, correct_parent_keys,
+//! ins_clr_old_idx_znode) of Linux 6.1.
+
+use super::geometry::{align, FANOUT};
+use super::key::{Key, Place, NOWHERE};
+use super::lprops::Change;
+use super::lpt::Lpt;
+use super::tnc::{Branch, Leaf, Tnc, Znode, NONE, NO_BRANCH};
+use crate::chip::Flash;
+use crate::fs::Result;
+use crate::ubi::Ubi;
+use crate::units::Ns;
+
+/// How a full znode is split.
+#[derive(Clone, Copy, Debug)]
+struct Keep {
+    /// Branches that stay.
+    branches: usize,
+    /// Whether the new branch goes into the old znode.
+    into_old: bool,
+}
+
+impl Tnc {
+    /// ubifs_tnc_add: a new node, or a new place for one that is known. `data_bytes` is what a data node
+    /// unpacks to.
+    pub fn add<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        key: Key,
+        node: Place,
+        data_bytes: u32,
+    ) -> Result<Ns> {
+        let (leaf, exact, now) = self.lookup_dirty(ubi, lpt, now, key)?;
+        if exact {
+            return self.set_place(ubi, lpt, now, leaf, node, data_bytes);
+        }
+        let branch = Branch { key, place: node, child: data_bytes, cached: false };
+        self.insert(leaf.znode, branch, (leaf.slot + 1) as u8);
+        Ok(now)
+    }
+
+    /// The node of a leaf in a dirty znode lies elsewhere now, and the old one is dirt.
+    pub(super) fn set_place<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        lpt: &mut Lpt,
+        now: Ns,
+        leaf: Leaf,
+        node: Place,
+        data_bytes: u32,
+    ) -> Result<Ns> {
+        let branch = &mut self.znodes[leaf.znode as usize].branches[leaf.slot as usize];
+        let old = std::mem::replace(&mut branch.place, node);
+        branch.child = data_bytes;
+        branch.cached = false;
+        let more_dirty = align(old.bytes, 8);
+        lpt.change(ubi, now, old.leb, Change { more_dirty, ..Change::default() })
+    }
+
+    /// A leaf behind the one that a lookup for its key ended at.
+    pub(super) fn insert_leaf(&mut self, before: Leaf, key: Key, place: Place) {
+        let branch = Branch { key, place, child: 0, cached: false };
+        self.insert(before.znode, branch, (before.slot + 1) as u8);
+    }
+
+    /// insert_zbranch.
+    fn insert_branch(&mut self, at: u32, branch: Branch, slot: u8) {
+        let znode = &mut self.znodes[at as usize];
+        let (slot, count) = (usize::from(slot), usize::from(znode.count));
+        assert!(znode.dirty && count < FANOUT, "insertion into a clean or full znode");
+        znode.branches.copy_within(slot..count, slot + 1);
+        znode.branches[slot] = branch;
+        znode.count += 1;
+        znode.alt |= slot == 0;
+        if znode.level > 0 {
+            self.adopt(at, slot);
+        }
+    }
+
+    /// Tells the children from `from` on who their parent is and where they are in it.
+    pub(super) fn adopt(&mut self, at: u32, from: usize) {
+        for slot in from..usize::from(self.znodes[at as usize].count) {
+            let child = self.znodes[at as usize].branches[slot].child;
+            let child = &mut self.znodes[child as usize];
+            (child.parent, child.slot) = (at, slot as u8);
+        }
+    }
+
+    fn correct_parent_keys(&mut self, at: u32) {
+        let key = self.znodes[at as usize].branches[0].key;
+        let (mut parent, mut slot) = self.above(at);
+        while parent != NONE && slot == 0 {
+            let znode = &mut self.znodes[parent as usize];
+            if znode.branches[0].key <= key {
+                return;
+            }
+            znode.branches[0].key = key;
+            znode.alt = true;
+            (parent, slot) = self.above(parent);
+        }
+    }
+
+    fn above(&self, at: u32) -> (u32, u8) {
+        let znode = &self.znodes[at as usize];
+        (znode.parent, znode.slot)
+    }
+
+    /// tnc_insert: splits what is full, on the way up.
+    pub(super) fn insert(&mut self, at: u32, branch: Branch, slot: u8) {
+        let (mut at, mut branch, mut slot) = (at, branch, slot);
+        let mut appending = false;
+        loop {
+            if usize::from(self.znodes[at as usize].count) < FANOUT {
+                self.insert_branch(at, branch, slot);
+                if slot == 0 {
+                    self.correct_parent_keys(at);
+                }
+                return;
+            }
+            if self.znodes[at as usize].alt {
+                self.insert_old(at);
+                *self.place_mut(at) = NOWHERE;
+            }
+            let keep = self.split_point(at, branch.key, slot, &mut appending);
+            let new = self.split(at, branch, slot, keep);
+            let first = self.znodes[new as usize].branches[0].key;
+            let (parent, own_slot) = self.above(at);
+            if parent == NONE {
+                self.grow(at, new, first);
+                return;
+            }
+            branch = Branch { key: first, child: new, ..NO_BRANCH };
+            (at, slot) = (parent, own_slot + 1);
+        }
+    }
+
+    /// The part of tnc_insert that decides how many branches stay, and on which side of the split
+    /// the new one goes: consecutive data keys are kept together.
+    fn split_point(&self, at: u32, key: Key, slot: u8, appending: &mut bool) -> Keep {
+        let znode = &self.znodes[at as usize];
+        let slot = usize::from(slot);
+        let same = |key1: Key| key1.is_data() && key1.inum() == key.inum();
+        let mut check = false;
+        if znode.level == 0 && key.is_data() {
+            if slot == FANOUT {
+                *appending = same(znode.branches[slot - 1].key) || *appending;
+            } else {
+                check = true;
+            }
+        } else if *appending && slot != FANOUT {
+            *appending = false;
+            check = true;
+        }
+        let first = znode.branches[0].key;
+        if check && slot >= FANOUT.div_ceil(2) && same(first) && !same(znode.branches[slot].key) {
+            return Keep { branches: slot, into_old: true };
+        }
+        let branches = if *appending { FANOUT } else { FANOUT.div_ceil(2) };
+        if slot < branches {
+            Keep { branches: branches - 1, into_old: true }
+        } else {
+            Keep { branches, into_old: false }
+        }
+    }
+
+    fn new_znode(&mut self, znode: Znode) -> u32 {
+        self.dirty += 1;
+        if let Some(slot) = self.unused.pop() {
+            self.znodes[slot as usize] = znode;
+            return slot;
+        }
+        self.znodes.push(znode);
+        self.znodes.len() as u32 - 1
+    }
+
+    /// The part of tnc_insert that moves branches into a new znode and inserts the new branch.
+    fn split(&mut self, at: u32, branch: Branch, slot: u8, keep: Keep) -> u32 {
+        let old = &mut self.znodes[at as usize];
+        let moved = FANOUT - keep.branches;
+        let mut znode =
+            Znode { slot: 0, count: moved as u8, loaded: true, dirty: true, alt: false, ..*old };
+        znode.branches = [NO_BRANCH; FANOUT];
+        znode.branches[..moved].copy_from_slice(&old.branches[keep.branches..]);
+        old.branches[keep.branches..].fill(NO_BRANCH);
+        old.count = keep.branches as u8;
+        let level = old.level;
+        let new = self.new_znode(znode);
+        if level > 0 {
+            self.adopt(new, 0);
+        }
+        if keep.into_old {
+            self.insert_branch(at, branch, slot);
+            if slot == 0 {
+                self.correct_parent_keys(at);
+            }
+        } else {
+            self.insert_branch(new, branch, slot - keep.branches as u8);
+        }
+        new
+    }
+
+    /// The end of tnc_insert: a new root above the old one and its new neighbour.
+    fn grow(&mut self, old: u32, new: u32, new_key: Key) {
+        let level = self.znodes[old as usize].level + 1;
+        let mut branches = [NO_BRANCH; FANOUT];
+        let key = self.znodes[old as usize].branches[0].key;
+        branches[0] = Branch { key, place: self.root_place, child: old, cached: false };
+        branches[1] = Branch { key: new_key, child: new, ..NO_BRANCH };
+        let root = self.new_znode(Znode {
+            parent: NONE,
+            slot: 0,
+            level,
+            count: 2,
+            loaded: true,
+            dirty: true,
+            alt: false,
+            branches,
+        });
+        self.adopt(root, 0);
+        self.root = root;
+        self.root_place = NOWHERE;
+    }
+}

@@ -277,6 +277,7 @@ class Jffs2Options(Strict):
 
     source: Text
     summary: bool
+    compressors: list[Literal["lzo", "zlib", "rtime"]]
 
 
 class KernelDefaults(Strict):

@@ -134,6 +134,10 @@ pub trait Flash: Clone {
     /// How many bytes of a block, OOBs not counted, cannot be programmed any more without an erase:
     /// everything before the end of what was programmed last.
     fn programmed_bytes(&self, block: BlockNo) -> u32;
+    /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
+    fn can_lose_power(&self) -> bool {
+        false
+    }
     /// The power is going to fail in the `changes`th program or erase from here on.
     fn cut_power_in(&mut self, _changes: u64) {}
     /// The power is back; what it failed in, if it did.

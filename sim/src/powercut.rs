@@ -97,6 +97,10 @@ impl<F: Flash> Flash for PowerCut<F> {
         self.inner.programmed_bytes(block)
     }
 
+    fn can_lose_power(&self) -> bool {
+        true
+    }
+
     fn cut_power_in(&mut self, changes: u64) {
         assert!(changes > 0, "changes are counted from 1");
         self.left = Some(changes);

@@ -28,7 +28,7 @@ const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
 
 /// A kernel: what of it the stack asks for.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelProfile {
     /// Its read-ahead.
@@ -184,7 +184,9 @@ fn run_on<F: Flash>(
 ) -> Vec<Result<Measured, RunError>> {
     let mtd = Mtd::new(flash, setting.board);
     match setting.fs {
-        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, setting.kernel.jffs2)),
+        FsKind::Jffs2 => {
+            run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, setting.kernel.jffs2.clone()))
+        }
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
     }

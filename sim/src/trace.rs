@@ -112,6 +112,10 @@ impl<F: Flash> Flash for Traced<F> {
         self.inner.programmed_bytes(block)
     }
 
+    fn can_lose_power(&self) -> bool {
+        self.inner.can_lose_power()
+    }
+
     fn cut_power_in(&mut self, changes: u64) {
         self.inner.cut_power_in(changes);
     }

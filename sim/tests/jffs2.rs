@@ -13,10 +13,14 @@ use sim::units::Ns;
 
 type Fs = Jffs2<Traced<Chip>>;
 
+fn options(summary: bool) -> Options {
+    Options { summary, ..support::kernel("6.1").jffs2 }
+}
+
 fn fresh(board: &str, summary: bool) -> (Fs, Ns) {
     let board = support::board(board);
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    Jffs2::format(mtd, Ns::ZERO, Options { summary }).expect("it fits")
+    Jffs2::format(mtd, Ns::ZERO, options(summary)).expect("it fits")
 }
 
 fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>) -> Ns {
@@ -97,7 +101,7 @@ fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
 fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -137,7 +141,7 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     let mut board = support::board("emulated-4k");
     board.chip.pages_per_block = 128;
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -153,7 +157,7 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
 fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -213,8 +217,7 @@ impl PageCache for AllPages {
     fn mark_inode_dirty(&mut self, _now: Ns, _ino: Ino, _size: bool) {}
 
     fn contents(&self, _ino: Ino) -> &Contents {
-        const NOTHING: &Contents = &Contents::new();
-        NOTHING
+        support::random()
     }
 }
 
@@ -299,7 +302,7 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     let mut board = support::board("emulated");
     board.partition.blocks = 16;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, Options { summary: true }).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
     let (ino, mut now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -319,6 +322,6 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     assert!((12 * 31..13 * 32).contains(&pages), "{pages} pages in 16 blocks less three");
     board.partition.blocks = 3;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let refused = Jffs2::format(mtd, Ns::ZERO, Options { summary: true });
+    let refused = Jffs2::format(mtd, Ns::ZERO, options(true));
     assert!(matches!(refused, Err(FsError::TooSmall(_))));
 }

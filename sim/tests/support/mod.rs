@@ -60,7 +60,17 @@ pub fn kernel(name: &str) -> KernelProfile {
     load(&format!("kernels/{name}"), &["readahead", "jffs2"])
 }
 
-/// A page cache that never has a page.
+/// What a file of random bytes holds.
+pub fn random() -> &'static Contents {
+    static RANDOM: OnceLock<Contents> = OnceLock::new();
+    RANDOM.get_or_init(|| {
+        let mut contents = Contents::default();
+        contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
+        contents
+    })
+}
+
+/// A page cache that never has a page, of files of random bytes.
 pub struct NoPages;
 
 impl PageCache for NoPages {
@@ -80,12 +90,7 @@ impl PageCache for NoPages {
 
     /// Random bytes everywhere.
     fn contents(&self, _ino: Ino) -> &Contents {
-        static RANDOM: OnceLock<Contents> = OnceLock::new();
-        RANDOM.get_or_init(|| {
-            let mut contents = Contents::new();
-            contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
-            contents
-        })
+        random()
     }
 }
 

@@ -10,20 +10,74 @@ use super::inode::InodeState;
 use super::nodelist::{NodeId, Role};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, Result, ROOT};
+use crate::content::Contents;
+use crate::fs::{Found, Ino, Result, ROOT};
+use crate::mtd::TornAt;
 use crate::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_put_super, and jffs2_do_fill_super of what is on flash then.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.flush_wbuf(now)?;
-        self.mount(now)
+        self.mount(now, None)
+    }
+
+    /// The power was lost and is back: what was only in memory is not there to be scanned, and the page that was
+    /// being programmed cannot be read. Returns every name with what it names.
+    pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+        let torn = match self.mtd.power_on() {
+            Some(TornAt::Program { offset, cells }) if cells.column < self.mtd.page_bytes() => {
+                Some(u32::try_from(offset).expect("a partition below 4 GiB"))
+            }
+            _ => None,
+        };
+        let now = self.mount(now, torn)?;
+        Ok((self.clone().tree(now)?, now))
+    }
+
+    /// Every name, from the root down. It takes an inode into memory to know it: this is for a copy of the file
+    /// system.
+    fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
+        let mut tree = Vec::new();
+        let mut directories = VecDeque::from([ROOT]);
+        while let Some(directory) = directories.pop_front() {
+            for id in self.file(directory).entries.clone().into_values() {
+                let Role::Dirent { entry, .. } = self.nodes.get(id).role else { continue };
+                let Some(ino) = entry.ino else { continue };
+                self.iget(now, ino)?;
+                if entry.is_directory {
+                    directories.push_back(ino);
+                }
+                tree.push(Found {
+                    directory,
+                    name: self.names.name(entry.name).to_owned(),
+                    ino,
+                    is_directory: entry.is_directory,
+                    size_bytes: u64::from(self.file(ino).size_bytes),
+                    contents: self.stored_contents(ino),
+                });
+            }
+        }
+        Ok(tree)
+    }
+
+    /// What the nodes of a file in memory hold.
+    fn stored_contents(&self, ino: Ino) -> Contents {
+        let mut contents = Contents::default();
+        let Some(stored) = &self.stored else { return contents };
+        for fragment in self.file(ino).fragments.overlapping(0, u32::MAX) {
+            let version = fragment.node.map(|id| self.nodes.get(id).version);
+            if let Some(bytes) = version.and_then(|version| stored.get(&(ino, version))) {
+                contents.copy_from(bytes, fragment.offset.into(), fragment.end().into());
+            }
+        }
+        contents
     }
 
     /// jffs2_do_fill_super.
-    fn mount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.scan_medium(now)?;
+    fn mount(&mut self, now: Ns, torn: Option<u32>) -> Result<Ns> {
+        let now = self.scan_medium(now, torn)?;
         self.count_links(now);
         for index in self.in_chains() {
             if self.files[index].links == 0 {

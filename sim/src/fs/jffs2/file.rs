@@ -26,7 +26,7 @@ impl<F: Flash> Jffs2<F> {
         if start > size {
             let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
             let (_, later) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
-            now = self.write_piece(later, ino, Role::Hole, size..start, Some(ino))?;
+            now = self.write_piece(later, ino, Role::Hole, size..start, Some(ino), pages)?;
         }
         if cached {
             return Ok(now);

@@ -8,11 +8,11 @@
 
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Fragment, Node, NodeId, Role, State};
+use super::nodelist::{Entry, Fragment, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -107,8 +107,8 @@ impl<F: Flash> Jffs2<F> {
             now = self.iget(later, node.ino)?;
         }
         match node.role {
-            Role::Dirent { entry, .. } if entry.ino.is_none() => {
-                Err(FsError::NotModelled("jffs2 collecting an entry that took a name away"))
+            Role::Dirent { name_bytes, entry } if entry.ino.is_none() => {
+                self.collect_deletion_dirent(now, id, name_bytes, entry)
             }
             Role::Dirent { name_bytes, .. } => self.collect_dirent(now, id, name_bytes),
             Role::Metadata => self.collect_metadata(now, id),
@@ -127,7 +127,36 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_metadata: the same.
+    /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as an older one of
+    /// the name is on flash in another block. Whatever might be one, by its length, is read.
+    fn collect_deletion_dirent(
+        &mut self,
+        mut now: Ns,
+        id: NodeId,
+        name_bytes: u32,
+        entry: Entry,
+    ) -> Result<Ns> {
+        let node = *self.nodes.get(id);
+        let block = node.flash_offset / self.block_bytes;
+        for index in (0..self.file(node.ino).nodes.len()).rev() {
+            let old = *self.nodes.get(self.file(node.ino).nodes[index]);
+            let elsewhere = old.flash_offset / self.block_bytes != block;
+            let may_be = old.state == State::Obsolete && old.total_bytes == node.total_bytes;
+            if !may_be || !elsewhere {
+                continue;
+            }
+            now = self.flash_read(now, old.flash_offset, old.total_bytes)?;
+            let Role::Dirent { entry: named, .. } = old.role else { continue };
+            if named.name == entry.name && named.ino.is_some() {
+                return self.collect_dirent(now, id, name_bytes);
+            }
+        }
+        self.file_mut(node.ino).entries.remove(&entry.name);
+        self.mark_obsolete(now, id);
+        Ok(now)
+    }
+
+    /// jffs2_garbage_collect_metadata: the same as of an entry.
     fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = *self.nodes.get(id);
         let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;

@@ -14,6 +14,7 @@
 //! 2. Nodes are written only into space that was reserved, at the end of `next_block`.
 
 mod build;
+mod compr;
 mod dir;
 mod file;
 mod gc;
@@ -29,26 +30,31 @@ mod wbuf;
 mod write;
 
 use crate::chip::Flash;
+use crate::compress::Jffs2Compressor;
+use crate::content::Contents;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
 use crate::units::Ns;
+use compr::Compression;
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
 use nodelist::{Names, NodeId, Nodes, Role};
 use nodemgmt::{Block, BlockLists};
 use serde::Deserialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wbuf::WriteBuffer;
 
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
 /// its collector, and one to write).
 const BLOCKS_MIN: u32 = 5;
 /// What differs between kernels and their configurations.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// CONFIG_JFFS2_SUMMARY: each full block ends with a list of what is in it.
     pub summary: bool,
+    /// CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
+    pub compressors: Vec<Jffs2Compressor>,
 }
 
 /// A mounted JFFS2.
@@ -56,6 +62,7 @@ pub struct Options {
 pub struct Jffs2<F> {
     mtd: Mtd<F>,
     options: Options,
+    compression: Compression,
     block_bytes: u32,
     reserved_blocks_write: u32,
     blocks: Vec<Block>,
@@ -76,6 +83,8 @@ pub struct Jffs2<F> {
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
+    /// What bytes the data nodes of an inode have, by version, where the power can fail.
+    stored: Option<BTreeMap<(Ino, u32), Contents>>,
 }
 
 impl<F: Flash> Jffs2<F> {
@@ -96,7 +105,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let blocks = mtd.blocks();
         let fs = Jffs2 {
-            options,
+            compression: Compression::new(options.compressors.clone()),
             block_bytes,
             reserved_blocks_write: Self::reserved_blocks(mtd.size_bytes(), blocks, block_bytes),
             blocks: vec![Block::erased(block_bytes); blocks as usize],
@@ -105,6 +114,7 @@ impl<F: Flash> Jffs2<F> {
             gc_block: None,
             summary_bytes: 0,
             has_summary: options.summary,
+            options,
             wbuf: WriteBuffer::default(),
             nodes: Nodes::default(),
             names: Names::default(),
@@ -117,6 +127,7 @@ impl<F: Flash> Jffs2<F> {
             check_ino: 0,
             pseudo_random: 0,
             is_scanning: false,
+            stored: mtd.flash().can_lose_power().then(BTreeMap::new),
             mtd,
         };
         Ok((fs, now))
@@ -210,8 +221,8 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.unmount_and_mount(now)
     }
 
-    fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {
-        Err(FsError::NotModelled("jffs2's mount after a power cut"))
+    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+        self.mount_after_power_cut(now)
     }
 
     fn writes_back(&self) -> bool {

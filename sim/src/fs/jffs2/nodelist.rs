@@ -87,6 +87,8 @@ pub struct Node {
     pub file_bytes: u32,
     /// How long the file was when it was written (isize).
     pub size_bytes: u32,
+    /// Its header is on flash and some of its data are not, for the power failed: the checksum is wrong.
+    pub is_damaged: bool,
 }
 
 impl Node {
@@ -104,6 +106,7 @@ impl Node {
             file_offset: 0,
             file_bytes: 0,
             size_bytes: 0,
+            is_damaged: false,
         }
     }
 
@@ -138,6 +141,11 @@ impl Nodes {
         let id = u32::try_from(self.list.len()).expect("fewer than 2^32 nodes");
         self.list.push(node);
         NodeId(id)
+    }
+
+    /// The node is not on flash any more.
+    pub fn remove(&mut self, id: NodeId) {
+        self.free.push(id);
     }
 
     /// The node.
@@ -189,6 +197,11 @@ impl Names {
         self.list.push(name.into());
         self.ids.insert(name.into(), id);
         id
+    }
+
+    /// The name of a number.
+    pub fn name(&self, id: NameId) -> &str {
+        &self.list[id.0 as usize]
     }
 
     /// Its length.

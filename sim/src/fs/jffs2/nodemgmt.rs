@@ -29,11 +29,15 @@ pub struct Block {
     pub wasted_bytes: u32,
     pub first_node: Option<NodeId>,
     pub last_node: Option<NodeId>,
-    /// How far it has been programmed: what nodes beyond are on flash only in part, or not at all.
-    pub programmed_bytes: u32,
 }
 
 impl Block {
+    /// Whether it is known what its bytes are.
+    pub fn is_counted(&self) -> bool {
+        let good = self.used_bytes + self.unchecked_bytes;
+        good + self.free_bytes + self.dirty_bytes + self.wasted_bytes > 0
+    }
+
     /// An erased block.
     pub fn erased(block_bytes: u32) -> Block {
         Block {
@@ -44,7 +48,6 @@ impl Block {
             wasted_bytes: 0,
             first_node: None,
             last_node: None,
-            programmed_bytes: 0,
         }
     }
 }
@@ -252,7 +255,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// jffs2_link_node_ref at the end of what is used of a block.
-    fn link_node(&mut self, block: u32, node: Node) -> NodeId {
+    pub(super) fn link_node(&mut self, block: u32, node: Node) -> NodeId {
         let flash_offset = self.write_offset(block);
         let id = self.nodes.push(Node { flash_offset, next_in_block: None, fragments: 0, ..node });
         self.link(id);

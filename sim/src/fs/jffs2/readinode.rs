@@ -95,8 +95,19 @@ impl<F: Flash> Jffs2<F> {
                 self.mark_checked(id, State::Normal);
                 self.add_found(now, id, reading)
             }
+            _ if self.is_seen_damaged(id, read + more) => {
+                self.mark_obsolete(now, id);
+                Ok(now)
+            }
             _ => self.add_found(now, id, reading),
         }
+    }
+
+    /// Whether a node's data are all within what has been read of it, and wrong.
+    fn is_seen_damaged(&self, id: NodeId, read: u32) -> bool {
+        let Node { role, is_damaged, .. } = *self.nodes.get(id);
+        let Role::Data { data_bytes } = role else { return false };
+        is_damaged && RAW_INODE_BYTES + data_bytes <= read
     }
 
     /// A node that a mount has found is good.
@@ -111,10 +122,13 @@ impl<F: Flash> Jffs2<F> {
         block.used_bytes += node.total_bytes;
     }
 
-    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet.
-    fn check_data(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
-        let Node { flash_offset, role, state, .. } = *self.nodes.get(id);
-        let (State::Unchecked, Role::Data { data_bytes }) = (state, role) else { return Ok(now) };
+    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet. Says whether
+    /// the node is good; one that is not is marked obsolete.
+    fn check_data(&mut self, now: Ns, id: NodeId) -> Result<(bool, Ns)> {
+        let Node { flash_offset, role, state, is_damaged, .. } = *self.nodes.get(id);
+        let (State::Unchecked, Role::Data { data_bytes }) = (state, role) else {
+            return Ok((true, now));
+        };
         let data = flash_offset + RAW_INODE_BYTES;
         let seen = data.next_multiple_of(self.mtd.page_bytes()) - data;
         let mut now = now;
@@ -123,8 +137,12 @@ impl<F: Flash> Jffs2<F> {
             now = self.flash_read(now, data + seen, left)?;
             now += Ns::from_ps(u64::from(left), self.mtd.costs().jffs2_byte_ps);
         }
-        self.mark_checked(id, State::Pristine);
-        Ok(now)
+        if is_damaged {
+            self.mark_obsolete(now, id);
+        } else {
+            self.mark_checked(id, State::Pristine);
+        }
+        Ok((!is_damaged, now))
     }
 
     /// jffs2_add_tn_to_tree.
@@ -148,20 +166,30 @@ impl<F: Flash> Jffs2<F> {
             if this.start > new.end {
                 break;
             }
-            if this.version == new.version {
-                now = self.check_data(now, this.node)?;
-                self.mark_obsolete(now, id);
-                return Ok(now);
+            let covered = this.start >= new.start && this.end <= new.end;
+            let covers = this.start <= new.start && this.end >= new.end;
+            if this.version == new.version || this.version > new.version && covers {
+                let (good, later) = self.check_data(now, this.node)?;
+                now = later;
+                if good {
+                    self.mark_obsolete(now, id);
+                    return Ok(now);
+                }
+                if this.version == new.version {
+                    *tree.get_mut(place) = Found { overlapped: this.overlapped, ..new };
+                    return Ok(now);
+                }
+                tree.erase(place);
+                break;
             }
-            if this.version < new.version && this.start >= new.start && this.end <= new.end {
-                now = self.check_data(now, id)?;
+            if this.version < new.version && covered {
+                let (good, later) = self.check_data(now, id)?;
+                now = later;
+                if !good {
+                    return Ok(now);
+                }
                 at = self.kill_covered(now, tree, place, &new);
                 continue;
-            }
-            if this.version > new.version && this.start <= new.start && this.end >= new.end {
-                now = self.check_data(now, this.node)?;
-                self.mark_obsolete(now, id);
-                return Ok(now);
             }
             at = tree.next(place);
         }
@@ -219,7 +247,11 @@ impl<F: Flash> Jffs2<F> {
             }
             together.sort_by_key(|found| found.version);
             for found in together.drain(..) {
-                now = self.check_data(now, found.node)?;
+                let (good, later) = self.check_data(now, found.node)?;
+                now = later;
+                if !good {
+                    continue;
+                }
                 if found.version > highest {
                     highest = found.version;
                     reading.latest = Some(found.node);

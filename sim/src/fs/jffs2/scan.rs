@@ -14,7 +14,7 @@ use super::nodemgmt::{is_very_dirty, Block, BlockLists, Summary};
 use super::wbuf::WriteBuffer;
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, Result};
+use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
@@ -28,6 +28,7 @@ const UNKNOWN_NODE_BYTES: u32 = 12;
 /// BLK_STATE_*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
+    AllErased,
     CleanMarker,
     Clean,
     PartlyDirty,
@@ -42,8 +43,9 @@ struct Buffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_scan_medium.
-    pub(super) fn scan_medium(&mut self, mut now: Ns) -> Result<Ns> {
+    /// jffs2_scan_medium. What is at `torn`, a page that was being programmed when the power failed, is not what it
+    /// was meant to be.
+    pub(super) fn scan_medium(&mut self, mut now: Ns, torn: Option<u32>) -> Result<Ns> {
         self.lists = BlockLists::default();
         (self.next_block, self.gc_block) = (None, None);
         self.wbuf = WriteBuffer::default();
@@ -53,12 +55,20 @@ impl<F: Flash> Jffs2<F> {
         }
         self.files[0].links = 1;
         self.is_scanning = true;
+        let mut erased_blocks = 0;
         for number in 0..self.mtd.blocks() {
-            let (found, later) = self.scan_eraseblock(now, number)?;
+            let (found, later) = self.scan_eraseblock(now, number, torn)?;
             now = later;
             self.file_scanned(number, found);
+            erased_blocks += usize::from(found == Found::AllErased);
         }
         self.is_scanning = false;
+        let good = |block: &Block| block.used_bytes + block.unchecked_bytes > 0;
+        let empty = self.lists.free.len() + erased_blocks;
+        let suspect = !self.lists.erase_pending.is_empty() && empty != self.blocks.len();
+        if suspect && !self.blocks.iter().any(good) {
+            return Err(FsError::Io(now)); // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"
+        }
         let last = self.files.iter().rposition(|file| !file.nodes.is_empty());
         self.files.truncate(last.map_or(1, |last| last + 1));
         self.ready_next_block();
@@ -81,7 +91,7 @@ impl<F: Flash> Jffs2<F> {
         let block = self.blocks[number as usize];
         match found {
             Found::CleanMarker if block.dirty_bytes == 0 => self.lists.free.push_front(number),
-            Found::CleanMarker | Found::AllDirty => {
+            Found::AllErased | Found::CleanMarker | Found::AllDirty => {
                 self.lists.erase_pending.push_front(number);
             }
             Found::Clean => self.lists.clean.push_front(number),
@@ -147,39 +157,50 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// jffs2_scan_eraseblock.
-    fn scan_eraseblock(&mut self, now: Ns, number: u32) -> Result<(Found, Ns)> {
+    fn scan_eraseblock(&mut self, now: Ns, number: u32, torn: Option<u32>) -> Result<(Found, Ns)> {
         let nodes = self.nodes_in(number);
         let before = self.blocks[number as usize];
-        let programmed_bytes = before.programmed_bytes;
-        self.blocks[number as usize] =
-            Block { programmed_bytes, ..Block::erased(self.block_bytes) };
+        self.blocks[number as usize] = Block::erased(self.block_bytes);
         let start = number * self.block_bytes;
+        let programmed = start + self.mtd.programmed_bytes(number);
+        let torn = torn.filter(|&torn| torn / self.block_bytes == number);
+        let readable = torn.unwrap_or(programmed);
         let mut now = self.mtd.read_oob(now, u64::from(start), 1)?;
         if self.options.summary {
-            let (summarized, later) = self.scan_summary(now, start, &nodes)?;
+            let (summarized, later) = self.scan_summary(now, start, readable, &nodes)?;
             now = later;
             if summarized {
                 return Ok((self.classify(number), now));
             }
         }
         now = self.flash_read(now, start, EMPTY_SCAN_BYTES)?;
-        if programmed_bytes == 0 {
+        if programmed == start {
+            nodes.into_iter().for_each(|id| self.nodes.remove(id));
             now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
-            return Ok((Found::CleanMarker, now));
+            // The books of a block are nothing from before its erase until its cleanmarker is written.
+            let found = if before.is_counted() { Found::CleanMarker } else { Found::AllErased };
+            return Ok((found, now));
         }
-        now = self.scan_nodes(now, start, programmed_bytes, &nodes)?;
+        now = self.scan_nodes(now, start, readable, programmed, &nodes)?;
         let block = &mut self.blocks[number as usize];
         block.dirty_bytes += std::mem::take(&mut block.wasted_bytes);
         Ok((self.classify(number), now))
     }
 
     /// jffs2_sum_scan_sumnode, after the read that shows whether there is a summary.
-    fn scan_summary(&mut self, now: Ns, start: u32, nodes: &[NodeId]) -> Result<(bool, Ns)> {
+    fn scan_summary(
+        &mut self,
+        now: Ns,
+        start: u32,
+        readable: u32,
+        nodes: &[NodeId],
+    ) -> Result<(bool, Ns)> {
         let page_bytes = self.mtd.page_bytes();
         let end = start + self.block_bytes;
         let now = self.flash_read(now, end - page_bytes, page_bytes)?;
         let last = nodes.last().map(|&id| *self.nodes.get(id));
-        let Some(summary) = last.filter(|node| node.role == Role::Summary) else {
+        let whole = |node: &Node| node.role == Role::Summary && readable == end;
+        let Some(summary) = last.filter(whole) else {
             return Ok((false, now));
         };
         let more = summary.total_bytes.saturating_sub(page_bytes);
@@ -196,36 +217,57 @@ impl<F: Flash> Jffs2<F> {
         Ok((true, now))
     }
 
-    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last, then what is still erased.
+    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last that can be read, what was being programmed
+    /// when the power failed, if it did, and what is still erased.
     fn scan_nodes(
         &mut self,
         mut now: Ns,
         start: u32,
-        programmed_bytes: u32,
+        readable: u32,
+        programmed: u32,
         nodes: &[NodeId],
     ) -> Result<Ns> {
         let block_end = start + self.block_bytes;
         let mut buffer = Buffer { start, end: start + EMPTY_SCAN_BYTES, block_end };
+        let mut at = start;
         for &id in nodes {
-            let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
-            if at >= start + programmed_bytes {
-                break;
+            let visible = readable.saturating_sub(self.nodes.get(id).flash_offset);
+            if visible < UNKNOWN_NODE_BYTES.min(self.nodes.get(id).total_bytes) {
+                self.nodes.remove(id);
+                continue;
             }
-            now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
-            let state = match role {
-                Role::Data { .. } | Role::Hole | Role::Metadata => {
-                    now = self.fetch(now, &mut buffer, at, RAW_INODE_BYTES)?;
-                    State::Unchecked
-                }
-                Role::Dirent { name_bytes, .. } => {
-                    now = self.fetch(now, &mut buffer, at, RAW_DIRENT_BYTES + name_bytes)?;
-                    self.nodes.get(id).dirent_state()
-                }
-                Role::Summary | Role::Padding => State::Obsolete,
-            };
-            self.link_scanned(now, id, state);
+            now = self.scan_node(now, id, visible, &mut buffer)?;
+            at += self.nodes.get(id).total_bytes;
         }
-        self.scan_empty(now, &mut buffer, start + programmed_bytes)
+        while at < programmed {
+            now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
+            self.scan_dirty_space(start / self.block_bytes, 4);
+            at += 4;
+        }
+        self.scan_empty(now, &mut buffer, at)
+    }
+
+    /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be read: without all of
+    /// its header, or of its name, it is lost, and of data it is not known yet.
+    fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
+        let Node { flash_offset: at, role, total_bytes, .. } = *self.nodes.get(id);
+        let now = self.fetch(now, buffer, at, UNKNOWN_NODE_BYTES)?;
+        let (head, state) = match role {
+            Role::Data { .. } | Role::Hole | Role::Metadata => (RAW_INODE_BYTES, State::Unchecked),
+            Role::Dirent { name_bytes, .. } => {
+                (RAW_DIRENT_BYTES + name_bytes, self.nodes.get(id).dirent_state())
+            }
+            Role::Summary | Role::Padding => (0, State::Obsolete),
+        };
+        let now = self.fetch(now, buffer, at, head)?;
+        let node = self.nodes.get_mut(id);
+        node.is_damaged = total_bytes > visible;
+        if visible < head {
+            node.role = Role::Padding;
+        }
+        let state = if visible < head { State::Obsolete } else { state };
+        self.link_scanned(now, id, state);
+        Ok(now)
     }
 
     /// The scan needs `bytes` at `at`: they are in the buffer, or the rest of the block is read.

@@ -49,7 +49,7 @@ impl<F: Flash> Jffs2<F> {
             let whole = left - left % page_bytes;
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
-                now = self.program(now, start, whole)?;
+                now = self.mtd.write(now, u64::from(start), whole)?;
                 self.wbuf.start = Some(start + whole);
                 left -= whole;
             }
@@ -62,14 +62,6 @@ impl<F: Flash> Jffs2<F> {
             }
             self.wbuf.due.get_or_insert(now + FLUSH_DELAY_NS);
         }
-        Ok(now)
-    }
-
-    /// mtd_write.
-    fn program(&mut self, now: Ns, at: u32, bytes: u32) -> Result<Ns> {
-        let now = self.mtd.write(now, u64::from(at), bytes)?;
-        let block = &mut self.blocks[(at / self.block_bytes) as usize];
-        block.programmed_bytes = at % self.block_bytes + bytes;
         Ok(now)
     }
 
@@ -117,7 +109,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
-        let now = self.program(now, start, page_bytes)?;
+        let now = self.mtd.write(now, u64::from(start), page_bytes)?;
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
             self.link_wasted(start / self.block_bytes, waste);

@@ -10,7 +10,8 @@ use super::nodelist::{Node, NodeId, Role, State};
 use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
+use crate::content::Contents;
+use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -33,9 +34,17 @@ impl<F: Flash> Jffs2<F> {
             Role::Summary | Role::Padding => unreachable!("written elsewhere"),
         };
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &parts, writer)?;
         let node = Node { total_bytes: pad(parts.iter().sum()), ..node };
-        self.add_node(now, node, summary)
+        match self.flash_write(now, to, &parts, writer) {
+            Ok(now) => self.add_node(now, node, summary),
+            Err(error) => {
+                // Of a node in which the power fails, the next mount may see the header.
+                let block = self.next_block.expect("space was reserved");
+                let id = self.link_node(block, node);
+                self.file_mut(node.ino).nodes.push(id);
+                Err(error)
+            }
+        }
     }
 
     /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may be copied as it is.
@@ -82,14 +91,15 @@ impl<F: Flash> Jffs2<F> {
                 }
                 None => self.reserve_space_gc(now, MIN_DATA_NODE_BYTES, Summary::Inode)?,
             };
-            self.refuse_zeroes(ino, offset..range.end)?;
-            let data_bytes = (range.end - offset).min(room - RAW_INODE_BYTES);
-            let end = offset + data_bytes;
+            let (left, contents) = (offset..range.end, pages.contents(ino));
+            let room = room - RAW_INODE_BYTES;
+            let (file_bytes, data_bytes) = self.compression.compress(contents, &left, room);
+            let end = offset + file_bytes;
             let costs = self.mtd.costs();
-            let spent = Ns::from_ps(u64::from(data_bytes), costs.jffs2_write_byte_ps);
+            let spent = Ns::from_ps(u64::from(file_bytes), costs.jffs2_write_byte_ps);
             let spent = costs.jffs2_write_node_ns + spent;
             let role = Role::Data { data_bytes };
-            now = self.write_piece(later + spent, ino, role, offset..end, writer)?;
+            now = self.write_piece(later + spent, ino, role, offset..end, writer, pages)?;
             offset = end;
         }
         Ok(now)
@@ -103,6 +113,7 @@ impl<F: Flash> Jffs2<F> {
         role: Role,
         range: Range<u32>,
         writer: Option<Ino>,
+        pages: &dyn PageCache,
     ) -> Result<Ns> {
         let size_bytes = self.file(ino).size_bytes.max(range.end);
         let version = self.next_version(ino);
@@ -112,6 +123,11 @@ impl<F: Flash> Jffs2<F> {
             size_bytes,
             ..Node::new(ino, role, version)
         };
+        if let Some(stored) = self.stored.as_mut().filter(|_| role != Role::Hole) {
+            let mut bytes = Contents::default();
+            bytes.copy_from(pages.contents(ino), node.file_offset.into(), node.file_end().into());
+            stored.insert((ino, version), bytes);
+        }
         let (id, now) = self.write_dnode(now, node, writer)?;
         self.file_mut(ino).size_bytes = size_bytes;
         self.add_fragment(now, ino, id);
@@ -127,17 +143,5 @@ impl<F: Flash> Jffs2<F> {
         for covered in fragments.add(&mut self.nodes, id) {
             self.mark_obsolete(now, covered);
         }
-    }
-
-    /// Zeroes of a hole that are written as data would be compressed, which is not modelled; the
-    /// three bytes at most that only round a write down to a multiple of four are not.
-    fn refuse_zeroes(&self, ino: Ino, range: Range<u32>) -> Result<()> {
-        let fragments = self.file(ino).fragments.overlapping(range.start, range.end);
-        let hole = |id: NodeId| self.nodes.get(id).role == Role::Hole;
-        let hole = fragments.iter().any(|f| f.node.is_none_or(hole));
-        if hole && range.end - range.start > 3 {
-            return Err(FsError::NotModelled("jffs2 compressing the zeroes of a hole"));
-        }
-        Ok(())
     }
 }

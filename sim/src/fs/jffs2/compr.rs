@@ -1,0 +1,44 @@
+//! How much of a file goes into a node, and how much smaller it is there.
+//!
+//! Mirrors the use of fs/jffs2/compr.c (jffs2_compress) of Linux 6.1; the compressors themselves are compress/.
+//!
+//! Invariant: two of these with the same compressors give the same; what they work in is made when it is needed.
+
+use crate::compress::{Compressors, Jffs2Compressor};
+use crate::content::Contents;
+use core::fmt;
+use std::ops::Range;
+
+/// The compressors of a kernel.
+pub struct Compression {
+    available: Vec<Jffs2Compressor>,
+    compressors: Option<Box<Compressors>>,
+}
+
+impl Compression {
+    /// These, by CONFIG_JFFS2_*.
+    pub fn new(available: Vec<Jffs2Compressor>) -> Compression {
+        Compression { available, compressors: None }
+    }
+
+    /// jffs2_compress of a range of a file for a node with `room` for data: the bytes of the file that go into it, and
+    /// what they take.
+    pub fn compress(&mut self, contents: &Contents, range: &Range<u32>, room: u32) -> (u32, u32) {
+        let (start, end) = (u64::from(range.start), u64::from(range.end));
+        let compressors = self.compressors.get_or_insert_default();
+        let data = compressors.jffs2(&self.available, contents, start, end, room as usize);
+        (data.file_bytes as u32, data.node_bytes as u32)
+    }
+}
+
+impl Clone for Compression {
+    fn clone(&self) -> Compression {
+        Compression::new(self.available.clone())
+    }
+}
+
+impl fmt::Debug for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Compression").field(&self.available).finish()
+    }
+}

@@ -17,6 +17,8 @@
 
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
+/* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128` (sim/src/run.rs has the same phases). */
+static const uint64_t DICE_NS = 64000000000;
 
 /* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
 enum { LINE_BYTES = 65536, CHIP_COMMANDS = 160, CHIP_COMMAND_BYTES = 64 };
@@ -60,9 +62,9 @@ static int sleep_until(uint64_t ns)
 	return -err;
 }
 
-static uint64_t next_phase(void)
+static uint64_t next_phase(uint64_t phase_ns)
 {
-	return (now_ns() + 2 * LEAD_NS + PHASE_NS - 1) / PHASE_NS * PHASE_NS;
+	return (now_ns() + 2 * LEAD_NS + phase_ns - 1) / phase_ns * phase_ns;
 }
 
 /* The chip starts remembering, and is told what it was to be told. */
@@ -87,7 +89,7 @@ static int before_mark(void *context)
 {
 	struct job *job = context;
 	int err = flash_discard();
-	const uint64_t mark = next_phase();
+	const uint64_t mark = next_phase(PHASE_NS);
 
 	if (!err)
 		err = tell_chip(job);
@@ -263,7 +265,7 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = sleep_until(next_phase());
+		err = sleep_until(next_phase(DICE_NS));
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);
@@ -393,7 +395,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	if (!err)
 		err = channel_flush(job->out);
 	if (!err)
-		err = sleep_until(next_phase());
+		err = sleep_until(next_phase(PHASE_NS));
 	/* What the driver remembers of the case before. */
 	if (!err && nandlog_there())
 		err = nandlog_command("forget-page");

@@ -40,12 +40,18 @@ fn check_operations(text: &str) -> PyResult<String> {
 
 /// Bytes that df calls available on a fresh file system; None where the model does not say.
 #[pyfunction]
-fn fresh_bytes(board_json: &str, fs: &str, bad_blocks: Vec<u32>) -> PyResult<Option<u64>> {
+fn fresh_bytes(
+    board_json: &str,
+    kernel_json: &str,
+    fs: &str,
+    bad_blocks: Vec<u32>,
+) -> PyResult<Option<u64>> {
     let board: BoardProfile = serde_json::from_str(board_json)
         .map_err(|error| PyValueError::new_err(format!("board profile: {error}")))?;
     let fs: FsKind = fs.parse().map_err(PyValueError::new_err)?;
-    let jffs2 = sim::fs::jffs2::Options { summary: false, compressors: Vec::new() };
-    sim::run::fresh_bytes(&board, jffs2, fs, &bad_blocks)
+    let kernel: KernelProfile = serde_json::from_str(kernel_json)
+        .map_err(|error| PyValueError::new_err(format!("kernel profile: {error}")))?;
+    sim::run::fresh_bytes(&board, kernel.jffs2, fs, &bad_blocks)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

@@ -15,5 +15,7 @@ def run_cases(
 ) -> dict[str, Any]:
     """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py."""
 
-def fresh_bytes(board_json: str, fs: str, bad_blocks: Sequence[int]) -> int | None:
+def fresh_bytes(
+    board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]
+) -> int | None:
     """Bytes that df calls available on a fresh file system; ValueError if there can be none."""

@@ -273,6 +273,8 @@ class Jffs2Options(Strict):
     source: Text
     summary: bool
     compressors: list[Literal["lzo", "zlib", "rtime"]]
+    ticks_per_second: Positive
+    collector_keeps_signals: bool
 
 
 class KernelDefaults(Strict):

@@ -27,6 +27,11 @@ use thiserror::Error;
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
+/// A preparation begins at a multiple of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that JFFS2's dice go
+/// round in (`jiffies % 128`).
+const DICE_NS: u64 = 64_000_000_000;
+/// How much later than it asked a sleeping program wakes up (timer_slack_ns of an ordinary thread).
+const TIMER_SLACK: Ns = Ns(50_000);
 
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
@@ -346,7 +351,7 @@ struct Machine<S> {
 
 impl<S: FlashFs> Machine<S> {
     fn prepare(&mut self, text: &str) -> Result<(), RunError> {
-        self.next_phase().map_err(RunError::Format)?;
+        self.next_phase(DICE_NS).map_err(RunError::Format)?;
         for (line, operation) in ops::parse(text)? {
             self.must(line, &operation)?;
         }
@@ -354,9 +359,9 @@ impl<S: FlashFs> Machine<S> {
     }
 
     /// Sleeps to where nothing but the phase of the ticks depends on what ran before.
-    fn next_phase(&mut self) -> Result<(), FsError> {
-        let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
-        self.now = self.vfs.pause(self.now, end)?;
+    fn next_phase(&mut self, phase_ns: u64) -> Result<(), FsError> {
+        let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
+        self.now = self.vfs.pause(self.now, end + TIMER_SLACK)?;
         Ok(())
     }
 
@@ -386,11 +391,11 @@ impl<S: FlashFs> Machine<S> {
     ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
-        self.next_phase().map_err(RunError::Format)?;
+        self.next_phase(PHASE_NS).map_err(RunError::Format)?;
         for (line, operation) in before {
             self.must(*line, operation)?;
         }
-        self.next_phase().map_err(RunError::Format)?;
+        self.next_phase(PHASE_NS).map_err(RunError::Format)?;
         Ok(after)
     }
 
@@ -504,7 +509,7 @@ impl<S: FlashFs> Machine<S> {
             }
             Operation::Sync => vfs.sync(now),
             Operation::DropCaches => vfs.drop_caches(now),
-            Operation::Pause { ns } => Ok((0, vfs.pause(now, now + Ns(ns))?)),
+            Operation::Pause { ns } => Ok((0, vfs.pause(now, now + Ns(ns) + TIMER_SLACK)?)),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
             Operation::Remount => vfs.remount(now),

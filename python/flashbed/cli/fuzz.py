@@ -20,7 +20,7 @@ __all__ = ["register"]
 FILE_SYSTEMS = ("jffs2", "ubifs")
 CASES = 200
 
-Class = Annotated[str, typer.Option("--class", metavar="reads|any", help="Kind of programs.")]
+Class = Annotated[str, typer.Option("--class", metavar="reads|any|full", help="Kind of programs.")]
 Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
 Cases = Annotated[
     int | None,

@@ -21,6 +21,7 @@ from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
 __all__ = ["Found", "Plan", "Report", "fuzz"]
 
+NEAR = 0.02
 Progress = Callable[[str, int, int | None], None]
 """what, programs done, programs in all if that is known."""
 
@@ -71,6 +72,11 @@ class Report:
     plan: Plan
     programs: int = 0
     exact: int = 0
+    compared: int = 0
+    """Programs that both sides ran; of them, how many programmed and erased as often, and how many
+    within `NEAR` of it."""
+    changes_equal: int = 0
+    changes_near: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     errors: list[tuple[str, str]] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
@@ -80,6 +86,10 @@ class Report:
     def take(self, verdict: Verdict) -> None:
         """Counts a program."""
         self.programs += 1
+        if verdict.changes:
+            self.compared += 1
+            self.changes_equal += verdict.changes.equal
+            self.changes_near += verdict.changes.within(NEAR)
         if verdict.kind == "exact":
             self.exact += 1
         elif verdict.kind == "refused":
@@ -105,6 +115,9 @@ class Report:
             "programs": self.programs,
             "exact": self.exact,
             "differing": len(self.found),
+            "compared": self.compared,
+            "changes_equal": self.changes_equal,
+            "changes_near": self.changes_near,
             "refused": dict(sorted(self.refused.items())),
             "errors": [{"case_id": name, "message": text} for name, text in self.errors],
             "differences": [_found_json(found) for found in self.found],

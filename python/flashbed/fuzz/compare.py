@@ -10,6 +10,7 @@ flash operations are those that began after it and before the next one.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -21,7 +22,16 @@ from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.oracle import Expected
 from flashbed.targets.base import Batch
 
-__all__ = ["Difference", "FlashOp", "Outcome", "Row", "first_difference", "outcomes_of"]
+__all__ = [
+    "Changes",
+    "Difference",
+    "FlashOp",
+    "Outcome",
+    "Row",
+    "changes_of",
+    "first_difference",
+    "outcomes_of",
+]
 
 SHOWN_BEFORE = 3
 SHOWN_AFTER = 6
@@ -102,6 +112,37 @@ class Difference:
     def signature(self) -> tuple[str, ...]:
         """What a shorter program has to share to show the same difference."""
         return (self.kind, *self.between, self.operation.split(" ")[0], str(self.errno))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Programs and erases of both sides, each as (simulator, kernel), in whatever order."""
+
+    programs: tuple[int, int]
+    erases: tuple[int, int]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the numbers are the same."""
+        return self.programs[0] == self.programs[1] and self.erases[0] == self.erases[1]
+
+    def within(self, part: float) -> bool:
+        """Whether they differ by no more than this part of the kernel's.
+
+        An erase more or less is no difference where there are few.
+        """
+        (programs, real_programs), (erases, real_erases) = self.programs, self.erases
+        return abs(programs - real_programs) <= part * real_programs and abs(
+            erases - real_erases
+        ) <= max(1, part * real_erases)
+
+
+def changes_of(sim: Outcome, real: Outcome) -> Changes:
+    """How often the chip was programmed and erased."""
+    sides = [Counter(op.kind for op in outcome.flash) for outcome in (sim, real)]
+    return Changes(
+        (sides[0]["program"], sides[1]["program"]), (sides[0]["erase"], sides[1]["erase"])
+    )
 
 
 def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:

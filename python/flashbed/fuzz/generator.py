@@ -3,6 +3,7 @@
 Class `reads`: some files are written in order, and rest; measured is reading them, in orders that
 read-ahead has rules for and in none, with advice, pauses, dropped caches and files opened again.
 Class `any`: everything else as well, with errors a program would meet (`any_body`).
+Class `full`: files that fill a small partition are overwritten (`full_body`).
 
 Invariants:
 1. Operations before the mark succeed, and slots are in order (`flashbed.operations.parse`).
@@ -19,12 +20,13 @@ from flashbed.errors import InputError
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
 from flashbed.fuzz.case import MARK, FuzzCase, repaired
 from flashbed.fuzz.draw import Draw
+from flashbed.fuzz.full_body import FullBody, filled
 from flashbed.operations import Operation
 
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "any")
-LEFT_OUT = tuple(sorted({*FEATURES, "pause", "two-slots"}))
+CLASSES = ("reads", "any", "full")
+LEFT_OUT = tuple(sorted({*FEATURES, "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
 SETTLE_NS = 10_000_000_000
@@ -65,6 +67,10 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
         prepare, sizes = _prepare(shared, _file_sizes(shared, ("a", "b", "c", "d")), without)
         body = [*DROPPED, MARK, *_ReadsBody(draw, sizes, without).operations()]
+    elif kind == "full":
+        prepare = ()
+        filling, sizes = filled(draw)
+        body = [*filling, MARK, *FullBody(draw, sizes, without).operations()]
     else:
         some = _file_sizes(draw, ("a", "b")) if draw.chance(50) else {}
         prepare, _ = _prepare(draw, some, without)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashbed.fuzz.campaign import Found, Report
+from flashbed.fuzz.campaign import NEAR, Found, Report
 from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import Difference
 
@@ -23,6 +23,11 @@ def summary(report: Report) -> str:
         f" seeds from {plan.seed}: {report.exact:,} exact, {len(report.found)} differing,"
         f" {refused:,} refused by the simulator, {len(report.errors)} that did not run"
     ]
+    if report.compared:
+        lines.append(
+            f"  programs and erases: as many in {report.changes_equal:,} of {report.compared:,},"
+            f" within {NEAR:.0%} in {report.changes_near:,}"
+        )
     for what, times in sorted(report.refused.items(), key=lambda item: (-item[1], item[0])):
         lines.append(f"  refused: {what}: {times:,}")
     for case_id, message in report.errors[:ERRORS_SHOWN]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from flashbed.errors import InputError
-from flashbed.profiles import Board
+from flashbed.profiles import Board, load_kernel
 
 __all__ = ["NODE_BYTES", "PAGE_BYTES", "usable_bytes"]
 
@@ -23,17 +23,20 @@ def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
 
     Raises `InputError`.
     """
-    return _usable_bytes(fs, board.sim_json, bad_blocks)
+    # Of the kernel only its JFFS2 matters, whose reserves no kernel has changed.
+    return _usable_bytes(fs, board.sim_json, load_kernel("6.1").sim_json, bad_blocks)
 
 
 @lru_cache(maxsize=64)
-def _usable_bytes(fs: str, board_json: str, bad_blocks: tuple[int, ...]) -> int:
+def _usable_bytes(
+    fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]
+) -> int:
     try:
         from flashbed._sim import fresh_bytes
     except ImportError:
         raise InputError("the simulator is not compiled; `make build` compiles it") from None
     try:
-        found = fresh_bytes(board_json, fs, bad_blocks)
+        found = fresh_bytes(board_json, kernel_json, fs, bad_blocks)
     except ValueError as why:
         raise InputError(f"{fs} on this partition: {why}") from None
     if found is None:

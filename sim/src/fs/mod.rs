@@ -241,6 +241,10 @@ pub trait FlashFs: Clone {
         self.flash_mut().set_task(task.unwrap_or(Task::Background));
         Ok(now)
     }
+    /// A thread that waits for the processor takes it from the program, if the scheduler would (cond_resched).
+    fn resched(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
     /// The driver's page buffer is empty, as it is when a case begins.
     fn forget_page_buffer(&mut self);
     /// The driver below.

@@ -46,6 +46,7 @@ impl<S: FlashFs> Vfs<S> {
     /// Runs what has become due while the program was busy.
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
+        let now = self.fs.resched(now, &mut self.inodes)?;
         match self.next_due() {
             Some(due) if due <= now => self.pause(now, now),
             _ => Ok(now),

@@ -90,6 +90,7 @@ impl<F: Flash> Jffs2<F> {
         self.rotate_lists();
         let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT)?;
         self.file_mut(ROOT).state = InodeState::Present;
+        self.start_collector(now);
         Ok(now)
     }
 

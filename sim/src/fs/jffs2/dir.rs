@@ -35,6 +35,7 @@ impl<F: Flash> Jffs2<F> {
         let node = Node::new(ino, Role::Metadata, version);
         let (id, now) = self.write_dnode(now, node, Some(ino))?;
         self.file_mut(ino).metadata = Some(id);
+        self.complete_reservation(now);
         match self.do_link(now, at, Some(ino), is_directory, Priority::Normal, pages) {
             Ok(now) => Ok((ino, now)),
             Err(error) => {
@@ -65,6 +66,7 @@ impl<F: Flash> Jffs2<F> {
         let node = Node::new(at.directory, role, version);
         let (id, now) = self.write_dirent(now, node, Some(at.directory))?;
         self.add_entry(now, id);
+        self.complete_reservation(now);
         Ok(now)
     }
 

@@ -27,6 +27,7 @@ impl<F: Flash> Jffs2<F> {
             let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
             let (_, later) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
             now = self.write_piece(later, ino, Role::Hole, size..start, Some(ino), pages)?;
+            self.complete_reservation(now);
         }
         if cached {
             return Ok(now);

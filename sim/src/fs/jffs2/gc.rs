@@ -1,26 +1,30 @@
 //! Garbage collection, one node a pass.
 //!
 //! Mirrors fs/jffs2/gc.c of Linux 6.1 (jffs2_find_gc_block, jffs2_garbage_collect_pass,
-//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata). Here it serves fsync,
-//! which moves nodes to fill the write buffer's page rather than pad it. A node that is no longer
-//! all there is of its pages is not copied: what the page cache has of the page is written anew, read into it if
-//! need be. Left out: the background thread, erasing what was emptied.
+//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata); 2.6.37 is the same. It serves
+//! whoever needs space, the collector's thread (background.rs), and fsync, which moves nodes to fill the
+//! write buffer's page rather than pad it. A node that is no longer all there is of its pages is not copied:
+//! what the page cache has of the page is written anew, read into it if need be.
 
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::nodelist::{Entry, Fragment, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
+use super::space::List;
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
-/// The tick by which jffs2_find_gc_block throws its dice (`jiffies % 128`): HZ is 250 on the
-/// kernels that are modelled.
-const JIFFY_NS: u64 = 4_000_000;
-/// resv_blocks_gcmerge: neighbours are merged only while more blocks than this are free.
-const MERGE_BLOCKS: usize = 3;
+/// What came of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// A block was erased, or a node moved.
+    Progress,
+    /// There is no block to collect (-EIO).
+    NoBlock,
+}
 
 /// c->gcblock and its gc_node.
 #[derive(Clone, Copy, Debug)]
@@ -32,62 +36,89 @@ pub struct GcBlock {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_garbage_collect_pass: none when there is no block to collect.
+    /// jffs2_garbage_collect_pass: erases what waits for it, or moves one node.
     pub(super) fn garbage_collect_pass(
         &mut self,
-        now: Ns,
+        mut now: Ns,
         pages: &mut dyn PageCache,
-    ) -> Result<Option<Ns>> {
-        if self.unchecked_bytes() > 0 {
+    ) -> Result<(Pass, Ns)> {
+        if self.space.total.unchecked_bytes > 0 {
             return match self.next_unchecked() {
-                Some(ino) => Ok(Some(self.check_inode(now, ino)?)),
-                None => Ok(None),
+                Some(ino) => Ok((Pass::Progress, self.check_inode(now, ino)?)),
+                None => Err(FsError::NoSpace),
             };
         }
-        let Some(gc) = self.gc_block.or_else(|| self.find_gc_block(now)) else {
-            return Ok(None);
-        };
-        let mut id = gc.node;
-        while let Some(node) = id.filter(|&id| self.nodes.get(id).state == State::Obsolete) {
-            id = self.nodes.get(node).next_in_block;
+        if self.space.erases_wait() {
+            let (erased, later) = self.erase_pending_blocks(now, 1, Some(pages))?;
+            now = later;
+            if erased > 0 {
+                return Ok((Pass::Progress, now));
+            }
         }
-        let id = id.expect("a block that is collected has a good node");
-        self.gc_block = Some(GcBlock { node: Some(id), ..gc });
-        let now = self.collect(now, id, pages)?;
-        self.finish_gc_block();
-        Ok(Some(now))
+        if self.gc_block.is_none() {
+            now = self.find_gc_block(now)?;
+        }
+        let Some(gc) = self.gc_block else {
+            return Ok((Pass::NoBlock, now));
+        };
+        if self.space.block(gc.block).books.used_bytes > 0 {
+            let mut id = gc.node;
+            while let Some(node) = id.filter(|&id| self.nodes.get(id).state == State::Obsolete) {
+                id = self.nodes.get(node).next_in_block;
+            }
+            let id = id.expect("a block with used bytes has a good node");
+            self.gc_block = Some(GcBlock { node: Some(id), ..gc });
+            let over = self.collect(now, id, pages);
+            self.finish_gc_block(now);
+            return Ok((Pass::Progress, over?));
+        }
+        self.finish_gc_block(now);
+        Ok((Pass::Progress, now))
     }
 
     /// A block with nothing good left in it is no longer collected but waits to be erased.
-    pub(super) fn finish_gc_block(&mut self) {
-        let emptied = |gc: &mut GcBlock| self.blocks[gc.block as usize].used_bytes == 0;
+    fn finish_gc_block(&mut self, now: Ns) {
+        let space = &self.space;
+        let emptied = |gc: &mut GcBlock| space.block(gc.block).books.used_bytes == 0;
         if let Some(gc) = self.gc_block.take_if(emptied) {
-            self.lists.erase_pending.push_back(gc.block);
+            self.space.await_erase(gc.block);
+            self.trigger_collector(now);
         }
     }
 
-    /// jffs2_find_gc_block.
-    fn find_gc_block(&mut self, now: Ns) -> Option<GcBlock> {
-        let dice = now.0 / JIFFY_NS % 128;
-        let lists = &mut self.lists;
-        let list = if dice < 110 && !lists.very_dirty.is_empty() {
-            &mut lists.very_dirty
-        } else if dice < 126 && !lists.dirty.is_empty() {
-            &mut lists.dirty
-        } else if !lists.clean.is_empty() {
-            &mut lists.clean
-        } else if !lists.dirty.is_empty() {
-            &mut lists.dirty
-        } else {
-            &mut lists.very_dirty
+    /// jffs2_find_gc_block: which list the block comes from is a throw of dice.
+    fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
+        let dice = self.ticks.jiffies(now) % 128;
+        let list = loop {
+            let space = &self.space;
+            let any = |list: List| !space.is_empty(list);
+            break if any(List::BadUsed) && space.len(List::Free) > space.levels.bad_blocks {
+                List::BadUsed
+            } else if dice < 50 && any(List::Erasable) {
+                List::Erasable
+            } else if dice < 110 && any(List::VeryDirty) {
+                List::VeryDirty
+            } else if dice < 126 && any(List::Dirty) {
+                List::Dirty
+            } else if any(List::Clean) {
+                List::Clean
+            } else if any(List::Dirty) {
+                List::Dirty
+            } else if any(List::VeryDirty) {
+                List::VeryDirty
+            } else if any(List::Erasable) {
+                List::Erasable
+            } else if any(List::ErasablePendingWbuf) {
+                now = self.flush_wbuf(now)?;
+                continue;
+            } else {
+                return Ok(now);
+            };
         };
-        let number = list.pop_front()?;
-        let block = &mut self.blocks[number as usize];
-        block.dirty_bytes += block.wasted_bytes;
-        block.wasted_bytes = 0;
-        let gc = GcBlock { block: number, node: block.first_node };
-        self.gc_block = Some(gc);
-        Some(gc)
+        let block = self.space.pop_front(list).expect("a block is on it");
+        self.gc_block = Some(GcBlock { block, node: self.space.block(block).first_node });
+        self.space.waste_to_dirt(block);
+        Ok(now)
     }
 
     /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a good node of an
@@ -264,7 +295,7 @@ impl<F: Flash> Jffs2<F> {
     /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within it
     /// always, the first and last of it if they are in a block that is dirty anyway.
     fn merged(&self, ino: Ino, span: Range<u32>) -> Range<u32> {
-        if self.lists.free.len() + self.lists.erase_pending.len() <= MERGE_BLOCKS {
+        if self.space.free_or_erasing_blocks() <= self.space.levels.merge_blocks {
             return span;
         }
         let fragments = &self.file(ino).fragments;
@@ -290,8 +321,8 @@ impl<F: Flash> Jffs2<F> {
     fn worth_merging(&self, fragment: &Fragment) -> bool {
         let Some(node) = fragment.node else { return false };
         let number = self.nodes.get(node).flash_offset / self.block_bytes;
-        let block = &self.blocks[number as usize];
+        let books = &self.space.block(number).books;
         self.gc_block.is_some_and(|gc| gc.block == number)
-            || is_dirty(block.dirty_bytes + block.wasted_bytes)
+            || is_dirty(books.dirty_bytes + books.wasted_bytes)
     }
 }

@@ -96,6 +96,7 @@ impl<F: Flash> Jffs2<F> {
         let before = self.file(ino).size_bytes;
         if size > before {
             let now = self.write_piece(now, ino, Role::Hole, before..size, Some(ino), pages)?;
+            self.complete_reservation(now);
             pages.truncate_setsize(ino, u64::from(size));
             return Ok(now);
         }
@@ -113,6 +114,7 @@ impl<F: Flash> Jffs2<F> {
         if let Some(old) = file.metadata.replace(id) {
             self.mark_obsolete(now, old);
         }
+        self.complete_reservation(now);
         if size < before {
             pages.truncate_setsize(ino, u64::from(size));
         }

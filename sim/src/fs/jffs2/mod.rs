@@ -5,17 +5,18 @@
 //! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
 //! one. The modules carry the names of the kernel's files.
 //!
-//! Left out so far: compression (data must be incompressible), unlink, rename, truncate, mount
-//! scan, collection for want of space, the collector's thread. What is left out is refused, not
-//! guessed. docs/jffs2.md has the whole list.
+//! Left out so far: compression (data must be incompressible), mounting after a power cut, recovery
+//! from failed programs and erases. What is left out is refused, not guessed. docs/jffs2.md has the whole list.
 //!
 //! Invariants:
 //! 1. Every byte of a file below its size is in a fragment or in a hole.
 //! 2. Nodes are written only into space that was reserved, at the end of `next_block`.
 
+mod background;
 mod build;
 mod compr;
 mod dir;
+mod erase;
 mod file;
 mod gc;
 mod inode;
@@ -26,6 +27,7 @@ mod rbtree;
 mod read;
 mod readinode;
 mod scan;
+mod space;
 mod wbuf;
 mod write;
 
@@ -34,14 +36,16 @@ use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
+use crate::trace::Task;
 use crate::units::Ns;
+use background::{Collector, Ticks};
 use compr::Compression;
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
 use nodelist::{Names, NodeId, Nodes, Role};
-use nodemgmt::{Block, BlockLists};
 use serde::Deserialize;
-use std::collections::{BTreeMap, VecDeque};
+use space::{List, Space};
+use std::collections::BTreeMap;
 use wbuf::WriteBuffer;
 
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
@@ -55,6 +59,11 @@ pub struct Options {
     pub summary: bool,
     /// CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
     pub compressors: Vec<Jffs2Compressor>,
+    /// CONFIG_HZ: the collector's dice are thrown with the tick's number.
+    pub ticks_per_second: u64,
+    /// Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask) or lost
+    /// (disallow_signal): if it is kept, another pass follows each that erased.
+    pub collector_keeps_signals: bool,
 }
 
 /// A mounted JFFS2.
@@ -64,9 +73,13 @@ pub struct Jffs2<F> {
     options: Options,
     compression: Compression,
     block_bytes: u32,
-    reserved_blocks_write: u32,
-    blocks: Vec<Block>,
-    lists: BlockLists,
+    space: Space,
+    ticks: Ticks,
+    collector: Collector,
+    /// Whether nobody else wants the processor.
+    is_idle: bool,
+    /// The counter in the dice of jffs2_refile_wbuf_blocks.
+    refiled: u64,
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
     summary_bytes: u32,
@@ -103,13 +116,14 @@ impl<F: Flash> Jffs2<F> {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
-        let blocks = mtd.blocks();
         let fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
-            reserved_blocks_write: Self::reserved_blocks(mtd.size_bytes(), blocks, block_bytes),
-            blocks: (0..blocks).map(|at| Block::fresh(block_bytes, mtd.is_bad(at))).collect(),
-            lists: BlockLists { free: free_list_of_fresh_mount(&mtd), ..BlockLists::default() },
+            space: fresh(&mtd),
+            ticks: Ticks::new(options.ticks_per_second),
+            collector: Collector::default(),
+            is_idle: false,
+            refiled: 0,
             next_block: None,
             gc_block: None,
             summary_bytes: 0,
@@ -153,11 +167,19 @@ impl<F: Flash> Jffs2<F> {
 
 /// The scan puts every empty block at the head of the free list, and jffs2_rotate_lists moves the
 /// list's head past one entry when it is asked to rotate by none.
-fn free_list_of_fresh_mount<F: Flash>(mtd: &Mtd<F>) -> VecDeque<u32> {
-    let good = (0..mtd.blocks()).rev().filter(|&block| !mtd.is_bad(block));
-    let mut list: VecDeque<u32> = good.collect();
-    list.rotate_left(usize::from(!list.is_empty()));
-    list
+fn fresh<F: Flash>(mtd: &Mtd<F>) -> Space {
+    let mut space = Space::new(mtd.blocks(), mtd.block_bytes());
+    for block in (0..mtd.blocks()).rev() {
+        if mtd.is_bad(block) {
+            space.mark_bad(block);
+        } else {
+            space.push_back(List::Free, block);
+        }
+    }
+    if let Some(first) = space.pop_front(List::Free) {
+        space.push_back(List::Free, first);
+    }
+    space
 }
 
 impl<F: Flash> FlashFs for Jffs2<F> {
@@ -269,14 +291,25 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        self.wbuf.due
+        let collector = self.collector_due().filter(|_| self.is_idle);
+        [self.wbuf.due, collector].into_iter().flatten().min()
     }
 
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.wbuf.due.take().is_some() {
+        if self.wbuf.due.take_if(|due| *due <= now).is_some() {
             return self.flush_wbuf_gc(now, None, pages);
         }
+        self.run_passes(now, pages)
+    }
+
+    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
+        self.is_idle = task.is_none();
+        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
         Ok(now)
+    }
+
+    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.let_collector_run(now, pages)
     }
 
     fn flash(&self) -> &F {
@@ -297,9 +330,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     /// jffs2_statfs.
     fn free_bytes(&self) -> Option<u64> {
-        let room = |block: &Block| u64::from(block.dirty_bytes) + u64::from(block.free_bytes);
-        let reserve = u64::from(self.reserved_blocks_write) * u64::from(self.block_bytes);
-        let free = self.blocks.iter().map(room).sum::<u64>().saturating_sub(reserve);
+        let total = self.space.total;
+        let reserve = u64::from(self.space.levels.write_blocks) * u64::from(self.block_bytes);
+        let room = u64::from(total.dirty_bytes) + u64::from(total.free_bytes);
+        let free = room.saturating_sub(reserve);
         Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }
 }

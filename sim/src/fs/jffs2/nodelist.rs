@@ -9,6 +9,7 @@
 //! 1. The fragments of a file do not overlap and are sorted by offset.
 //! 2. A node is obsolete exactly when no fragment, dirent or inode refers to it.
 
+use super::rbtree::{Place, RbTree};
 use crate::fs::{Ino, PAGE_BYTES};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -230,20 +231,25 @@ impl Fragment {
 
 /// The fragment tree of a file (`f->fragtree`).
 #[derive(Clone, Debug, Default)]
-pub struct Fragments(Vec<Fragment>);
+pub struct Fragments {
+    list: Vec<Fragment>,
+    /// Where each of them is in the kernel's tree, which is kept for its shape.
+    places: Vec<Place>,
+    tree: RbTree<()>,
+}
 
 impl Fragments {
     /// The fragments that touch `start..end`, in order.
     #[inline]
     pub fn overlapping(&self, start: u32, end: u32) -> &[Fragment] {
-        let first = self.0.partition_point(|f| f.end() <= start);
-        let count = self.0[first..].iter().take_while(|f| f.offset < end).count();
-        &self.0[first..first + count]
+        let first = self.list.partition_point(|f| f.end() <= start);
+        let count = self.list[first..].iter().take_while(|f| f.offset < end).count();
+        &self.list[first..first + count]
     }
 
     /// Where the last ends (frag_last).
     pub fn end(&self) -> Option<u32> {
-        self.0.last().map(Fragment::end)
+        self.list.last().map(Fragment::end)
     }
 
     /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Returns the nodes that provide
@@ -253,49 +259,72 @@ impl Fragments {
         nodes.get_mut(id).fragments = 1;
         let mut obsolete = Vec::new();
         let at = self.insert(nodes, Fragment { offset, bytes, node: Some(id) }, &mut obsolete);
-        let new = self.0[at];
+        let new = self.list[at];
         if new.offset % PAGE_BYTES != 0 {
             let before = at.checked_sub(1).expect("a fragment that does not begin the file");
             nodes.mark_normal(new.node);
-            nodes.mark_normal(self.0[before].node);
+            nodes.mark_normal(self.list[before].node);
         }
-        if let Some(after) = self.0.get(at + 1).filter(|_| new.end() % PAGE_BYTES != 0) {
+        if let Some(after) = self.list.get(at + 1).filter(|_| new.end() % PAGE_BYTES != 0) {
             nodes.mark_normal(new.node);
             nodes.mark_normal(after.node);
         }
         obsolete
     }
 
+    /// A fragment comes before the one at `index`.
+    fn put(&mut self, index: usize, fragment: Fragment) {
+        self.list.insert(index, fragment);
+        self.place(index);
+    }
+
+    /// Something more has to have a place there in the tree.
+    fn place(&mut self, index: usize) {
+        let before = index.checked_sub(1).map(|before| self.places[before]);
+        let after = self.places.get(index).copied();
+        let place = self.tree.insert_between(before, after, ());
+        self.places.insert(index, place);
+    }
+
+    /// Fragments are gone, the lowest first.
+    fn take(&mut self, range: Range<usize>) -> Vec<Fragment> {
+        for place in self.places.drain(range.clone()) {
+            self.tree.erase(place);
+        }
+        self.list.drain(range).collect()
+    }
+
     /// jffs2_add_frag_to_fragtree: puts `new` over what is there, and says where it is.
     fn insert(&mut self, nodes: &mut Nodes, new: Fragment, obsolete: &mut Vec<NodeId>) -> usize {
-        let after = self.0.partition_point(|f| f.offset <= new.offset);
-        let end = after.checked_sub(1).map_or(0, |this| self.0[this].end());
+        let after = self.list.partition_point(|f| f.offset <= new.offset);
+        let end = after.checked_sub(1).map_or(0, |this| self.list[this].end());
         if end <= new.offset {
             return self.append(nodes, new, end);
         }
-        let this = self.0[after - 1];
+        let this = self.list[after - 1];
         let at = if new.offset > this.offset {
             nodes.mark_normal(new.node);
             nodes.mark_normal(this.node);
-            self.0[after - 1].bytes = new.offset - this.offset;
+            self.list[after - 1].bytes = new.offset - this.offset;
             if this.end() > new.end() {
                 let rest = Fragment { offset: new.end(), bytes: this.end() - new.end(), ..this };
                 if let Some(node) = this.node {
                     nodes.get_mut(node).fragments += 1;
                 }
-                self.0.splice(after..after, [new, rest]);
+                self.put(after, new);
+                self.put(after + 1, rest);
                 return after;
             }
-            self.0.insert(after, new);
+            self.put(after, new);
             after
         } else if new.end() < this.end() {
-            self.0[after - 1] =
-                Fragment { offset: new.end(), bytes: this.end() - new.end(), ..this };
-            self.0.insert(after - 1, new);
+            let rest = Fragment { offset: new.end(), bytes: this.end() - new.end(), ..this };
+            self.list[after - 1] = new; // in the place of the other (rb_replace_node)
+            self.put(after, rest);
             return after - 1;
         } else {
             nodes.lose_fragment(this.node, obsolete);
-            self.0[after - 1] = new;
+            self.list[after - 1] = new;
             after - 1
         };
         self.cut_covered(nodes, at, obsolete);
@@ -304,12 +333,12 @@ impl Fragments {
 
     /// The rest of jffs2_add_frag_to_fragtree: what the new fragment at `at` covers of those after it.
     fn cut_covered(&mut self, nodes: &mut Nodes, at: usize, obsolete: &mut Vec<NodeId>) {
-        let new = self.0[at];
-        let covered = self.0[at + 1..].iter().take_while(|f| f.end() <= new.end()).count();
-        for fragment in self.0.drain(at + 1..at + 1 + covered) {
+        let new = self.list[at];
+        let covered = self.list[at + 1..].iter().take_while(|f| f.end() <= new.end()).count();
+        for fragment in self.take(at + 1..at + 1 + covered) {
             nodes.lose_fragment(fragment.node, obsolete);
         }
-        if let Some(next) = self.0.get_mut(at + 1).filter(|next| next.offset < new.end()) {
+        if let Some(next) = self.list.get_mut(at + 1).filter(|next| next.offset < new.end()) {
             next.bytes = next.end() - new.end();
             next.offset = new.end();
             nodes.mark_normal(next.node);
@@ -320,24 +349,25 @@ impl Fragments {
     /// no_overlapping_node: the new fragment comes last, after a gap if it begins beyond `end`.
     fn append(&mut self, nodes: &mut Nodes, new: Fragment, end: u32) -> usize {
         if end > 0 && (end - 1) / PAGE_BYTES == new.offset / PAGE_BYTES {
-            nodes.mark_normal(self.0.last().and_then(|last| last.node));
+            nodes.mark_normal(self.list.last().and_then(|last| last.node));
             nodes.mark_normal(new.node);
         }
         if end < new.offset {
-            self.0.push(Fragment { offset: end, bytes: new.offset - end, node: None });
+            let gap = Fragment { offset: end, bytes: new.offset - end, node: None };
+            self.put(self.list.len(), gap);
         }
-        self.0.push(new);
-        self.0.len() - 1
+        self.put(self.list.len(), new);
+        self.list.len() - 1
     }
 
     /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide nothing any more.
     pub fn truncate(&mut self, nodes: &mut Nodes, size: u32) -> Vec<NodeId> {
         let mut obsolete = Vec::new();
-        let kept = self.0.partition_point(|f| f.offset < size);
-        for fragment in self.0.drain(kept..) {
+        let kept = self.list.partition_point(|f| f.offset < size);
+        for fragment in self.take(kept..self.list.len()) {
             nodes.lose_fragment(fragment.node, &mut obsolete);
         }
-        let Some(last) = self.0.last_mut() else { return obsolete };
+        let Some(last) = self.list.last_mut() else { return obsolete };
         let end = last.end();
         if end > size {
             last.bytes = size - last.offset;
@@ -348,12 +378,17 @@ impl Fragments {
         obsolete
     }
 
-    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left.
+    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left, from the leaves of the tree up.
     pub fn kill(&mut self, nodes: &mut Nodes) -> Vec<NodeId> {
+        let mut by_place: Vec<(Place, Option<NodeId>)> =
+            self.places.iter().copied().zip(self.list.iter().map(|f| f.node)).collect();
+        by_place.sort_unstable_by_key(|&(place, _)| place);
         let mut obsolete = Vec::new();
-        for fragment in self.0.drain(..) {
-            nodes.lose_fragment(fragment.node, &mut obsolete);
+        for place in self.tree.postorder() {
+            let at = by_place.binary_search_by_key(&place, |&(place, _)| place);
+            nodes.lose_fragment(by_place[at.expect("in the tree")].1, &mut obsolete);
         }
+        *self = Fragments::default();
         obsolete
     }
 
@@ -368,19 +403,19 @@ impl Fragments {
 
     /// The fragments just below `offset`, downward.
     pub fn below(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
-        self.0[..self.0.partition_point(|f| f.offset < offset)].iter().rev()
+        self.list[..self.list.partition_point(|f| f.offset < offset)].iter().rev()
     }
 
     /// The fragments from `offset` on.
     pub fn from(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
-        self.0[self.0.partition_point(|f| f.offset < offset)..].iter()
+        self.list[self.list.partition_point(|f| f.offset < offset)..].iter()
     }
 
     /// A node was copied as it is: the fragments follow it.
     pub fn move_node(&mut self, nodes: &Nodes, from: NodeId, to: NodeId) {
         let node = nodes.get(from);
-        let first = self.0.partition_point(|f| f.end() <= node.file_offset);
-        let touched = self.0[first..].iter_mut().take_while(|f| f.offset < node.file_end());
+        let first = self.list.partition_point(|f| f.end() <= node.file_offset);
+        let touched = self.list[first..].iter_mut().take_while(|f| f.offset < node.file_end());
         for fragment in touched.filter(|f| f.node == Some(from)) {
             fragment.node = Some(to);
         }

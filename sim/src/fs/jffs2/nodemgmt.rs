@@ -1,79 +1,24 @@
-//! Blocks and the space in them.
+//! Room for nodes, and what becomes of a block when its nodes do.
 //!
 //! Mirrors fs/jffs2/nodemgmt.c (jffs2_reserve_space, jffs2_do_reserve_space, jffs2_find_nextblock,
 //! jffs2_link_node_ref, jffs2_mark_node_obsolete) and summary.c (jffs2_sum_write_sumnode) of Linux
-//! 6.1. Left out: collecting garbage because space is short (refused as not modelled), bad blocks.
+//! 6.1. Left out: the reserve pool (rp_size), which is 0 unless asked for, and root may use anyway.
 //!
 //! Invariants:
 //! 1. free + used + unchecked + dirty + wasted bytes of a block make a block.
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
+use super::gc::Pass;
 use super::layout::{
     is_dirty, pad, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX, SUMMARY_DIRENT_BYTES,
     SUMMARY_FRAME_BYTES, SUMMARY_INODE_BYTES, SUMMARY_MARKER_BYTES,
 };
 use super::nodelist::{Node, NodeId, Role, State};
+use super::space::List;
 use super::Jffs2;
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
-use std::collections::VecDeque;
-
-/// struct jffs2_eraseblock.
-#[derive(Clone, Copy, Debug)]
-pub struct Block {
-    pub free_bytes: u32,
-    pub used_bytes: u32,
-    pub unchecked_bytes: u32,
-    pub dirty_bytes: u32,
-    pub wasted_bytes: u32,
-    pub first_node: Option<NodeId>,
-    pub last_node: Option<NodeId>,
-}
-
-impl Block {
-    /// Whether it is known what its bytes are.
-    pub fn is_counted(&self) -> bool {
-        let good = self.used_bytes + self.unchecked_bytes;
-        good + self.free_bytes + self.dirty_bytes + self.wasted_bytes > 0
-    }
-
-    /// A block of a fresh partition; a bad one has no room (`bad_size`).
-    pub fn fresh(block_bytes: u32, bad: bool) -> Block {
-        Block::erased(if bad { 0 } else { block_bytes })
-    }
-
-    /// An erased block.
-    pub fn erased(block_bytes: u32) -> Block {
-        Block {
-            free_bytes: block_bytes,
-            used_bytes: 0,
-            unchecked_bytes: 0,
-            dirty_bytes: 0,
-            wasted_bytes: 0,
-            first_node: None,
-            last_node: None,
-        }
-    }
-}
-
-/// The lists blocks are filed on (struct jffs2_sb_info).
-#[derive(Clone, Debug, Default)]
-pub struct BlockLists {
-    pub free: VecDeque<u32>,
-    pub clean: VecDeque<u32>,
-    pub dirty: VecDeque<u32>,
-    pub very_dirty: VecDeque<u32>,
-    pub erase_pending: VecDeque<u32>,
-}
-
-impl BlockLists {
-    fn remove(&mut self, block: u32) {
-        for list in [&mut self.clean, &mut self.dirty, &mut self.very_dirty] {
-            list.retain(|&other| other != block);
-        }
-    }
-}
 
 /// What the summary of the block being written will need for a node.
 #[derive(Clone, Copy, Debug)]
@@ -105,82 +50,120 @@ pub enum Priority {
     Deletion,
 }
 
-/// Whether lost space makes a block very dirty (VERYDIRTY, nodelist.h).
-pub fn is_very_dirty(block_bytes: u32, bytes: u32) -> bool {
-    bytes >= block_bytes / 2
-}
-
 impl<F: Flash> Jffs2<F> {
-    /// resv_blocks_write (build.c jffs2_calc_trigger_levels).
-    pub(super) fn reserved_blocks(mtd_bytes: u64, blocks: u32, block_bytes: u32) -> u32 {
-        let spare = mtd_bytes / 50 + u64::from(blocks) * 100 + u64::from(block_bytes) - 1;
-        2 + u32::try_from(spare / u64::from(block_bytes)).expect("a partition below 4 GiB")
-    }
-
     /// write_ofs: where the next node goes.
     pub(super) fn write_offset(&self, block: u32) -> u32 {
-        block * self.block_bytes + self.block_bytes - self.blocks[block as usize].free_bytes
+        block * self.block_bytes + self.block_bytes - self.space.block(block).books.free_bytes
     }
 
-    /// jffs2_reserve_space: room for at least `min_bytes`; returns how much there is.
+    /// jffs2_reserve_space: room for at least `min_bytes`; returns how much there is. Whoever writes
+    /// collects until enough blocks are free.
     pub(super) fn reserve_space(
         &mut self,
         now: Ns,
         min_bytes: u32,
-        _priority: Priority,
+        priority: Priority,
         summary: Summary,
-        _pages: &mut dyn PageCache,
+        pages: &mut dyn PageCache,
     ) -> Result<(u32, Ns)> {
-        let free = self.lists.free.len() as u32 + self.lists.erase_pending.len() as u32;
-        if free < self.reserved_blocks_write {
-            let dirty: u64 = self.blocks.iter().map(|b| u64::from(b.dirty_bytes)).sum();
-            let nospc = u64::from(self.block_bytes) + self.mtd.size_bytes() / 100;
-            if dirty < nospc {
-                return Err(FsError::NoSpace);
+        let mut now = self.let_collector_run(now, pages)?;
+        loop {
+            while self.space.free_or_erasing_blocks() < self.space.levels.write_blocks {
+                if !self.worth_collecting() {
+                    let few =
+                        self.space.free_or_erasing_blocks() < self.space.levels.deletion_blocks;
+                    if priority == Priority::Deletion && !few {
+                        break;
+                    }
+                    return Err(FsError::NoSpace);
+                }
+                let (pass, later) = self.garbage_collect_pass(now, pages)?;
+                now = later;
+                if pass == Pass::NoBlock {
+                    return Err(FsError::Io(now));
+                }
             }
-            return Err(FsError::NotModelled("jffs2 collecting garbage to make room"));
+            let (room, later) = self.do_reserve_space(now, min_bytes, summary)?;
+            now = later;
+            if let Some(room) = room {
+                return Ok((room, now));
+            }
         }
-        self.reserve_space_gc(now, min_bytes, summary)
     }
 
-    /// jffs2_do_reserve_space, which garbage collection calls without asking for spare blocks.
+    /// Whether collecting can bring the reserve back, as far as the sums tell.
+    fn worth_collecting(&self) -> bool {
+        let (total, levels) = (&self.space.total, &self.space.levels);
+        let dirty = self.space.collectable_bytes().wrapping_add(total.unchecked_bytes);
+        let available = (total.free_bytes.wrapping_add(total.dirty_bytes))
+            .wrapping_add(self.space.erasing_bytes)
+            .wrapping_add(total.unchecked_bytes);
+        dirty >= levels.no_space_dirty_bytes && available / self.block_bytes > levels.write_blocks
+    }
+
+    /// jffs2_reserve_space_gc: collecting asks for no spare blocks.
     pub(super) fn reserve_space_gc(
         &mut self,
         mut now: Ns,
         min_bytes: u32,
         summary: Summary,
     ) -> Result<(u32, Ns)> {
-        let min_bytes = pad(min_bytes);
-        if let Some(block) = self.next_block {
-            let free = self.blocks[block as usize].free_bytes;
-            if self.has_summary && min_bytes + self.summary_reserve(summary) > free {
-                match self.write_summary(now, block)? {
-                    Some(later) => {
-                        now = later;
-                        self.close_next_block();
-                    }
-                    None => self.has_summary = false,
-                }
+        loop {
+            let (room, later) = self.do_reserve_space(now, min_bytes, summary)?;
+            now = later;
+            if let Some(room) = room {
+                return Ok((room, now));
             }
-            if self.next_block.is_some() && !self.has_summary && min_bytes > free {
+        }
+    }
+
+    /// jffs2_do_reserve_space: the room there is, or none if it has to be asked again (-EAGAIN).
+    fn do_reserve_space(
+        &mut self,
+        mut now: Ns,
+        min_bytes: u32,
+        summary: Summary,
+    ) -> Result<(Option<u32>, Ns)> {
+        let min_bytes = pad(min_bytes);
+        let mut without_summary = !self.options.summary;
+        if let Some(block) = self.next_block {
+            let free = self.space.block(block).books.free_bytes;
+            if !without_summary && min_bytes + self.summary_reserve(summary) > free {
+                if self.has_summary {
+                    match self.write_summary(now, block)? {
+                        Some(later) => {
+                            now = later;
+                            self.close_next_block();
+                        }
+                        None => self.has_summary = false,
+                    }
+                }
+                without_summary = !self.has_summary;
+            }
+            if self.next_block.is_some() && without_summary && min_bytes > free {
                 now = self.skip_tail(now, block)?;
                 self.close_next_block();
             }
         }
         if self.next_block.is_none() {
-            self.find_next_block()?;
+            let (found, later) = self.find_next_block(now)?;
+            now = later;
+            if !found {
+                return Ok((None, now));
+            }
+            without_summary = !self.options.summary;
         }
         let block = self.next_block.expect("just found");
-        let free = self.blocks[block as usize].free_bytes;
-        Ok((free - self.summary_reserve(summary), now))
+        let free = self.space.block(block).books.free_bytes;
+        let reserve = if without_summary { 0 } else { self.summary_reserve(summary) };
+        Ok((Some(free - reserve), now))
     }
 
+    /// What the summary will need with one more entry. One that was given up counts as one byte less than none
+    /// (JFFS2_SUMMARY_NOSUM_SIZE) until the block turns out to be full.
     fn summary_reserve(&self, summary: Summary) -> u32 {
-        if self.has_summary {
-            pad(self.summary_bytes + summary.bytes() + SUMMARY_FRAME_BYTES)
-        } else {
-            0
-        }
+        let collected = if self.has_summary { self.summary_bytes } else { u32::MAX };
+        pad((summary.bytes() + SUMMARY_FRAME_BYTES).wrapping_add(collected))
     }
 
     /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. None where the kernel
@@ -188,7 +171,7 @@ impl<F: Flash> Jffs2<F> {
     /// would be too long for its buffer, as that of small nodes in a block of 256 KiB.
     fn write_summary(&mut self, now: Ns, block: u32) -> Result<Option<Ns>> {
         let offset = self.write_offset(block);
-        let bytes = self.blocks[block as usize].free_bytes;
+        let bytes = self.space.block(block).books.free_bytes;
         let Some(padding) = bytes.checked_sub(self.summary_bytes + SUMMARY_FRAME_BYTES) else {
             return Ok(None);
         };
@@ -203,7 +186,7 @@ impl<F: Flash> Jffs2<F> {
     /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
     fn skip_tail(&mut self, now: Ns, block: u32) -> Result<Ns> {
         let now = self.flush_wbuf(now)?;
-        let waste = self.blocks[block as usize].free_bytes;
+        let waste = self.space.block(block).books.free_bytes;
         if waste > 0 {
             self.link_wasted(block, waste);
         }
@@ -212,30 +195,35 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_close_nextblock: files the full block.
     fn close_next_block(&mut self) {
-        let Some(number) = self.next_block.take() else { return };
-        let block_bytes = self.block_bytes;
-        let block = &mut self.blocks[number as usize];
-        if !is_dirty(block.wasted_bytes + block.dirty_bytes) {
-            self.lists.clean.push_back(number);
-            return;
-        }
-        block.dirty_bytes += block.wasted_bytes;
-        block.wasted_bytes = 0;
-        if is_very_dirty(block_bytes, block.dirty_bytes) {
-            self.lists.very_dirty.push_back(number);
-        } else {
-            self.lists.dirty.push_back(number);
+        if let Some(number) = self.next_block.take() {
+            self.space.file_closed(number);
         }
     }
 
-    /// jffs2_find_nextblock.
-    fn find_next_block(&mut self) -> Result<()> {
-        let block = self.lists.free.pop_front().ok_or(FsError::NoSpace)?;
-        self.next_block = Some(block);
-        self.summary_bytes = 0;
-        self.has_summary = self.options.summary;
-        self.forget_empty_wbuf();
-        Ok(())
+    /// jffs2_find_nextblock; says whether there is one now, or whether to ask again.
+    fn find_next_block(&mut self, mut now: Ns) -> Result<(bool, Ns)> {
+        if let Some(block) = self.space.pop_front(List::Free) {
+            self.next_block = Some(block);
+            self.summary_bytes = 0;
+            self.has_summary = self.options.summary;
+            self.forget_empty_wbuf();
+            return Ok((true, now));
+        }
+        if self.space.erasing_blocks == 0 {
+            if let Some(block) = self.space.pop_front(List::Erasable) {
+                self.space.await_erase(block);
+                self.trigger_collector(now);
+            }
+        }
+        if self.space.erasing_blocks == 0 && !self.space.is_empty(List::ErasablePendingWbuf) {
+            now = self.flush_wbuf(now)?;
+            return Ok((false, now));
+        }
+        if self.space.erasing_blocks == 0 {
+            return Err(FsError::NoSpace);
+        }
+        let (_, now) = self.erase_pending_blocks(now, 1, None)?;
+        Ok((false, now))
     }
 
     /// jffs2_add_physical_node_ref for a node just written at the end of the block being written.
@@ -249,11 +237,11 @@ impl<F: Flash> Jffs2<F> {
         let id = self.link_node(block, node);
         self.files[node.ino.0 as usize - 1].nodes.push(id);
         self.summary_bytes += summary.bytes();
-        let full = self.blocks[block as usize];
+        let full = self.space.block(block).books;
         let mut now = now;
         if full.free_bytes == 0 && full.dirty_bytes == 0 && !is_dirty(full.wasted_bytes) {
             now = self.flush_wbuf(now)?;
-            self.lists.clean.push_back(block);
+            self.space.push_back(List::Clean, block);
             self.next_block = None;
         }
         Ok((id, now))
@@ -270,59 +258,60 @@ impl<F: Flash> Jffs2<F> {
     /// The rest of jffs2_link_node_ref: the node is in its block's list and counted.
     pub(super) fn link(&mut self, id: NodeId) {
         let Node { flash_offset, total_bytes: bytes, state, .. } = *self.nodes.get(id);
-        let block = &mut self.blocks[(flash_offset / self.block_bytes) as usize];
-        block.free_bytes -= bytes;
-        match state {
-            State::Unchecked => block.unchecked_bytes += bytes,
-            State::Pristine | State::Normal => block.used_bytes += bytes,
-            State::Obsolete => block.dirty_bytes += bytes,
-        }
-        match block.last_node.replace(id) {
+        let number = flash_offset / self.block_bytes;
+        self.space.change(number, |books| {
+            books.free_bytes -= bytes;
+            match state {
+                State::Unchecked => books.unchecked_bytes += bytes,
+                State::Pristine | State::Normal => books.used_bytes += bytes,
+                State::Obsolete => books.dirty_bytes += bytes,
+            }
+        });
+        let (first_node, last_node) = self.space.nodes_of(number);
+        match last_node.replace(id) {
             Some(last) => self.nodes.get_mut(last).next_in_block = Some(id),
-            None => block.first_node = Some(id),
+            None => *first_node = Some(id),
         }
     }
 
     /// Space that holds nothing: the padding of a flushed page, the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
         self.link_node(block, Node { state: State::Obsolete, ..bare(Role::Padding, bytes) });
-        let entry = &mut self.blocks[block as usize];
-        entry.dirty_bytes -= bytes;
-        entry.wasted_bytes += bytes;
+        self.space.change(block, |books| {
+            books.dirty_bytes -= bytes;
+            books.wasted_bytes += bytes;
+        });
+    }
+
+    /// jffs2_complete_reservation: somebody has written, and the collector may have work now.
+    pub(super) fn complete_reservation(&mut self, now: Ns) {
+        self.trigger_collector(now);
     }
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
-    pub(super) fn mark_obsolete(&mut self, _now: Ns, id: NodeId) {
+    pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
         let node = *self.nodes.get(id);
         assert!(node.state != State::Obsolete, "node at {} obsolete twice", node.flash_offset);
         self.nodes.get_mut(id).state = State::Obsolete;
         let number = node.flash_offset / self.block_bytes;
         let writing = self.next_block == Some(number);
-        let collecting = self.gc_block.is_some_and(|gc| gc.block == number);
-        let block = &mut self.blocks[number as usize];
-        match node.state {
-            State::Unchecked => block.unchecked_bytes -= node.total_bytes,
-            _ => block.used_bytes -= node.total_bytes,
-        }
-        let before = block.dirty_bytes;
-        let lost = block.wasted_bytes + node.total_bytes;
-        if !writing && (block.dirty_bytes > 0 || is_dirty(lost)) {
-            block.dirty_bytes += block.wasted_bytes + node.total_bytes;
-            block.wasted_bytes = 0;
+        let before = self.space.block(number).books;
+        let lost = before.wasted_bytes + node.total_bytes;
+        self.space.change(number, |books| match node.state {
+            State::Unchecked => books.unchecked_bytes -= node.total_bytes,
+            _ => books.used_bytes -= node.total_bytes,
+        });
+        if writing || (before.dirty_bytes == 0 && !is_dirty(lost)) {
+            self.space.change(number, |books| books.wasted_bytes += node.total_bytes);
         } else {
-            block.wasted_bytes += node.total_bytes;
+            self.space.change(number, |books| books.dirty_bytes += node.total_bytes);
+            if !self.space.is_on(List::BadUsed, number) {
+                self.space.waste_to_dirt(number);
+            }
         }
-        let block = *block;
-        if self.is_scanning {
-            return;
+        if !writing && !self.is_scanning {
+            self.refile(now, number, before.dirty_bytes);
         }
-        if collecting {
-            self.finish_gc_block();
-        }
-        if writing || collecting {
-            return;
-        }
-        self.refile(number, &block, before);
     }
 
     /// The same of a node that may be obsolete already.
@@ -332,18 +321,42 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    fn refile(&mut self, number: u32, block: &Block, dirty_before: u32) {
-        if block.used_bytes + block.unchecked_bytes == 0 {
-            self.lists.remove(number);
-            self.lists.erase_pending.push_back(number);
-        } else if is_very_dirty(self.block_bytes, block.dirty_bytes)
-            && !is_very_dirty(self.block_bytes, dirty_before)
+    /// The lists' part of jffs2_mark_node_obsolete.
+    fn refile(&mut self, now: Ns, number: u32, dirty_before: u32) {
+        let books = self.space.block(number).books;
+        let collecting = self.gc_block.is_some_and(|gc| gc.block == number);
+        if books.used_bytes == 0 && books.unchecked_bytes == 0 {
+            self.gc_block.take_if(|gc| gc.block == number);
+            self.space.remove(number);
+            self.file_emptied(now, number);
+            return;
+        }
+        if collecting || self.space.is_on(List::BadUsed, number) {
+            return;
+        }
+        let to = if is_dirty(books.dirty_bytes) && !is_dirty(dirty_before) {
+            List::Dirty
+        } else if self.space.is_very_dirty(books.dirty_bytes)
+            && !self.space.is_very_dirty(dirty_before)
         {
-            self.lists.remove(number);
-            self.lists.very_dirty.push_back(number);
-        } else if is_dirty(block.dirty_bytes) && !is_dirty(dirty_before) {
-            self.lists.remove(number);
-            self.lists.dirty.push_back(number);
+            List::VeryDirty
+        } else {
+            return;
+        };
+        self.space.remove(number);
+        self.space.push_back(to, number);
+    }
+
+    /// A block with nothing good in it waits for the write buffer, whose nodes may be what made it
+    /// so; or to be erased; or now and then for nobody, so that it is not used again at once.
+    fn file_emptied(&mut self, now: Ns, number: u32) {
+        if self.wbuf.bytes > 0 {
+            self.space.push_back(List::ErasablePendingWbuf, number);
+        } else if self.ticks.jiffies(now) % 128 != 0 {
+            self.space.await_erase(number);
+            self.trigger_collector(now);
+        } else {
+            self.space.push_back(List::Erasable, number);
         }
     }
 }

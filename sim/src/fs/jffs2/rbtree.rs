@@ -1,13 +1,14 @@
 //! A red-black tree whose shape is the kernel's.
 //!
-//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase). JFFS2's search for the node that a newly read one may
-//! overlap ends on a leaf or beside it, whichever the shape of the tree has there, so the shape decides which nodes
-//! a mount looks at. Left out: augmented trees, cached ends.
+//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase, rb_next_postorder). JFFS2's search for the node that a newly
+//! read one may overlap ends on a leaf or beside it, whichever the shape of the tree has there, so the shape decides which nodes
+//! a mount looks at; and the nodes of a deleted file become obsolete from its leaves up. Left out: augmented trees,
+//! cached ends.
 //!
 //! Invariants: those of a red-black tree; a freed place is in `free` and nowhere in the tree.
 
 /// The place of an entry, the same until it is erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u32);
 
 /// The two sides of a place.
@@ -126,6 +127,32 @@ impl<T> RbTree<T> {
             at = parent;
         }
         None
+    }
+
+    /// rbtree_postorder_for_each_entry: every place after those below it.
+    pub fn postorder(&self) -> Vec<Place> {
+        let mut order = Vec::new();
+        let mut left: Vec<Place> = self.root.into_iter().collect();
+        while let Some(at) = left.pop() {
+            order.push(at);
+            left.extend([Left, Right].into_iter().filter_map(|side| self.child(at, side)));
+        }
+        order.reverse();
+        order
+    }
+
+    /// The same between two neighbours, `before` none for the first of all and `after` for the last.
+    pub fn insert_between(
+        &mut self,
+        before: Option<Place>,
+        after: Option<Place>,
+        entry: T,
+    ) -> Place {
+        let parent = match (before, after) {
+            (Some(before), _) if self.child(before, Right).is_none() => Some((before, Right)),
+            (_, after) => after.map(|after| (after, Left)),
+        };
+        self.insert(parent, entry)
     }
 
     /// rb_link_node and rb_insert_color: a new leaf on a side of `parent`, none for the first.
@@ -341,6 +368,14 @@ mod tests {
             assert!(black_height(&tree, tree.root()).is_some());
         }
         there.sort_unstable();
+        let order = tree.postorder();
+        let at = |place: Option<Place>| order.iter().position(|&other| Some(other) == place);
+        for &place in &order {
+            let children = [Left, Right].map(|side| at(tree.child(place, side)));
+            assert!(children[0].is_none() || children[1].is_none() || children[0] < children[1]);
+            assert!(children.iter().flatten().all(|&child| Some(child) < at(Some(place))));
+        }
+        assert_eq!(order.len(), there.len());
         let (mut at, mut listed) = (tree.last(), Vec::new());
         while let Some(place) = at {
             listed.push(*tree.get(place));

@@ -117,9 +117,11 @@ impl<F: Flash> Jffs2<F> {
             return;
         }
         node.state = state;
-        let block = &mut self.blocks[(node.flash_offset / self.block_bytes) as usize];
-        block.unchecked_bytes -= node.total_bytes;
-        block.used_bytes += node.total_bytes;
+        let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes);
+        self.space.change(number, |books| {
+            books.unchecked_bytes -= bytes;
+            books.used_bytes += bytes;
+        });
     }
 
     /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet. Says whether
@@ -267,11 +269,6 @@ impl<F: Flash> Jffs2<F> {
         let now = self.read_inode(now, ino)?;
         self.forget_inode(ino);
         Ok(now)
-    }
-
-    /// Bytes of nodes that nobody has looked at since the mount (c->unchecked_size).
-    pub(super) fn unchecked_bytes(&self) -> u64 {
-        self.blocks.iter().map(|block| u64::from(block.unchecked_bytes)).sum()
     }
 
     /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass looks at the next

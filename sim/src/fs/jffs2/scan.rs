@@ -10,13 +10,13 @@
 use super::inode::File;
 use super::layout::{is_dirty, pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES, SUMMARY_FRAME_BYTES};
 use super::nodelist::{Node, NodeId, Role, State};
-use super::nodemgmt::{is_very_dirty, Block, BlockLists, Summary};
+use super::nodemgmt::Summary;
+use super::space::List;
 use super::wbuf::WriteBuffer;
 use super::Jffs2;
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
-use std::collections::VecDeque;
 
 /// DEFAULT_EMPTY_SCAN_SIZE: so much of a block without a summary is looked at first.
 const EMPTY_SCAN_BYTES: u32 = 256;
@@ -46,7 +46,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_scan_medium. What is at `torn`, a page that was being programmed when the power failed, is not what it
     /// was meant to be.
     pub(super) fn scan_medium(&mut self, mut now: Ns, torn: Option<u32>) -> Result<Ns> {
-        self.lists = BlockLists::default();
+        self.space.forget();
         (self.next_block, self.gc_block) = (None, None);
         self.wbuf = WriteBuffer::default();
         self.check_ino = 0;
@@ -63,13 +63,13 @@ impl<F: Flash> Jffs2<F> {
             let (found, later) = self.scan_eraseblock(now, number, torn)?;
             now = later;
             self.file_scanned(number, found);
-            erased_blocks += usize::from(found == Found::AllErased);
+            erased_blocks += u32::from(found == Found::AllErased);
         }
         self.is_scanning = false;
-        let good = |block: &Block| block.used_bytes + block.unchecked_bytes > 0;
-        let empty = self.lists.free.len() + erased_blocks;
-        let suspect = !self.lists.erase_pending.is_empty() && empty != self.blocks.len();
-        if suspect && !self.blocks.iter().any(good) {
+        let total = self.space.total;
+        let empty = self.space.len(List::Free) + erased_blocks;
+        let suspect = !self.space.is_empty(List::ErasePending) && empty != self.mtd.blocks();
+        if suspect && total.used_bytes + total.unchecked_bytes == 0 {
             return Err(FsError::Io(now)); // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"
         }
         let last = self.files.iter().rposition(|file| !file.nodes.is_empty());
@@ -83,26 +83,28 @@ impl<F: Flash> Jffs2<F> {
     fn ready_next_block(&mut self) {
         let Some(number) = self.next_block else { return };
         let page_bytes = self.mtd.page_bytes();
-        let block = &mut self.blocks[number as usize];
-        block.wasted_bytes += std::mem::take(&mut block.dirty_bytes);
-        let skip = block.free_bytes % page_bytes;
+        self.space.dirt_to_waste(number);
+        let skip = self.space.block(number).books.free_bytes % page_bytes;
         self.scan_dirty_space(number, skip);
     }
 
     /// Which list a block goes to.
     fn file_scanned(&mut self, number: u32, found: Found) {
-        let block = self.blocks[number as usize];
+        let books = self.space.block(number).books;
         match found {
-            Found::CleanMarker if block.dirty_bytes == 0 => self.lists.free.push_front(number),
-            Found::AllErased | Found::CleanMarker | Found::AllDirty => {
-                self.lists.erase_pending.push_front(number);
+            Found::CleanMarker if books.dirty_bytes == 0 => {
+                self.space.push_front(List::Free, number);
             }
-            Found::Clean => self.lists.clean.push_front(number),
+            Found::AllErased | Found::CleanMarker | Found::AllDirty => {
+                self.space.push_front(List::ErasePending, number);
+                self.space.erasing_blocks += 1;
+            }
+            Found::Clean => self.space.push_front(List::Clean, number),
             Found::PartlyDirty => {
                 let min_bytes = self.mtd.page_bytes().max(2 * RAW_INODE_BYTES);
-                let free = |number: u32| self.blocks[number as usize].free_bytes;
-                let better = self.next_block.is_none_or(|next| free(next) < block.free_bytes);
-                if block.free_bytes <= min_bytes || !better {
+                let free = |number: u32| self.space.block(number).books.free_bytes;
+                let better = self.next_block.is_none_or(|next| free(next) < books.free_bytes);
+                if books.free_bytes <= min_bytes || !better {
                     self.file_dirty(number);
                     return;
                 }
@@ -118,7 +120,7 @@ impl<F: Flash> Jffs2<F> {
     fn collect_summary(&mut self, number: u32) {
         self.summary_bytes = self.nodes_in(number).iter().map(|&id| self.summary_entry(id)).sum();
         let needed = pad(self.summary_bytes + SUMMARY_FRAME_BYTES);
-        let room = needed <= self.blocks[number as usize].free_bytes;
+        let room = needed <= self.space.block(number).books.free_bytes;
         self.has_summary = self.options.summary && room;
     }
 
@@ -132,29 +134,26 @@ impl<F: Flash> Jffs2<F> {
 
     /// file_dirty: what is free of it will not be used.
     fn file_dirty(&mut self, number: u32) {
-        self.scan_dirty_space(number, self.blocks[number as usize].free_bytes);
-        let block = &mut self.blocks[number as usize];
-        block.dirty_bytes += std::mem::take(&mut block.wasted_bytes);
-        if is_very_dirty(self.block_bytes, block.dirty_bytes) {
-            self.lists.very_dirty.push_front(number);
-        } else {
-            self.lists.dirty.push_front(number);
-        }
+        self.scan_dirty_space(number, self.space.block(number).books.free_bytes);
+        self.space.waste_to_dirt(number);
+        let very = self.space.is_very_dirty(self.space.block(number).books.dirty_bytes);
+        self.space.push_front(if very { List::VeryDirty } else { List::Dirty }, number);
     }
 
     /// jffs2_scan_dirty_space.
     fn scan_dirty_space(&mut self, number: u32, bytes: u32) {
         if bytes > 0 {
             self.link_wasted(number, bytes);
-            let block = &mut self.blocks[number as usize];
-            block.wasted_bytes -= bytes;
-            block.dirty_bytes += bytes;
+            self.space.change(number, |books| {
+                books.wasted_bytes -= bytes;
+                books.dirty_bytes += bytes;
+            });
         }
     }
 
     /// The nodes of a block in order.
-    fn nodes_in(&self, number: u32) -> Vec<NodeId> {
-        let first = self.blocks[number as usize].first_node;
+    pub(super) fn nodes_in(&self, number: u32) -> Vec<NodeId> {
+        let first = self.space.block(number).first_node;
         let next = |&id: &NodeId| self.nodes.get(id).next_in_block;
         std::iter::successors(first, next).collect()
     }
@@ -162,8 +161,8 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_scan_eraseblock.
     fn scan_eraseblock(&mut self, now: Ns, number: u32, torn: Option<u32>) -> Result<(Found, Ns)> {
         let nodes = self.nodes_in(number);
-        let before = self.blocks[number as usize];
-        self.blocks[number as usize] = Block::erased(self.block_bytes);
+        let is_counted = self.space.is_counted(number);
+        self.space.forget_nodes(number);
         let start = number * self.block_bytes;
         let programmed = start + self.mtd.programmed_bytes(number);
         let torn = torn.filter(|&torn| torn / self.block_bytes == number);
@@ -181,12 +180,11 @@ impl<F: Flash> Jffs2<F> {
             nodes.into_iter().for_each(|id| self.nodes.remove(id));
             now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
             // The books of a block are nothing from before its erase until its cleanmarker is written.
-            let found = if before.is_counted() { Found::CleanMarker } else { Found::AllErased };
+            let found = if is_counted { Found::CleanMarker } else { Found::AllErased };
             return Ok((found, now));
         }
         now = self.scan_nodes(now, start, readable, programmed, &nodes)?;
-        let block = &mut self.blocks[number as usize];
-        block.dirty_bytes += std::mem::take(&mut block.wasted_bytes);
+        self.space.waste_to_dirt(number);
         Ok((self.classify(number), now))
     }
 
@@ -325,13 +323,13 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_scan_classify_jeb.
     fn classify(&mut self, number: u32) -> Found {
         let block_bytes = self.block_bytes;
-        let block = &mut self.blocks[number as usize];
-        let good = block.used_bytes + block.unchecked_bytes;
+        let books = self.space.block(number).books;
+        let good = books.used_bytes + books.unchecked_bytes;
         if !is_dirty(block_bytes - good) {
-            block.wasted_bytes += std::mem::take(&mut block.dirty_bytes);
+            self.space.dirt_to_waste(number);
             return Found::Clean;
         }
-        match (good, block.dirty_bytes) {
+        match (good, books.dirty_bytes) {
             (0, 0) => Found::CleanMarker,
             (0, _) => Found::AllDirty,
             _ => Found::PartlyDirty,
@@ -341,17 +339,11 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_rotate_lists: what the versions of all nodes add up to decides how far.
     pub(super) fn rotate_lists(&mut self) {
         let random = self.pseudo_random;
-        let rotate = |list: &mut VecDeque<u32>| {
-            if !list.is_empty() {
-                let by = random as usize % list.len() + 1;
-                list.rotate_left(by % list.len());
+        for list in [List::Clean, List::VeryDirty, List::Dirty, List::ErasePending, List::Free] {
+            let blocks = self.space.len(list);
+            if blocks > 0 {
+                self.space.rotate(list, random % blocks + 1);
             }
-        };
-        let lists = &mut self.lists;
-        rotate(&mut lists.clean);
-        rotate(&mut lists.very_dirty);
-        rotate(&mut lists.dirty);
-        rotate(&mut lists.erase_pending);
-        rotate(&mut lists.free);
+        }
     }
 }

@@ -9,13 +9,15 @@
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
 //! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put there.
 
+use super::gc::Pass;
+use super::space::List;
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, PageCache, Result};
+use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 
 /// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
-const FLUSH_DELAY_NS: Ns = Ns(5_000_000_000);
+const FLUSH_DELAY_MS: u64 = 5_000;
 
 /// c->wbuf and its books.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,7 @@ impl<F: Flash> Jffs2<F> {
             let whole = left - left % page_bytes;
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
+                now = self.let_check_go_on(now)?;
                 now = self.mtd.write(now, u64::from(start), whole)?;
                 self.wbuf.start = Some(start + whole);
                 left -= whole;
@@ -60,9 +63,16 @@ impl<F: Flash> Jffs2<F> {
             if let Some(ino) = ino.filter(|ino| !self.wbuf.pending.contains(ino)) {
                 self.wbuf.pending.push(ino);
             }
-            self.wbuf.due.get_or_insert(now + FLUSH_DELAY_NS);
+            self.dirty_trigger(now);
         }
         Ok(now)
+    }
+
+    /// jffs2_dirty_trigger.
+    fn dirty_trigger(&mut self, now: Ns) {
+        if self.wbuf.due.is_none() {
+            self.wbuf.due = Some(self.ticks.timer(now, FLUSH_DELAY_MS));
+        }
     }
 
     /// Points the buffer at the page of `to`, which follows what it holds or starts a block.
@@ -109,6 +119,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
+        let now = self.let_check_go_on(now)?;
         let now = self.mtd.write(now, u64::from(start), page_bytes)?;
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
@@ -117,7 +128,23 @@ impl<F: Flash> Jffs2<F> {
         self.wbuf.start = Some(start + page_bytes);
         self.wbuf.bytes = 0;
         self.wbuf.pending.clear();
+        self.refile_wbuf_blocks(now);
         Ok(now)
+    }
+
+    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. Their dice are thrown with a
+    /// counter besides the clock.
+    fn refile_wbuf_blocks(&mut self, now: Ns) {
+        while let Some(block) = self.space.pop_front(List::ErasablePendingWbuf) {
+            let dice = (self.ticks.jiffies(now) + self.refiled) % 128;
+            self.refiled += 1;
+            if dice != 0 {
+                self.space.await_erase(block);
+                self.trigger_collector(now);
+            } else {
+                self.space.push_back(List::Erasable, block);
+            }
+        }
     }
 
     /// The buffer stands at the start of a block with nothing in it: the next block may be any.
@@ -142,17 +169,22 @@ impl<F: Flash> Jffs2<F> {
         if !pending {
             return Ok(now);
         }
-        if self.unchecked_bytes() > 0 {
+        if self.space.total.unchecked_bytes > 0 {
             return self.flush_wbuf(now);
         }
         let page = self.wbuf.start;
         while self.wbuf.bytes > 0 && self.wbuf.start == page {
-            match self.garbage_collect_pass(now, pages)? {
-                Some(later) => now = later,
-                None => {
+            match self.garbage_collect_pass(now, pages) {
+                Ok((Pass::Progress, later)) => now = later,
+                Ok((Pass::NoBlock, later)) => {
+                    now = self.flush_wbuf(later)?;
+                    break;
+                }
+                Err(FsError::NoSpace) => {
                     now = self.flush_wbuf(now)?;
                     break;
                 }
+                Err(other) => return Err(other),
             }
         }
         Ok(now)

@@ -100,6 +100,9 @@ impl<F: Flash> Jffs2<F> {
             let spent = costs.jffs2_write_node_ns + spent;
             let role = Role::Data { data_bytes };
             now = self.write_piece(later + spent, ino, role, offset..end, writer, pages)?;
+            if writer.is_some() {
+                self.complete_reservation(now);
+            }
             offset = end;
         }
         Ok(now)

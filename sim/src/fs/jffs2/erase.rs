@@ -1,0 +1,104 @@
+//! Erasing: a block that holds nothing good any more becomes free again.
+//!
+//! Mirrors fs/jffs2/erase.c of Linux 6.1 (jffs2_erase_pending_blocks, jffs2_erase_block,
+//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what of wbuf.c it needs
+//! (jffs2_write_nand_badblock); 2.6.37 is the same. Every page of an erased block is read, whatever
+//! is found there, before its cleanmarker is written.
+//!
+//! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
+
+use super::layout::CLEANMARKER_BYTES;
+use super::nodelist::NodeId;
+use super::space::{Books, List};
+use super::Jffs2;
+use crate::chip::Flash;
+use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
+use crate::units::Ns;
+
+impl<F: Flash> Jffs2<F> {
+    /// jffs2_erase_pending_blocks: at most `count` blocks become free; returns how many did.
+    /// `pages` where no lock is held, so that the collector's thread may do a pass meanwhile.
+    pub(super) fn erase_pending_blocks(
+        &mut self,
+        mut now: Ns,
+        count: u32,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<(u32, Ns)> {
+        let mut done = 0;
+        while done < count {
+            if let Some(block) = self.space.pop_front(List::EraseComplete) {
+                let pages = pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache);
+                now = self.mark_erased_block(now, block, 0, pages)?;
+                done += 1;
+            } else if let Some(block) = self.space.pop_front(List::ErasePending) {
+                now = self.erase_block(now, block)?;
+                if self.is_interrupted(now, None) {
+                    done += 1;
+                    break;
+                }
+            } else {
+                break;
+            }
+        }
+        Ok((done, now))
+    }
+
+    /// jffs2_erase_block.
+    fn erase_block(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        self.space.erasing_bytes += self.block_bytes;
+        self.forget_nodes(number);
+        self.space.change(number, |books| *books = Books::default());
+        let now = self.mtd.erase(now, number)?;
+        self.space.push_back(List::EraseComplete, number);
+        self.trigger_collector(now);
+        Ok(now)
+    }
+
+    /// jffs2_free_jeb_node_refs.
+    fn forget_nodes(&mut self, number: u32) {
+        let nodes = self.nodes_in(number);
+        let mut inodes: Vec<Ino> = nodes.iter().map(|&id| self.nodes.get(id).ino).collect();
+        inodes.sort_unstable();
+        inodes.dedup();
+        for ino in inodes.into_iter().filter(|ino| ino.0 > 0) {
+            let all = &self.nodes;
+            let here = |id: NodeId| all.get(id).flash_offset / self.block_bytes == number;
+            self.files[ino.0 as usize - 1].nodes.retain(|&id| !here(id));
+        }
+        for id in nodes {
+            self.nodes.remove(id);
+        }
+        self.space.forget_nodes(number);
+    }
+
+    /// jffs2_mark_erased_block: looked at page by page (of the CPU), from `offset` on if that was interrupted before;
+    /// marked, and free.
+    pub(super) fn mark_erased_block(
+        &mut self,
+        mut now: Ns,
+        number: u32,
+        offset: u32,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        let start = u64::from(number) * u64::from(self.block_bytes);
+        let mut offset = offset;
+        while offset < self.block_bytes {
+            let bytes = PAGE_BYTES.min(self.block_bytes - offset);
+            now = self.mtd.read(now, start + u64::from(offset), bytes)?;
+            offset += bytes;
+            if self.is_interrupted(now, Some((number, offset))) {
+                return Ok(now);
+            }
+            if let Some(pages) = pages.as_mut() {
+                now = self.let_collector_run(now, &mut **pages)?;
+            }
+        }
+        now = self.mtd.write_oob(now, start, CLEANMARKER_BYTES)?;
+        let block_bytes = self.block_bytes;
+        self.space.change(number, |books| books.free_bytes = block_bytes);
+        self.space.erasing_bytes -= block_bytes;
+        self.space.push_back(List::Free, number);
+        self.space.erasing_blocks -= 1;
+        Ok(now)
+    }
+}

@@ -150,3 +150,15 @@ fn fdatasync_leaves_out_an_inode_whose_size_is_the_same() {
     let programs = |sync: &str| run(FsKind::Ubifs, TWO_FILES, &body(sync)).flash_programs;
     assert!(programs("fdatasync") < programs("fsync"));
 }
+
+#[test]
+fn the_zeroes_of_a_hole_take_no_room() {
+    for fs in [FsKind::Jffs2, FsKind::Ubifs] {
+        let programs = |offset: u64| {
+            let length = 4096 - offset;
+            let body = format!("open 0 a rw,create\nmark\nwrite 0 {offset} {length} 1 0\nfsync 0");
+            run(fs, "sync", &body).flash_programs
+        };
+        assert!(programs(3000) < programs(0), "{fs:?}");
+    }
+}

@@ -12,12 +12,14 @@ const DIRTY: u8 = 4;
 pub struct FileCache {
     flags: Vec<u8>,
     dirty_pages: u32,
+    /// The dirty pages in the order in which they became so, and some that no longer are.
+    tagged: Vec<u32>,
 }
 
 impl FileCache {
     /// An empty cache for a file of so many pages.
     pub fn new(pages: u32) -> FileCache {
-        FileCache { flags: vec![0; pages as usize], dirty_pages: 0 }
+        FileCache { flags: vec![0; pages as usize], dirty_pages: 0, tagged: Vec::new() }
     }
 
     /// The file has grown to so many pages.
@@ -70,8 +72,11 @@ impl FileCache {
     /// set_page_dirty.
     pub fn set_dirty(&mut self, page: u32) {
         let flags = &mut self.flags[page as usize];
-        self.dirty_pages += u32::from(*flags & DIRTY == 0);
-        *flags |= DIRTY;
+        if *flags & DIRTY == 0 {
+            *flags |= DIRTY;
+            self.dirty_pages += 1;
+            self.tagged.push(page);
+        }
     }
 
     /// Whether this page waits for write-back.
@@ -93,8 +98,7 @@ impl FileCache {
 
     /// The last of the dirty pages.
     pub fn last_dirty(&self) -> Option<u32> {
-        let last = self.flags.iter().rposition(|flags| flags & DIRTY != 0);
-        last.filter(|_| self.is_dirty()).map(|page| page as u32)
+        self.tagged.iter().copied().filter(|&page| self.is_page_dirty(page)).max()
     }
 
     /// The dirty pages of `first..end` in order, which are dirty no longer. The end of write-back
@@ -103,9 +107,13 @@ impl FileCache {
         if self.dirty_pages == 0 {
             return Vec::new();
         }
-        let end = end.min(self.pages());
-        let pages = (first..end).filter(|&page| self.flags[page as usize] & DIRTY != 0);
-        let dirty: Vec<u32> = pages.collect();
+        let mut tagged = std::mem::take(&mut self.tagged);
+        tagged.retain(|&page| self.is_page_dirty(page));
+        let (mut dirty, others): (Vec<u32>, Vec<u32>) =
+            tagged.into_iter().partition(|page| (first..end).contains(page));
+        self.tagged = others;
+        dirty.sort_unstable();
+        dirty.dedup();
         for &page in &dirty {
             self.flags[page as usize] &= !(DIRTY | MARKER);
         }

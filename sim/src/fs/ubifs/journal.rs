@@ -79,6 +79,18 @@ impl Journal {
         }
     }
 
+    /// What an unmount leaves of it, which the log has: the heads that are in the middle of a LEB.
+    pub fn forget(&mut self, geometry: &Geometry) {
+        for head in &mut self.heads {
+            if head.offset == geometry.leb_bytes {
+                head.leb = None;
+            }
+        }
+        let heads = &self.heads;
+        self.buds.retain(|bud| heads[bud.head].leb == Some(bud.leb));
+        self.buds.sort_by_key(|bud| bud.head);
+    }
+
     /// When the first write-buffer is due to be written out.
     pub fn next_due(&self) -> Option<Ns> {
         self.heads.iter().filter_map(|head| head.timer).min()

@@ -11,7 +11,7 @@
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
 use super::heap::{Categories, Category};
-use super::lprops::{Change, Properties, Totals, INDEX};
+use super::lprops::{Change, Properties, Totals, INDEX, TAKEN};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
@@ -58,6 +58,8 @@ pub struct Lpt {
     /// Where each level begins in `nodes`; level 0 are the pnodes.
     levels: Vec<u32>,
     areas: Vec<Area>,
+    /// `areas` as the table on flash has them.
+    written_areas: Vec<Area>,
     table_leb: u32,
     table_offset: u32,
     table_dirty: bool,
@@ -90,6 +92,7 @@ impl Lpt {
             nodes: Vec::with_capacity(count as usize),
             levels,
             areas: vec![area; lpt.lebs as usize],
+            written_areas: Vec::new(),
             table_leb: 0,
             table_offset: 0,
             table_dirty: false,
@@ -116,6 +119,7 @@ impl Lpt {
             tree.head_offset += bytes;
         }
         let now = tree.write_fresh_leb(ubi, now)?;
+        tree.written_areas.clone_from(&tree.areas);
         tree.head_offset = align(tree.head_offset, geometry.page_bytes);
         Ok((tree, now))
     }
@@ -157,6 +161,26 @@ impl Lpt {
         area.free = self.geometry.leb_bytes - length;
         area.dirty = length - self.head_offset;
         ubi.change(now, self.head_leb, length)
+    }
+
+    /// ubifs_lpt_free: nothing is in memory any more, and what was not committed is as it was. That is
+    /// no more than which LEBs are taken.
+    pub fn forget(&mut self) {
+        self.areas.clone_from(&self.written_areas);
+        for area in &mut self.areas {
+            area.collected = false;
+        }
+        self.table_dirty = false;
+        for node in &mut self.nodes {
+            (node.loaded, node.dirty) = (false, false);
+        }
+        self.categories = Categories::new(self.geometry.main_lebs);
+        (self.index_gc, self.dirty_index) = (0, Vec::new());
+        for lp in &mut self.lebs {
+            lp.flags &= !TAKEN;
+            lp.category = Category::Unknown;
+        }
+        self.totals.taken_empty_lebs = 0;
     }
 
     /// ubifs_lpt_init: only the table is read; the tree follows as it is needed.
@@ -395,6 +419,7 @@ impl Lpt {
         self.finish_leb(&mut writes, from);
         self.head_offset = align(self.head_offset, self.geometry.page_bytes);
         self.table_dirty = false;
+        self.written_areas.clone_from(&self.areas);
         Ok(writes)
     }
 

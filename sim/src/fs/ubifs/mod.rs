@@ -28,6 +28,7 @@ mod key;
 mod log;
 mod lprops;
 mod lpt;
+mod mount;
 mod orphan;
 mod tnc;
 mod tnc_commit;
@@ -50,7 +51,6 @@ use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use inode::Inode;
 use journal::Journal;
 use key::{Key, Place, Written};
-use lprops::{Change, TAKEN};
 use lpt::Lpt;
 use orphan::Orphans;
 use std::collections::BTreeMap;
@@ -158,24 +158,6 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// mount_ubifs of what was just written, and the root inode.
-    fn mount(&mut self, now: Ns) -> Result<Ns> {
-        let whole = self.geometry.leb_bytes;
-        let main = self.geometry.main_first;
-        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
-        for leb in [MASTER_LEB, MASTER_LEB + 1] {
-            now = self.ubi.read(now, leb, 0, whole)?;
-        }
-        now = self.lpt.mount(&mut self.ubi, now)?;
-        now = self.write_master(now)?;
-        let taken = Change { set: TAKEN, ..Change::default() };
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_INDEX_LEB, taken)?;
-        now = self.ubi.read(now, LOG_LEB, 0, whole)?;
-        now = self.lpt.change(&mut self.ubi, now, main + FIRST_GC_LEB, taken)?;
-        now = self.ubi.unmap(now, main + FIRST_GC_LEB)?;
-        self.read_inode(now, ROOT.0)
-    }
-
     /// The driver below.
     pub fn mtd(&self) -> &Mtd<F> {
         self.ubi.mtd()
@@ -273,8 +255,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.evict_inode(now, ino)
     }
 
-    fn remount(&mut self, _now: Ns) -> Result<Ns> {
-        Err(FsError::NotModelled("ubifs's remount"))
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.unmount(now)?;
+        let now = self.ubi.attach_again(now)?;
+        self.mount(now)
     }
 
     fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {

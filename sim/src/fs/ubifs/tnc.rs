@@ -102,6 +102,11 @@ impl Tnc {
         }
     }
 
+    /// `zroot`.
+    pub fn root_place(&self) -> Place {
+        self.root_place
+    }
+
     /// Whether there is anything to commit.
     pub fn is_dirty(&self) -> bool {
         self.znodes[self.root as usize].dirty

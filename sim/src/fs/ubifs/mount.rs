@@ -1,0 +1,95 @@
+//! Unmounting, and mounting what a clean unmount left.
+//!
+//! Mirrors fs/ubifs/super.c (ubifs_put_super, mount_ubifs, take_gc_lnum), the parts of replay.c
+//! (ubifs_replay_journal, replay_log_leb, replay_bud, set_bud_lprops), orphan.c (ubifs_clear_orphans) and
+//! master.c (scan_for_master) of Linux 6.1 that a journal without nodes asks for: an unmount commits,
+//! so each bud is read from where its head stood and nothing is found there. UBI is detached and
+//! attached in between, as `umount`, `ubidetach`, `ubiattach` and `mount` do.
+//!
+//! Invariant: what is in memory afterwards is what the mount has read, and the properties of the LEBs it
+//! has taken.
+
+use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
+use super::lprops::{Change, TAKEN};
+use super::orphan::Orphans;
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::fs::{Result, ROOT};
+use crate::units::Ns;
+
+const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
+
+impl<F: Flash> Ubifs<F> {
+    /// ubifs_put_super, after sync_filesystem.
+    pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.sync_heads(now)?;
+        let now = self.write_master(now)?;
+        self.tnc.shrink();
+        assert!(!self.tnc.is_dirty(), "an unmount has committed");
+        self.lpt.forget();
+        self.journal.forget(&self.geometry);
+        self.orphans = Orphans::new(&self.geometry);
+        self.collected_index.clear();
+        for inode in self.inodes.values_mut() {
+            inode.in_memory = false;
+        }
+        Ok(now)
+    }
+
+    /// mount_ubifs, and the root inode.
+    pub(super) fn mount(&mut self, now: Ns) -> Result<Ns> {
+        let whole = self.geometry.leb_bytes;
+        let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
+        for leb in [MASTER_LEB, MASTER_LEB + 1] {
+            now = self.ubi.read(now, leb, 0, whole)?;
+        }
+        // dbg_old_index_check_init, on every kernel: the root of the index, which it does not keep.
+        let root = self.tnc.root_place();
+        now = self.ubi.read(now, root.leb, root.offset, root.bytes)?;
+        now = self.lpt.mount(&mut self.ubi, now)?;
+        now = self.write_master(now)?;
+        now = self.lpt.change(&mut self.ubi, now, self.index_head.0, TAKE)?;
+        now = self.read_log(now)?;
+        now = self.replay_buds(now)?;
+        for leb in self.geometry.orphans_first()..self.geometry.main_first {
+            now = self.ubi.unmap(now, leb)?;
+        }
+        let gc_leb = self.gc_leb.expect("a LEB is kept for the collector");
+        let change = Change { free: Some(whole), dirty: Some(0), ..TAKE };
+        now = self.lpt.change(&mut self.ubi, now, gc_leb, change)?;
+        now = self.ubi.unmap(now, gc_leb)?;
+        self.inode(ROOT.0).in_memory = true;
+        self.read_inode(now, ROOT.0)
+    }
+
+    /// The scan of the log from its tail: up to a LEB that is empty or older than the tail.
+    fn read_log(&mut self, now: Ns) -> Result<Ns> {
+        let whole = self.geometry.leb_bytes;
+        let mut now = now;
+        let mut leb = self.journal.log_tail;
+        for _ in 0..self.geometry.log_lebs {
+            now = self.ubi.read(now, leb, 0, whole)?;
+            if leb == self.journal.log_leb {
+                let next = self.geometry.next_log_leb(leb);
+                let is_last = next == self.journal.log_tail;
+                return if is_last { Ok(now) } else { self.ubi.read(now, next, 0, whole) };
+            }
+            leb = self.geometry.next_log_leb(leb);
+        }
+        unreachable!("the head of the log at {leb} is none of its LEBs from {LOG_LEB} on")
+    }
+
+    /// replay_bud of each bud, which is where its head stood, and set_bud_lprops.
+    fn replay_buds(&mut self, now: Ns) -> Result<Ns> {
+        let whole = self.geometry.leb_bytes;
+        let mut now = now;
+        let buds = self.journal.buds.clone();
+        for bud in &buds {
+            now = self.ubi.read(now, bud.leb, bud.start, whole - bud.start)?;
+        }
+        for bud in &buds {
+            now = self.lpt.change(&mut self.ubi, now, bud.leb, TAKE)?;
+        }
+        Ok(now)
+    }
+}

@@ -139,6 +139,11 @@ impl<F: Flash> Ubi<F> {
         self.let_run_until(now, next)
     }
 
+    /// A thread is made.
+    pub fn fork(&mut self, now: Ns, task: Task) {
+        self.sched.fork(now, task);
+    }
+
     /// Others have the processor until `task` has. The thread works; whoever else gets it waits for
     /// `task`.
     fn let_run_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
@@ -234,6 +239,7 @@ impl<F: Flash> Ubi<F> {
 
     /// The end of ubi_attach_mtd_dev: the thread is started and finds what there is to do.
     pub(super) fn enable_thread(&mut self, now: Ns) -> Result<Ns> {
+        self.sched.fork(now, Task::UbiThread);
         self.wl.thread_enabled = true;
         self.wake_thread(now);
         self.lock_chip(now)

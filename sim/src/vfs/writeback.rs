@@ -162,16 +162,14 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// sync: the flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest
-    /// dirty first, and leaves nothing for sync_inodes_sb; then the file system's own.
+    /// dirty first, and leaves nothing for sync_inodes_sb, which waits for it all the same; then the
+    /// file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
-        if !self.inodes.dirty.is_empty() {
-            now = self.fs.set_task(now, Some(Task::Background))?;
-            while !self.inodes.dirty.is_empty() {
-                now = self.write_inodes(now, self.inodes.dirty.len())?;
-            }
-            now = self.fs.set_task(now, Some(Task::Program))?;
+        let mut now = self.fs.set_task(now + self.costs.syscall_ns, Some(Task::Background))?;
+        while !self.inodes.dirty.is_empty() {
+            now = self.write_inodes(now, self.inodes.dirty.len())?;
         }
+        now = self.fs.set_task(now, Some(Task::Program))?;
         Ok((0, self.fs.sync(now)?))
     }
 }

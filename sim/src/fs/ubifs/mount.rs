@@ -15,6 +15,7 @@ use super::orphan::Orphans;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::{Result, ROOT};
+use crate::trace::Task;
 use crate::units::Ns;
 
 const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
@@ -22,6 +23,7 @@ const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN
 impl<F: Flash> Ubifs<F> {
     /// ubifs_put_super, after sync_filesystem.
     pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.wait_for_thread(now)?;
         let now = self.sync_heads(now)?;
         let now = self.write_master(now)?;
         self.tnc.shrink();
@@ -40,6 +42,8 @@ impl<F: Flash> Ubifs<F> {
     pub(super) fn mount(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
+        self.ubi.fork(now, Task::UbifsThread);
+        now = self.wait_for_thread(now)?;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             now = self.ubi.read(now, leb, 0, whole)?;
         }
@@ -60,6 +64,12 @@ impl<F: Flash> Ubifs<F> {
         now = self.ubi.unmap(now, gc_leb)?;
         self.inode(ROOT.0).in_memory = true;
         self.read_inode(now, ROOT.0)
+    }
+
+    /// kthread_stop and kthread_run of UBIFS's thread: whoever mounts waits for it, and others may run.
+    fn wait_for_thread(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
+        self.ubi.set_task(now, Some(Task::Program))
     }
 
     /// The scan of the log from its tail: up to a LEB that is empty or older than the tail.

@@ -128,15 +128,20 @@ impl<F: Flash> Ubi<F> {
         }
         self.foreground = task;
         let Some(next) = task else {
-            while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
-                self.sched.sleep(now);
-            }
+            self.sleep_all(now);
             self.wl.thread_at = now;
             return Ok(now);
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
         self.let_run_until(now, next)
+    }
+
+    /// Nobody in the foreground has anything left to do.
+    fn sleep_all(&mut self, now: Ns) {
+        while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
+            self.sched.sleep(now);
+        }
     }
 
     /// A thread is made.
@@ -210,6 +215,9 @@ impl<F: Flash> Ubi<F> {
         match step {
             None => {
                 self.sched.sleep(now);
+                if self.foreground.is_none() {
+                    self.sleep_all(now);
+                }
                 return Ok(now);
             }
             Some(Step::Begun(Work::Erase(block))) => {
@@ -220,6 +228,9 @@ impl<F: Flash> Ubi<F> {
             Some(Step::Begun(Work::Level)) => now = self.level(now)?,
         }
         self.wl.thread_has_chip = self.sched.resched(now) != Some(Task::UbiThread);
+        if self.foreground.is_none() {
+            self.sleep_all(now);
+        }
         self.wl.thread_at = now;
         Ok(now)
     }

@@ -23,7 +23,7 @@ const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN
 impl<F: Flash> Ubifs<F> {
     /// ubifs_put_super, after sync_filesystem.
     pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.wait_for_thread(now)?;
+        let now = self.wait_for(now, Task::UbifsThread)?;
         let now = self.sync_heads(now)?;
         let now = self.write_master(now)?;
         self.tnc.shrink();
@@ -35,7 +35,8 @@ impl<F: Flash> Ubifs<F> {
         for inode in self.inodes.values_mut() {
             inode.in_memory = false;
         }
-        Ok(now)
+        // bdi_unregister waits for the flusher.
+        self.wait_for(now, Task::Background)
     }
 
     /// mount_ubifs, and the root inode.
@@ -43,7 +44,7 @@ impl<F: Flash> Ubifs<F> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         self.ubi.fork(now, Task::UbifsThread);
-        now = self.wait_for_thread(now)?;
+        now = self.wait_for(now, Task::UbifsThread)?;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             now = self.ubi.read(now, leb, 0, whole)?;
         }
@@ -66,9 +67,10 @@ impl<F: Flash> Ubifs<F> {
         self.read_inode(now, ROOT.0)
     }
 
-    /// kthread_stop and kthread_run of UBIFS's thread: whoever mounts waits for it, and others may run.
-    fn wait_for_thread(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
+    /// Whoever mounts or unmounts waits for another task, as kthread_stop and kthread_run do; UBI's
+    /// thread may come first.
+    fn wait_for(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        let now = self.ubi.set_task(now, Some(task))?;
         self.ubi.set_task(now, Some(Task::Program))
     }
 

@@ -130,6 +130,15 @@ impl Sched {
         runnable.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
     }
 
+    /// A thread of this name is made (task_fork_fair, with START_DEBIT): a slice behind the others, the
+    /// thread that makes it among them. It sleeps as yet.
+    pub fn fork(&mut self, now: Ns, task: Task) {
+        self.pass(now);
+        let others = Task::ALL.into_iter().filter(|&other| self.is_runnable(other)).count() as u64;
+        self.runnable[task as usize] = false;
+        self.vruntime_ns[task as usize] = self.min_vruntime_ns + LATENCY_NS / (others + 1);
+    }
+
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);

@@ -395,3 +395,21 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
         .expect("room");
     fs.sync(now).expect("sync");
 }
+
+/// An unmount commits and writes both master nodes; the mount reads both headers of every block, and all
+/// that was written is found again without a further write.
+#[test]
+fn what_was_written_is_there_after_a_remount() {
+    let (mut fs, ino, now) = prepared("emulated", 100);
+    let now = fs.sync(now).expect("sync");
+    let (log, now) = seen(&mut fs, now, |fs, now| fs.remount(now).expect("remount"));
+    let headers = log.iter().filter(|op| op.0 == 'R' && op.1 % 64 == 0).count();
+    assert_eq!(headers, 2 * 400, "both headers of each block are in its first page");
+    let (log, _) = seen(&mut fs, now, |fs, now| {
+        let at = Name { directory: ROOT, name: "file.bin" };
+        let now = fs.lookup(now, at, Some(ino)).expect("open");
+        read_pages(fs, now, ino, 0..100)
+    });
+    let programs = log.iter().filter(|op| op.0 == 'P').count();
+    assert!(log.len() > 3 * 100 && programs <= 2, "nothing is written but headers: {programs}");
+}

@@ -128,15 +128,25 @@ impl<F: Flash> Ubi<F> {
         }
         self.foreground = task;
         let Some(next) = task else {
-            while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
-                self.sched.sleep(now);
-            }
+            self.sleep_all(now);
             self.wl.thread_at = now;
             return Ok(now);
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
         self.let_run_until(now, next)
+    }
+
+    /// Nobody in the foreground has anything left to do.
+    fn sleep_all(&mut self, now: Ns) {
+        while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
+            self.sched.sleep(now);
+        }
+    }
+
+    /// A thread is made.
+    pub fn fork(&mut self, now: Ns, task: Task) {
+        self.sched.fork(now, task);
     }
 
     /// Others have the processor until `task` has. The thread works; whoever else gets it waits for
@@ -205,6 +215,9 @@ impl<F: Flash> Ubi<F> {
         match step {
             None => {
                 self.sched.sleep(now);
+                if self.foreground.is_none() {
+                    self.sleep_all(now);
+                }
                 return Ok(now);
             }
             Some(Step::Begun(Work::Erase(block))) => {
@@ -215,6 +228,9 @@ impl<F: Flash> Ubi<F> {
             Some(Step::Begun(Work::Level)) => now = self.level(now)?,
         }
         self.wl.thread_has_chip = self.sched.resched(now) != Some(Task::UbiThread);
+        if self.foreground.is_none() {
+            self.sleep_all(now);
+        }
         self.wl.thread_at = now;
         Ok(now)
     }
@@ -234,6 +250,7 @@ impl<F: Flash> Ubi<F> {
 
     /// The end of ubi_attach_mtd_dev: the thread is started and finds what there is to do.
     pub(super) fn enable_thread(&mut self, now: Ns) -> Result<Ns> {
+        self.sched.fork(now, Task::UbiThread);
         self.wl.thread_enabled = true;
         self.wake_thread(now);
         self.lock_chip(now)

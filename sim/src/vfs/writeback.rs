@@ -172,13 +172,10 @@ impl<S: FlashFs> Vfs<S> {
     /// The flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest dirty first, and leaves
     /// nothing for sync_inodes_sb.
     pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
-        if !self.inodes.dirty.is_empty() {
-            now = self.fs.set_task(now, Some(Task::Background))?;
-            while !self.inodes.dirty.is_empty() {
-                now = self.write_inodes(now, self.inodes.dirty.len())?;
-            }
-            now = self.fs.set_task(now, Some(Task::Program))?;
+        now = self.fs.set_task(now, Some(Task::Background))?;
+        while !self.inodes.dirty.is_empty() {
+            now = self.write_inodes(now, self.inodes.dirty.len())?;
         }
-        Ok(now)
+        self.fs.set_task(now, Some(Task::Program))
     }
 }

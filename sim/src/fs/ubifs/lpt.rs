@@ -175,6 +175,7 @@ impl Lpt {
             (node.loaded, node.dirty) = (false, false);
         }
         self.categories = Categories::new(self.geometry.main_lebs);
+        self.index_gc = 0;
         self.dirty_index.clear();
         for lp in &mut self.lebs {
             lp.flags &= !TAKEN;

@@ -6,7 +6,7 @@
 //! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
 //! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
 //!
-//! Left out so far: mounting what was written before, bulk-read, names with equal hashes, encryption,
+//! Left out so far: mounting after a power cut, bulk-read, names with equal hashes, encryption,
 //! authentication. What is left out is refused, not guessed.
 //!
 //! Invariants:

@@ -15,6 +15,7 @@ use super::orphan::Orphans;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::{Result, ROOT};
+use crate::trace::Task;
 use crate::units::Ns;
 
 const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
@@ -22,23 +23,29 @@ const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN
 impl<F: Flash> Ubifs<F> {
     /// ubifs_put_super, after sync_filesystem.
     pub(super) fn unmount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.wait_for(now, Task::UbifsThread)?;
         let now = self.sync_heads(now)?;
         let now = self.write_master(now)?;
         self.tnc.shrink();
         assert!(!self.tnc.is_dirty(), "an unmount has committed");
         self.lpt.forget();
         self.journal.forget(&self.geometry);
+        self.orphans = Orphans::new(&self.geometry);
+        self.collected_index.clear();
         self.budget.clear_full();
         for inode in self.inodes.values_mut() {
             inode.in_memory = false;
         }
-        Ok(now)
+        // bdi_unregister waits for the flusher.
+        self.wait_for(now, Task::Background)
     }
 
     /// mount_ubifs, and the root inode.
     pub(super) fn mount(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
+        self.ubi.fork(now, Task::UbifsThread);
+        now = self.wait_for(now, Task::UbifsThread)?;
         for leb in [MASTER_LEB, MASTER_LEB + 1] {
             now = self.ubi.read(now, leb, 0, whole)?;
         }
@@ -50,16 +57,22 @@ impl<F: Flash> Ubifs<F> {
         now = self.lpt.change(&mut self.ubi, now, self.index_head.0, TAKE)?;
         now = self.read_log(now)?;
         now = self.replay_buds(now)?;
-        for leb in self.geometry.lpt.first_leb + self.geometry.lpt.lebs..self.geometry.main_first {
+        for leb in self.geometry.orphans_first()..self.geometry.main_first {
             now = self.ubi.unmap(now, leb)?;
         }
-        self.orphans = Orphans::new(&self.geometry);
-        let gc_leb = self.gc_leb.expect("the collector keeps a LEB between its runs");
+        let gc_leb = self.gc_leb.expect("a LEB is kept for the collector");
         let change = Change { free: Some(whole), dirty: Some(0), ..TAKE };
         now = self.lpt.change(&mut self.ubi, now, gc_leb, change)?;
         now = self.ubi.unmap(now, gc_leb)?;
         self.inode(ROOT.0).in_memory = true;
         self.read_inode(now, ROOT.0)
+    }
+
+    /// Whoever mounts or unmounts waits for another task, as kthread_stop and kthread_run do; UBI's
+    /// thread may come first.
+    fn wait_for(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        let now = self.ubi.set_task(now, Some(task))?;
+        self.ubi.set_task(now, Some(Task::Program))
     }
 
     /// The scan of the log from its tail: up to a LEB that is empty or older than the tail.

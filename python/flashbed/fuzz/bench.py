@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from flashbed.fuzz.case import FuzzCase
-from flashbed.fuzz.compare import Difference, Outcome, first_difference, outcomes_of
+from flashbed.fuzz.compare import (
+    Changes,
+    Difference,
+    Outcome,
+    changes_of,
+    first_difference,
+    outcomes_of,
+)
 from flashbed.fuzz.oracle import expected_of
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Batch, Program, Target, refused
@@ -33,6 +40,7 @@ class Verdict:
     kind: Literal["exact", "differs", "refused", "error"]
     difference: Difference | None = None
     message: str = ""
+    changes: Changes | None = None
 
 
 class Bench:
@@ -89,11 +97,12 @@ class Bench:
             return Verdict(case, "error", message=f"{self.sim.name}: {message}")
         outcome = sim if isinstance(sim, Outcome) else None
         difference = first_difference(case, expected, real, outcome)
+        changes = changes_of(outcome, real) if outcome else None
         if difference:
-            return Verdict(case, "differs", difference)
+            return Verdict(case, "differs", difference, changes=changes)
         if what is not None:
             return Verdict(case, "refused", message=what)
-        return Verdict(case, "exact")
+        return Verdict(case, "exact", changes=changes)
 
 
 def _runs(

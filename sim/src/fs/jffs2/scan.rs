@@ -67,7 +67,7 @@ impl<F: Flash> Jffs2<F> {
         }
         self.is_scanning = false;
         let good = |block: &Block| block.used_bytes + block.unchecked_bytes > 0;
-        let empty = self.lists.free.len() + erased_blocks;
+        let empty = self.lists.free.len() + erased_blocks + self.mtd.bad_blocks() as usize;
         let suspect = !self.lists.erase_pending.is_empty() && empty != self.blocks.len();
         if suspect && !self.blocks.iter().any(good) {
             return Err(FsError::Io(now)); // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"

@@ -50,6 +50,23 @@ static int open_mtd(const struct fs *fs)
 	return fd < 0 ? -errno : fd;
 }
 
+static int read_number(const char *path, uint64_t *number)
+{
+	char text[32];
+	const int got = read_file(path, text, sizeof(text));
+
+	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
+	return got < 0 ? got : 0;
+}
+
+static int mtd_number(const struct fs *fs, const char *name, uint64_t *number)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", fs->mtd, name);
+	return read_number(path, number);
+}
+
 int fs_init(struct fs *fs, int mtd, const char *mount_point)
 {
 	struct mtd_info_user info;
@@ -61,13 +78,15 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 
 	if (fd < 0)
 		return fail(fs, fd, "opening the device");
-	const int err = ioctl(fd, MEMGETINFO, &info) ? -errno : 0;
+	int err = ioctl(fd, MEMGETINFO, &info) ? -errno : 0;
 
 	(void)close(fd);
 	if (err)
 		return fail(fs, err, "MEMGETINFO");
 	fs->geometry = (struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
-	return 0;
+	/* There the size has 32 bits. */
+	err = mtd_number(fs, "size", &fs->geometry.size_bytes);
+	return fail(fs, err, "reading the partition's size");
 }
 
 static int erase_block(int fd, uint64_t start, uint32_t bytes)
@@ -174,15 +193,6 @@ static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct
 	return put < 0 ? -errno : put == (ssize_t)bytes ? 0 : -EIO;
 }
 
-static int read_number(const char *path, uint64_t *number)
-{
-	char text[32];
-	const int got = read_file(path, text, sizeof(text));
-
-	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
-	return got < 0 ? got : 0;
-}
-
 /* Erases and marks one block, unless it is bad. */
 static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan *plan)
 {
@@ -201,14 +211,6 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 static uint32_t block_count(const struct fs *fs)
 {
 	return (uint32_t)(fs->geometry.size_bytes / fs->geometry.block_bytes);
-}
-
-static int mtd_number(const struct fs *fs, const char *name, uint64_t *number)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", fs->mtd, name);
-	return read_number(path, number);
 }
 
 /* The partition's first block, as the chip counts. */

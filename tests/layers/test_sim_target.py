@@ -41,6 +41,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         "kind_names": ["read", "program", "erase"],
         "task_names": ["foreground"],
         "failures": [("a", "no space left on device")],
+        "surveys": [],
     }  # fmt: skip
     batch = batch_of(raw, [program("a"), program("b")])
     assert batch.cases.to_dicts() == [
@@ -63,6 +64,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
     raw = {"cases": {}, "requests": {}, "flash": {}, "op_names": [], "file_names": [],
-           "kind_names": [], "task_names": [], "failures": [("a", "why")]}  # fmt: skip
+           "kind_names": [], "task_names": [], "failures": [("a", "why")],
+           "surveys": []}  # fmt: skip
     batch = batch_of(raw, [program("a")])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

@@ -42,7 +42,12 @@ __all__ = ["Guest", "Progress", "run_guest"]
 
 BOOTS_IN_VAIN = 3
 """After this many boots in a row that finished no case, the rest is given up."""
-_SMALLEST_BLOCKS = {"jffs2": 5, "ubifs": 17 + 4}
+_JFFS2_BLOCKS_MIN = 5
+_JFFS2_BYTES_END = 1 << 32
+_UBIFS_BLOCKS_MIN = 17
+_UBI_BLOCKS = 4
+_UBI_BAD_PER_1024 = 20
+_FILE_SYSTEMS = ("jffs2", "ubifs")
 Progress = Callable[[str, int], None]
 
 
@@ -88,15 +93,27 @@ def _refusal(guest: Guest, program: Program) -> str | None:
         return f"power cuts: {guest.machine.name}'s chip does not remember its changes"
     if (program.erases or program.faults != NONE) and not guest.remembers_changes:
         return f"wear and faults: {guest.machine.name}'s chip cannot be told of them"
-    smallest = _SMALLEST_BLOCKS.get(program.fs)
-    if smallest is None:
-        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_SMALLEST_BLOCKS)}"
-    if program.board.partition.blocks < smallest:
-        return (
-            f"{places.shown(program.board.path)}: partition.blocks:"
-            f" {program.board.partition.blocks} is too small, {program.fs} needs {smallest}"
-        )
-    return None
+    if program.fs not in _FILE_SYSTEMS:
+        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_FILE_SYSTEMS)}"
+    why = _geometry_refusal(program.fs, program.board)
+    return f"{places.shown(program.board.path)}: partition.blocks: {why}" if why else None
+
+
+def _geometry_refusal(fs: str, board: Board) -> str | None:
+    """What of fs/jffs2/fs.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
+    blocks = board.partition.blocks
+    if fs == "jffs2":
+        bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
+        if bytes_there >= _JFFS2_BYTES_END:
+            return f"{blocks} is too large, jffs2 counts the bytes of a partition in 32 bits"
+        smallest, why = _JFFS2_BLOCKS_MIN, ""
+    else:
+        # The driver tells the NAND core the next power of two.
+        chip_blocks = 1 << (board.chip.blocks - 1).bit_length()
+        reserve = -(-chip_blocks * _UBI_BAD_PER_1024 // 1024)
+        smallest = _UBIFS_BLOCKS_MIN + _UBI_BLOCKS + reserve
+        why = f", {reserve} of them for the blocks of the chip that may go bad"
+    return f"{blocks} is too small, {fs} needs {smallest}{why}" if blocks < smallest else None
 
 
 def _mismatch(board: Board, info: dict[str, str]) -> str | None:

@@ -105,6 +105,11 @@ impl<F: Flash> Jffs2<F> {
     /// writes them) and mounts it.
     pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
+        if mtd.size_bytes() > u64::from(u32::MAX) {
+            return Err(FsError::too_small(
+                "jffs2 counts the bytes of a partition in 32 bits, this one has more",
+            ));
+        }
         if mtd.blocks() < BLOCKS_MIN {
             let message = format!(
                 "jffs2 needs a partition of at least {BLOCKS_MIN} blocks, this one has {}",

@@ -67,7 +67,7 @@ impl<F: Flash> Jffs2<F> {
         }
         self.is_scanning = false;
         let total = self.space.total;
-        let empty = self.space.len(List::Free) + erased_blocks;
+        let empty = self.space.len(List::Free) + erased_blocks + self.mtd.bad_blocks();
         let suspect = !self.space.is_empty(List::ErasePending) && empty != self.mtd.blocks();
         if suspect && total.used_bytes + total.unchecked_bytes == 0 {
             return Err(FsError::Io(now)); // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"

@@ -2,12 +2,13 @@
 /* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand (docs/flashbed_nand.md).
  *
  * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `counts` has totals as text (`changes`: programs
- * and erases since `record`), `log` the operations in order, each
+ * and erases since `record`), `blocks` a line a block, `log` the operations in order, each
  * with its duration, in the layout of struct record. The log grows as it needs to; what the kernel had no memory for is in `lost`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,4 +114,22 @@ int nandlog_events(flash_sink sink, void *context)
 	if (fd >= 0)
 		(void)close(fd);
 	return err;
+}
+
+int nandlog_blocks(block_sink sink, void *context)
+{
+	FILE *file = fopen(DIRECTORY "blocks", "re");
+	uint32_t block;
+	uint32_t erases;
+	char state[8];
+	int fields;
+	int err = 0;
+
+	if (!file)
+		return -errno;
+	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s", &block, &erases, state)) == 3)
+		err = sink(context, block, erases, state);
+	if (!err && (fields != EOF || ferror(file)))
+		err = -EPROTO;
+	return fclose(file) && !err ? -errno : err;
 }

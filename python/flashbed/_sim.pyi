@@ -11,6 +11,7 @@ def run_cases(
     kernel_json: str,
     cases: Sequence[tuple[str, str, int, str, str, Sequence[int]]],
     trace_flash: bool,
+    record_wear: bool,
     threads: int,
 ) -> dict[str, Any]:
     """Runs (case_id, fs, read_ahead_kib, prepare, body, cuts) cases; columns: targets/sim.py."""

@@ -102,6 +102,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "target": _TEXT,
         "block": _WHOLE,
         "erases": _WHOLE,
+        "erases_measured": _WHOLE,
         "state": _TEXT,
     },
     "power_cuts": {
@@ -120,8 +121,12 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
 """Columns of each table, in order."""
 
 TABLES = tuple(SCHEMAS)
-_STORED = ("requests", "flash", "power_cuts")
-_RECORDS = {"flash": "flashbed run --trace flash", "power_cuts": "flashbed powercut"}
+_STORED = ("requests", "flash", "power_cuts", "wear")
+_RECORDS = {
+    "flash": "flashbed run --trace flash",
+    "power_cuts": "flashbed powercut",
+    "wear": "flashbed run --trace wear",
+}
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
 _TARGET_ORDER = ("sim", "uml", "emulator")

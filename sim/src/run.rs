@@ -109,6 +109,19 @@ pub struct Measured {
     pub erase_count_sum: u64,
     /// What each of the cuts left.
     pub surveys: Vec<Survey>,
+    /// Every block of the partition, if its wear was asked for.
+    pub wear: Vec<BlockWear>,
+}
+
+/// How worn a block is at the end of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockWear {
+    /// Of the chip.
+    pub block: BlockNo,
+    /// Its erases since the chip was new, the one that made the file system among them.
+    pub erases: u32,
+    /// Its erases since the mark.
+    pub erases_measured: u32,
 }
 
 /// Why a case gave nothing.
@@ -148,6 +161,8 @@ pub struct Setting<'a> {
     pub prepare: &'a str,
     /// Whether flash operations are recorded.
     pub trace_flash: bool,
+    /// Whether the wear of every block is wanted.
+    pub record_wear: bool,
 }
 
 /// One case on a setting.
@@ -285,6 +300,8 @@ impl<S: FlashFs> Machine<S> {
         let after = self.reach_mark(&operations)?;
         let start = self.now;
         let counts = self.vfs.flash().counts();
+        let erases_at_mark =
+            if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
         (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
         self.vfs.flash_mut().start_recording();
         let mut measured = Measured::default();
@@ -318,7 +335,18 @@ impl<S: FlashFs> Machine<S> {
         for op in &mut measured.flash {
             op.start = op.start - start;
         }
-        self.wear(setting, &mut measured);
+        for (_, erases) in self.block_erases(setting) {
+            measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
+            measured.erase_count_sum += u64::from(erases);
+        }
+        let worn = self.block_erases(setting).zip(erases_at_mark);
+        measured.wear = worn
+            .map(|((block, erases), (_, before))| BlockWear {
+                block,
+                erases,
+                erases_measured: erases - before,
+            })
+            .collect();
         Ok(measured)
     }
 
@@ -344,13 +372,14 @@ impl<S: FlashFs> Machine<S> {
         Err(RunError::NoSuchChange(change))
     }
 
-    fn wear(&self, setting: &Setting<'_>, measured: &mut Measured) {
-        let partition = setting.board.partition;
-        for block in partition.first_block..partition.first_block + partition.blocks {
-            let erases = u64::from(self.vfs.flash().block_erases(BlockNo(block)));
-            measured.erase_count_max = measured.erase_count_max.max(erases);
-            measured.erase_count_sum += erases;
-        }
+    /// The blocks of the partition, and how often each was erased.
+    fn block_erases<'a>(
+        &'a self,
+        setting: &Setting<'_>,
+    ) -> impl Iterator<Item = (BlockNo, u32)> + 'a {
+        let first = setting.board.partition.first_block;
+        let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
+        blocks.map(|block| (block, self.vfs.flash().block_erases(block)))
     }
 
     /// Runs one operation; the time goes on, the result is the system call's.

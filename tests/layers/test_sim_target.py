@@ -27,6 +27,8 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         },
         "flash": {"case_index": one, "seq": one, "start_ns": one, "kind": one, "block": column(2),
                   "task": column(0)},
+        "wear": {},
+        "surveys": [],
         "op_names": ["sync", "read"],
         "file_names": ["file.bin"],
         "kind_names": ["read", "program", "erase"],
@@ -46,7 +48,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
-    raw = {"cases": {}, "requests": {}, "flash": {}, "op_names": [], "file_names": [],
+    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [], "file_names": [],
            "kind_names": [], "task_names": [], "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, ["a"])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

@@ -117,6 +117,8 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
         words.append("contents")
     if program.record_changes or program.cuts:
         words.append("changes")
+    if program.record_wear:
+        words.append("wear")
     return ",".join(words)
 
 
@@ -125,7 +127,8 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool) -> str:
     parts = ["flashbed-job 1\n"]
     for group in groups:
         first = group.items[0]
-        parts += (f"group {group.name} {first.program.fs}\n", _section(first.prepare))
+        wear = " wear" if any(item.program.record_wear for item in group.items) else ""
+        parts += (f"group {group.name} {first.program.fs}{wear}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in program.chip_commands)

@@ -88,8 +88,8 @@ pub struct Jffs2<F> {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// Formats the erased partition (a cleanmarker in the OOB of every block, as flash_erase -j
-    /// writes them) and mounts it.
+    /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
+    /// and mounts it.
     pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         if mtd.blocks() < BLOCKS_MIN {
@@ -101,6 +101,7 @@ impl<F: Flash> Jffs2<F> {
         }
         for block in 0..mtd.blocks() {
             let offset = u64::from(block) * u64::from(block_bytes);
+            now = mtd.erase(now, block)?;
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
         let blocks = mtd.blocks();

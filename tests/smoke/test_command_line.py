@@ -5,33 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flashbed import cli
 from tests.fake import FakeTarget
+from tests.smoke.conftest import Run
 
 Fakes = dict[str, FakeTarget]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the program; gives exit status, output and errors. Never a traceback."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["flashbed", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run) -> None:

@@ -25,7 +25,7 @@ from flashbed.places import shown
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
 
-__all__ = ["CaseId", "Out", "Set", "failure_lines", "register"]
+__all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
 On = Annotated[
@@ -102,12 +102,12 @@ def run(
         if not planned:
             raise InputError(f"--case {case}: no such case in {chosen.id}")
     traces = _traces(trace)
-    targets = _targets(on) or ["sim"]
+    targets = target_names(on) or ["sim"]
     for target in targets:
         if not any(target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
-    outcomes, unavailable = _measure(chosen, planned, targets, directory, traces)
+    outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
     print(shown(directory.absolute()))
     _conclude(outcomes)
     if unavailable:
@@ -126,7 +126,7 @@ def reproduce(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     experiments = study_experiments(study)
-    targets = _targets(on)
+    targets = target_names(on)
     base = out or Path("results") / study
     directories: list[Path] = []
     outcomes: list[Outcome] = []
@@ -134,7 +134,7 @@ def reproduce(
         directory = base / experiment.id.split("/")[1]
         wanted = [name for name in targets or experiment.targets if name in experiment.targets]
         if wanted:
-            done, _ = _measure(experiment, plan(experiment), wanted, directory, ())
+            done, _ = measure(experiment, plan(experiment), wanted, directory, ())
             outcomes += done
             directories.append(directory)
     if not any(outcome.measured + outcome.kept for outcome in outcomes):
@@ -149,7 +149,8 @@ def reproduce(
     _conclude(outcomes)
 
 
-def _targets(on: Sequence[str] | None) -> list[str]:
+def target_names(on: Sequence[str] | None) -> list[str]:
+    """The targets that were asked for, each once. Raises `InputError`."""
     from flashbed.targets import TARGETS
 
     names = [name for text in on or [] for name in text.split(",")]
@@ -167,7 +168,7 @@ def _traces(text: str | None) -> list[str]:
     return words
 
 
-def _measure(
+def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
     targets: Sequence[str],

@@ -48,7 +48,8 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
-    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [], "file_names": [],
-           "kind_names": [], "task_names": [], "failures": [("a", "why")]}  # fmt: skip
+    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [],
+           "file_names": [], "kind_names": [], "task_names": [],
+           "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, ["a"])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

@@ -57,7 +57,7 @@ def test_many_cases_are_a_list(small: Path, fakes: Fakes, run: Run) -> None:
 def test_a_wear_table_stands_alone(small: Path, fakes: Fakes, run: Run) -> None:
     run("run", "one", "--case", CASE, "--trace", "flash,wear", "--out", "r")
     assert len(run("table", "r", "flash")[1].splitlines()) == 2
-    status, out, _ = run("table", "r", "wear", "--format", "csv")
+    _, out, _ = run("table", "r", "wear", "--format", "csv")
     assert out.splitlines()[2] == f"{CASE},sim,1,2,1,good"
     pl.read_csv(io.StringIO(out)).write_parquet("mine.parquet")
     (answer,) = json_of(run, "mine.parquet", "--repeat", "1/day", "--board", "omap3evm")

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flashbed.analysis import wear_map, wear_summary
 from flashbed.experiment import load_experiment, plan
 from flashbed.profiles import load_board, load_kernel
 from flashbed.runner import run_target
@@ -137,3 +138,51 @@ def test_a_run_keeps_wear_where_command_or_experiment_ask_for_it(small: Path) ->
     file = small / "experiments" / "small" / "one.toml"
     file.write_text(file.read_text().replace("[experiment]\n", '[experiment]\ntrace = ["wear"]\n'))
     assert read_table(run("experiment", record_wear=False), "wear").equals(wear)
+
+
+def wear_rows(blocks: int, first: int = 0) -> pl.DataFrame:
+    """Block n of a case has had n erases, a tenth of them while measured; the last one is bad."""
+    return pl.DataFrame(
+        {
+            "case_id": ["a"] * blocks,
+            "target": ["sim"] * blocks,
+            "block": range(first, first + blocks),
+            "erases": range(blocks),
+            "erases_measured": [n // 10 for n in range(blocks)],
+            "state": ["good"] * (blocks - 1) + ["bad"],
+        }
+    )
+
+
+def test_a_map_has_a_cell_a_block_in_rows_of_32() -> None:
+    cells = wear_map(wear_rows(100, first=8))
+    assert cells.height == 100
+    shown = cells.select("column", "row", "blocks", "erases", "measured", "state")
+    assert shown.row(0) == (0, 8, "8", 0, 0, "good")
+    assert shown.row(33) == (1, 40, "41", 33, 3, "good")
+    assert shown.row(99) == (3, 104, "107", 99, 9, "bad")
+
+
+def test_blocks_that_no_screen_tells_apart_share_a_cell_with_the_worst_of_them() -> None:
+    cells = wear_map(wear_rows(5000))
+    assert cells.height == 1667
+    shown = cells.select("column", "row", "blocks", "erases", "state")
+    assert shown.row(0) == (0, 0, "0 to 2", 2, "good")
+    assert shown.row(64) == (0, 192, "192 to 194", 194, "good")
+    assert shown.row(1666) == (2, 4992, "4998 to 4999", 4999, "bad")
+
+
+def test_a_map_of_erases_that_were_only_seen_while_measuring() -> None:
+    unknown = wear_rows(20).with_columns(pl.lit(None, pl.Int64).alias("erases"))
+    assert wear_map(unknown)["erases"].to_list() == [n // 10 for n in range(20)]
+
+
+def test_bad_blocks_are_no_part_of_the_sums() -> None:
+    axes = {"case_id": "a", "target": "sim", "board": "b", "kernel": "6.1", "fs": "jffs2",
+            "read_ahead_kib": 0, "pattern": "random", "requests": 8, "seed": 1}  # fmt: skip
+    cases = pl.DataFrame({name: [value] for name, value in axes.items()})
+    (line,) = wear_summary(wear_rows(101), cases, {"b": 100_000}).to_dicts()
+    assert (line["blocks"], line["erased"], line["worst"], line["mean"]) == (100, 90, 99, 49.5)
+    assert line["worst_pct"] == pytest.approx(0.099)
+    (line,) = wear_summary(wear_rows(101), cases, {"b": None}).to_dicts()
+    assert line["worst_pct"] is None

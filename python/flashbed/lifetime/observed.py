@@ -19,7 +19,7 @@ from flashbed.profiles import Board, ProfileError, load_board
 from flashbed.tables import SCHEMAS, read_table
 from flashbed.toml_models import read_model, read_toml
 
-__all__ = ["Subject", "Workload", "cases_of", "counters_of", "wear_table_of"]
+__all__ = ["Subject", "Workload", "cases_of", "counters_of", "kept_board", "wear_table_of"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def cases_of(directory: Path, case_id: str | None, rounds_per_day: float | None)
             raise InputError(
                 f"{shown(directory)}: no wear of {key[0]} on {key[1]}; `--trace wear` records it"
             )
-        board = _kept_board(directory, case["board"])
+        board = kept_board(directory, case["board"])
         block_bytes = board.chip.page_bytes * board.chip.pages_per_block
         seconds, written = rounds.get(key, (0.0, 0))
         programmed = case["flash_programs"] * board.chip.page_bytes
@@ -162,7 +162,7 @@ def _of_wear(
     return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)
 
 
-def _kept_board(directory: Path, name: str) -> Board:
+def kept_board(directory: Path, name: str) -> Board:
     """The profile that is kept with a run, or the project's."""
     kept = directory / "profiles" / f"board-{name}.toml"
     if not kept.is_file():

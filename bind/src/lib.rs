@@ -7,6 +7,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use sim::causes::Cause;
 use sim::chip::Kind;
 use sim::ops;
 use sim::profile::BoardProfile;
@@ -200,6 +201,11 @@ impl Columns {
             ("flash_reads", measured.flash_reads as i64),
             ("flash_programs", measured.flash_programs as i64),
             ("flash_erases", measured.flash_erases as i64),
+            ("bytes_data", measured.causes.bytes(Cause::Data) as i64),
+            ("bytes_metadata", measured.causes.bytes(Cause::Metadata) as i64),
+            ("bytes_padding", measured.causes.bytes(Cause::Padding) as i64),
+            ("bytes_collection", measured.causes.bytes(Cause::Collection) as i64),
+            ("bytes_wear_levelling", measured.causes.bytes(Cause::WearLevelling) as i64),
             ("cache_hits", measured.cache_hits as i64),
             ("cache_misses", measured.cache_misses as i64),
             ("cache_adds", measured.cache_adds as i64),

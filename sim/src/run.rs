@@ -4,6 +4,7 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
 use crate::content::Source;
 use crate::fs::jffs2::{self, Jffs2};
@@ -97,6 +98,8 @@ pub struct Measured {
     pub flash_programs: u64,
     /// See `flash_reads`.
     pub flash_erases: u64,
+    /// Bytes programmed since the mark, and why.
+    pub causes: Causes,
     /// Pages found in the page cache.
     pub cache_hits: u64,
     /// Pages that had to be read first.
@@ -300,6 +303,7 @@ impl<S: FlashFs> Machine<S> {
         let after = self.reach_mark(&operations)?;
         let start = self.now;
         let counts = self.vfs.flash().counts();
+        let causes = self.vfs.causes();
         let erases_at_mark =
             if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
         (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
@@ -328,6 +332,7 @@ impl<S: FlashFs> Machine<S> {
         measured.flash_reads = spent.reads - counts.reads;
         measured.flash_programs = spent.programs - counts.programs;
         measured.flash_erases = spent.erases - counts.erases;
+        measured.causes = self.vfs.causes().since(&causes);
         measured.cache_hits = self.vfs.cache_hits;
         measured.cache_misses = self.vfs.cache_misses;
         measured.cache_adds = self.vfs.cache_adds;

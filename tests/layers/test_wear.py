@@ -9,6 +9,7 @@ import pytest
 
 from flashbed.analysis import wear_map, wear_summary
 from flashbed.experiment import load_experiment, plan
+from flashbed.lifetime.observed import CAUSES
 from flashbed.profiles import load_board, load_kernel
 from flashbed.runner import run_target
 from flashbed.tables import RunDirectory, read_table
@@ -70,6 +71,20 @@ def test_a_ring_file_on_ubifs_wears_some_blocks_many_times() -> None:
     (batch,) = SimTarget().run([ring("a", "ubifs")], trace_flash=True, progress=lambda *_: None)
     check_whole(batch)
     assert batch.wear["erases_measured"].sum() > 100
+
+
+@pytest.mark.extension
+def test_every_programmed_byte_has_one_cause() -> None:
+    """UBI's headers are sub-pages of 512 bytes, what else is programmed here whole pages."""
+    (batch,) = SimTarget().run([ring("a", "ubifs")], trace_flash=True, progress=lambda *_: None)
+    (case,) = batch.cases.to_dicts()
+    causes = [case[f"bytes_{name}"] for name in CAUSES]
+    assert case["bytes_data"] == case["bytes"] == 3000 * 4096
+    assert case["bytes_collection"] == case["bytes_wear_levelling"] == 0
+    headers, rest = divmod(case["flash_programs"] * 2048 - sum(causes), 2048 - 512)
+    assert rest == 0
+    # An erase-counter header for each block that was erased, a volume header for each in use.
+    assert case["flash_erases"] <= headers <= 2 * case["flash_erases"] + 10
 
 
 @pytest.mark.extension

@@ -6,6 +6,7 @@ measured part is taken for a round of the workload, which is repeated at a given
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +20,19 @@ from flashbed.profiles import Board, ProfileError, load_board
 from flashbed.tables import SCHEMAS, read_table
 from flashbed.toml_models import read_model, read_toml
 
-__all__ = ["Subject", "Workload", "cases_of", "counters_of", "kept_board", "wear_table_of"]
+__all__ = [
+    "CAUSES",
+    "Subject",
+    "Workload",
+    "cases_of",
+    "counters_of",
+    "kept_board",
+    "wear_table_of",
+]
+
+
+CAUSES = ("data", "metadata", "padding", "collection", "wear_levelling")
+"""Why bytes are programmed: the columns `bytes_*` of `cases`."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +40,14 @@ class Workload:
     """A round of it: how long, how often, what the program wrote, what that did to the flash.
 
     `given_rate` is whether the rate was asked for; else rounds follow each other without a break.
+    `bytes_by_cause` adds up to what was programmed; a real kernel does not say.
     """
 
     seconds: float | None
     rounds_per_day: float
     given_rate: bool
     bytes_written: int | None
+    bytes_by_cause: Mapping[str, int] | None
     bytes_programmed: int | None
     bytes_erased: int | None
 
@@ -70,13 +85,18 @@ def cases_of(directory: Path, case_id: str | None, rounds_per_day: float | None)
         board = kept_board(directory, case["board"])
         block_bytes = board.chip.page_bytes * board.chip.pages_per_block
         seconds, written = rounds.get(key, (0.0, 0))
-        programmed = case["flash_programs"] * board.chip.page_bytes
+        causes = {name: case.get(f"bytes_{name}") for name in CAUSES}
+        known = {name: count for name, count in causes.items() if count is not None}
+        # A real kernel's programs are taken to be of whole pages.
+        whole_pages = case["flash_programs"] * board.chip.page_bytes
+        programmed = sum(known.values()) if known else whole_pages
         erases = int(of_case[key]["erases_measured"].sum())
         workload = Workload(
             seconds=seconds,
             rounds_per_day=_per_day(rounds_per_day, seconds, key[0]),
             given_rate=rounds_per_day is not None,
             bytes_written=written,
+            bytes_by_cause=known or None,
             bytes_programmed=programmed,
             bytes_erased=erases * block_bytes,
         )
@@ -130,7 +150,7 @@ def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> lis
         raise InputError(f"{shown(path)}: no wear table: a column has another type") from None
     if not wear.height:
         raise InputError(f"{shown(path)}: a wear table without rows")
-    workload = Workload(None, rounds_per_day, True, None, None, None)
+    workload = Workload(None, rounds_per_day, True, None, None, None, None)
     parts = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     return [
         _of_wear(rows, str(case_id), workload, board, target=str(target), fs=None,

@@ -183,9 +183,13 @@ def _erases(seen: Observed, found: Estimate) -> str:
 def _amplification(work: Workload) -> str:
     programmed = _ratio(work.bytes_programmed, work.bytes_written)
     erased = _ratio(work.bytes_erased, work.bytes_written)
-    return (
-        f"{programmed or 0:.2f} bytes programmed and {erased or 0:.2f} erased for each byte written"
-    )
+    line = f"{programmed or 0:.2f} bytes programmed and {erased or 0:.2f} erased a byte written"
+    parts = [
+        f"{name.replace('_', ' ')} {count / (work.bytes_written or 1):.2f}"
+        for name, count in (work.bytes_by_cause or {}).items()
+        if count
+    ]
+    return f"{line}: {', '.join(parts)}" if parts else line
 
 
 def _digits_small(value: float) -> str:
@@ -244,6 +248,7 @@ def as_json(
         "bytes_written": work.bytes_written if work else None,
         "bytes_programmed": work.bytes_programmed if work else None,
         "bytes_erased": work.bytes_erased if work else None,
+        "bytes_by_cause": dict(work.bytes_by_cause) if work and work.bytes_by_cause else None,
         "amplification": _ratio(work.bytes_programmed, work.bytes_written) if work else None,
         "mean_block_erases_per_day": found.mean_block_per_day if found else None,
         "worst_block_erases_per_day": found.worst_block_per_day if found else None,

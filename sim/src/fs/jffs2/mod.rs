@@ -29,6 +29,7 @@ mod scan;
 mod wbuf;
 mod write;
 
+use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
@@ -281,6 +282,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn flash(&self) -> &F {
         self.mtd.flash()
+    }
+
+    fn causes(&self) -> &Causes {
+        self.mtd.causes()
     }
 
     fn flash_mut(&mut self) -> &mut F {

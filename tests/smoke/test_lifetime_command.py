@@ -108,6 +108,7 @@ def test_counters_come_from_standard_input_too(
         ("typed.parquet --repeat 1/h", "typed.parquet: no wear table: a column has another type"),
         ("empty.parquet --repeat 1/h", "empty.parquet: a wear table without rows"),
         ("folder", "folder: not the result of a run"),
+        (f"half --case {CASE}", f"half: no wear of {CASE} on sim; `--trace wear` records it"),
         ("r", "r: wear was not recorded; `flashbed run --trace wear` records it"),
     ],
 )
@@ -115,6 +116,8 @@ def test_bad_input_is_one_line_and_exit_2(
     small: Path, fakes: Fakes, run: Run, arguments: str, says: str
 ) -> None:
     run("run", "one", "--case", CASE, "--out", "r")
+    run("run", "one", "--case", CASE.replace("ra0", "ra128"), "--trace", "wear", "--out", "half")
+    run("run", "one", "--case", CASE, "--out", "half")
     Path("boards.txt").write_text("a file")
     Path("counts.txt").write_text("5\n5\n")
     Path("more.txt").write_text("6\n6\n")

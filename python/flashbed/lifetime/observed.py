@@ -51,6 +51,18 @@ class Workload:
     bytes_programmed: int | None
     bytes_erased: int | None
 
+    def a_byte_written(self) -> dict[str, float | None]:
+        """Bytes programmed, erased and of each cause for each byte written; None is unknown."""
+        counts: dict[str, int | None] = {
+            "programmed": self.bytes_programmed, "erased": self.bytes_erased,
+            **{name: (self.bytes_by_cause or {}).get(name) for name in CAUSES},
+        }  # fmt: skip
+        written = self.bytes_written
+        return {
+            name: count / written if count is not None and written else None
+            for name, count in counts.items()
+        }
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -79,6 +91,8 @@ def cases_of(directory: Path, case_id: str | None, rounds_per_day: float | None)
     for case in cases.to_dicts():
         key = (case["case_id"], case["target"])
         if key not in of_case:
+            if case_id is None:
+                continue
             raise InputError(
                 f"{shown(directory)}: no wear of {key[0]} on {key[1]}; `--trace wear` records it"
             )

@@ -15,7 +15,7 @@ from flashbed.lifetime.estimate import (
     Interval,
     Observed,
 )
-from flashbed.lifetime.observed import Subject, Workload
+from flashbed.lifetime.observed import CAUSES, Subject, Workload
 
 __all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
 
@@ -72,10 +72,6 @@ def usual_guess_years(subject: Subject, endurance: int) -> float | None:
     budget = blocks * chip.pages_per_block * chip.page_bytes * endurance
     a_year = work.bytes_written * work.rounds_per_day * YEAR_S / DAY_S
     return budget / (USUAL_AMPLIFICATION * a_year)
-
-
-def _ratio(part: int | None, whole: int | None) -> float | None:
-    return part / whole if part is not None and whole else None
 
 
 def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> list[str]:
@@ -181,14 +177,12 @@ def _erases(seen: Observed, found: Estimate) -> str:
 
 
 def _amplification(work: Workload) -> str:
-    programmed = _ratio(work.bytes_programmed, work.bytes_written)
-    erased = _ratio(work.bytes_erased, work.bytes_written)
-    line = f"{programmed or 0:.2f} bytes programmed and {erased or 0:.2f} erased a byte written"
-    parts = [
-        f"{name.replace('_', ' ')} {count / (work.bytes_written or 1):.2f}"
-        for name, count in (work.bytes_by_cause or {}).items()
-        if count
-    ]
+    share = work.a_byte_written()
+    line = (
+        f"{share['programmed'] or 0:.2f} bytes programmed and {share['erased'] or 0:.2f} erased"
+        " a byte written"
+    )
+    parts = [f"{name.replace('_', ' ')} {share[name]:.2f}" for name in CAUSES if share[name]]
     return f"{line}: {', '.join(parts)}" if parts else line
 
 
@@ -215,7 +209,7 @@ def _time(seconds: float) -> str:
 def row(subject: Subject, found: Estimate | None) -> list[str]:
     """One line of a list of many: name, target, erases a day, amplification, lifetime."""
     work = subject.workload
-    ratio = _ratio(work.bytes_programmed, work.bytes_written) if work else None
+    ratio = work.a_byte_written()["programmed"] if work else None
     doubt = " *" if found and _doubts(subject.observed, found) else ""
     return [
         subject.name,
@@ -249,7 +243,7 @@ def as_json(
         "bytes_programmed": work.bytes_programmed if work else None,
         "bytes_erased": work.bytes_erased if work else None,
         "bytes_by_cause": dict(work.bytes_by_cause) if work and work.bytes_by_cause else None,
-        "amplification": _ratio(work.bytes_programmed, work.bytes_written) if work else None,
+        "amplification": work.a_byte_written()["programmed"] if work else None,
         "mean_block_erases_per_day": found.mean_block_per_day if found else None,
         "worst_block_erases_per_day": found.worst_block_per_day if found else None,
         "years": {"low": found.low, "high": found.high} if found else None,

@@ -19,7 +19,7 @@ from flashbed.analysis import (
     wear_summary,
 )
 from flashbed.experiment import Experiment, Figure, read_experiment
-from flashbed.lifetime.observed import kept_board
+from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
 
@@ -58,10 +58,14 @@ class Profile:
 
 @dataclass(frozen=True)
 class Worn:
-    """A case whose wear was recorded: its line of `wear_summary`, its cells of `wear_map`."""
+    """A case whose wear was recorded: its line of `wear_summary`, its cells of `wear_map`.
+
+    `a_byte_written` is what was programmed and erased for each byte the program wrote.
+    """
 
     figures: dict[str, Any]
     cells: pl.DataFrame
+    a_byte_written: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,16 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
         name: board.endurance.cycles if board.endurance else None for name, board in boards.items()
     }
     maps = wear_map(wear).partition_by("case_id", "target", as_dict=True)
-    lines = wear_summary(wear, cases, endurance).to_dicts()
+    recorded = cases.join(wear.select("case_id", "target").unique(), on=["case_id", "target"],
+                          how="semi", maintain_order="left")  # fmt: skip
+    lines = wear_summary(wear, recorded, endurance).to_dicts()
+    written = {
+        (subject.name, subject.target): subject.workload.a_byte_written()
+        for subject in cases_of(directory, None, 1.0)
+        if subject.workload
+    }
     keys = [(line["case_id"], line["target"]) for line in lines]
-    return [Worn(line, maps[key]) for line, key in zip(lines, keys, strict=True) if key in maps]
+    return [Worn(line, maps[key], written[key]) for line, key in zip(lines, keys, strict=True)]
 
 
 def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:

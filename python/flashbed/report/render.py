@@ -19,6 +19,7 @@ from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
 from flashbed.experiment import Claim
 from flashbed.figures import agreement_figure, saving_figure, wear_figure
+from flashbed.lifetime.observed import CAUSES
 from flashbed.report.content import (
     BOUNDS_PCT,
     MEASURES,
@@ -117,7 +118,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
-        "wear": [worn.figures for worn in content.wear],
+        "wear": content.wear,
+        "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
+        "causes": CAUSES,
         "agreement": content.agreement.to_dicts(),
         "agreement_summary": content.agreement_summary.to_dicts(),
         "within": _within(content),

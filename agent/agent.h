@@ -81,6 +81,8 @@ enum flash_kind { FLASH_READ, FLASH_PROGRAM, FLASH_ERASE, FLASH_KINDS };
 struct flash_counts {
 	uint64_t of[FLASH_KINDS];
 	uint64_t missed;  /* operations the kernel could not record */
+	uint64_t corrected;      /* bits; of flashbed_nand only */
+	uint64_t uncorrectable;  /* ECC steps */
 };
 
 struct flash_geometry {
@@ -117,12 +119,13 @@ int nandlog_command(const char *text);
 int nandlog_counts(struct flash_counts *counts);
 int64_t nandlog_changes(void);  /* to the chip since `record`, or -errno */
 int nandlog_discard(void);
+int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad);
 int nandlog_events(flash_sink sink, void *context);
 
 /* Takes the chip's blocks in order; an error ends the reading. */
 typedef int (*block_sink)(void *context, uint32_t block, uint32_t erases, const char *state);
 
-int nandlog_blocks(block_sink sink, void *context);
+int nandlog_each_block(block_sink sink, void *context);
 
 int flashmon_arm(char *points, size_t size);
 int flashmon_counts(struct flash_counts *counts);
@@ -151,12 +154,20 @@ void wear_free(struct wear *wear);
 
 enum fs_kind { FS_NONE, FS_JFFS2, FS_UBIFS };
 
+/* What df says is available, and of the partition: pages that are programmed, blocks that are bad (-1 where nobody knows). */
+struct fs_room {
+	uint64_t bytes;
+	int64_t pages;
+	int64_t bad_blocks;
+};
+
 struct fs {
 	enum fs_kind mounted;
 	enum fs_kind kind;  /* what the partition was last formatted for */
 	int mtd;
 	const char *mount_point;
 	struct flash_geometry geometry;
+	struct fs_room fresh;  /* of the file system when it was made */
 	char detail[200];  /* what went wrong, for the error row */
 };
 
@@ -165,6 +176,7 @@ int fs_fresh(struct fs *fs, const char *name);
 int fs_unmount(struct fs *fs);
 int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not while anything is mounted */
 int fs_remount(struct fs *fs);
+int fs_room(struct fs *fs, struct fs_room *room);
 int fs_set_read_ahead(struct fs *fs, uint64_t kib);
 
 /* run.c: executing operations */

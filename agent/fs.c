@@ -5,9 +5,11 @@
  * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
  * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts
  *   the blocks on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
- * - ubifs: every good block is erased and gets a UBI erase-counter header with count 0, the first two an empty layout volume, as
+ * - ubifs: every good block is erased and gets a UBI erase-counter header, the first two an empty layout volume, as
  *   `ubiformat` does (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default
  *   file system at the first mount.
+ * Where the chip is flashbed_nand its erase counters, which a case may have set, go into those headers, and formatting leaves them as
+ * they were; elsewhere the headers count from 0.
  * Leaves out yaffs2, clean markers in band (NOR), more than one UBI volume.
  */
 #define _GNU_SOURCE
@@ -21,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,10 +142,19 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 	return round_up(data + records * VOLUME_RECORD_BYTES, fs->geometry.page_bytes);
 }
 
-/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr with count 0; the volume-identifier header comes at the next unit the chip can write.
- * Block number `good` of the good ones: the first two hold the layout volume. */
-static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, uint32_t good, uint32_t unit)
+/* What a block gets when it is formatted. */
+struct plan {
+	enum fs_kind kind;
+	uint32_t unit;          /* of headers: the least the chip can write */
+	uint32_t good;          /* blocks so far that are not bad: the first two hold UBI's layout volume */
+	const uint32_t *erases; /* of each block before, or NULL */
+};
+
+/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr; the volume-identifier header comes at the next unit the chip can write. */
+static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct plan *plan)
 {
+	const uint32_t unit = plan->unit;
+	const uint32_t good = plan->good++;
 	static uint8_t block[3 * MAX_PAGE_BYTES + MAX_VOLUMES * VOLUME_RECORD_BYTES];
 	const uint32_t data = round_up(unit + UBI_HEADER_BYTES, fs->geometry.page_bytes);
 	uint32_t bytes = unit;
@@ -151,6 +163,7 @@ static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, uint32
 		return -EINVAL;
 	memset(block, 0xff, sizeof(block));
 	put_header(block, 0x55424923);
+	put_big_endian(block + 8, plan->erases ? plan->erases[start / fs->geometry.block_bytes] : 0, 8);
 	put_big_endian(block + 16, unit, 4);
 	put_big_endian(block + 20, data, 4);
 	seal_header(block);
@@ -170,8 +183,8 @@ static int read_number(const char *path, uint64_t *number)
 	return got < 0 ? got : 0;
 }
 
-/* Erases and marks one block, unless it is bad; `good` counts those that are not. */
-static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kind kind, uint32_t unit, uint32_t *good)
+/* Erases and marks one block, unless it is bad. */
+static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan *plan)
 {
 	int64_t at = (int64_t)start;
 	const int bad = ioctl(fd, MEMGETBADBLOCK, &at);
@@ -182,29 +195,90 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, enum fs_kin
 
 	if (err)
 		return err;
-	return kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, (*good)++, unit);
+	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, plan);
 }
 
-static int format(struct fs *fs, enum fs_kind kind)
+static uint32_t block_count(const struct fs *fs)
+{
+	return (uint32_t)(fs->geometry.size_bytes / fs->geometry.block_bytes);
+}
+
+static int mtd_number(const struct fs *fs, const char *name, uint64_t *number)
 {
 	char path[64];
-	uint64_t unit = 0;
-	uint32_t good = 0;
 
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/subpagesize", fs->mtd);
-	int err = read_number(path, &unit);
+	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", fs->mtd, name);
+	return read_number(path, number);
+}
 
-	if (err)
-		return fail(fs, err, "reading the sub-page size");
+/* The partition's first block, as the chip counts. */
+static int first_block(const struct fs *fs, uint32_t *first)
+{
+	uint64_t offset = 0;
+	const int err = mtd_number(fs, "offset", &offset);
+
+	*first = (uint32_t)(offset / fs->geometry.block_bytes);
+	return err;
+}
+
+/* One command for each run of blocks that were erased as often. */
+static int set_erases(uint32_t first, uint32_t count, const uint32_t *erases)
+{
+	uint32_t from = 0;
+	int err = 0;
+
+	for (uint32_t at = 1; at <= count && !err; at++) {
+		char command[64];
+
+		if (at < count && erases[at] == erases[from])
+			continue;
+		(void)snprintf(command, sizeof(command), "wear %" PRIu32 " %" PRIu32 " %" PRIu32, first + from, at - from, erases[from]);
+		err = nandlog_command(command);
+		from = at;
+	}
+	return err;
+}
+
+static int format_blocks(struct fs *fs, struct plan *plan)
+{
 	const int fd = open_mtd(fs);
+	int err = 0;
 
 	if (fd < 0)
 		return fail(fs, fd, "opening the device");
 	for (uint64_t at = 0; at < fs->geometry.size_bytes && !err; at += fs->geometry.block_bytes)
-		err = format_block(fs, fd, at, kind, (uint32_t)unit, &good);
+		err = format_block(fs, fd, at, plan);
 	if (close(fd) && !err)
 		err = -errno;
 	return fail(fs, err, "formatting");
+}
+
+static int format(struct fs *fs, enum fs_kind kind)
+{
+	struct plan plan = {.kind = kind};
+	uint32_t *erases = NULL;
+	uint64_t unit = 0;
+	uint32_t first = 0;
+	int64_t pages = 0;
+	int64_t bad = 0;
+	int err = mtd_number(fs, "subpagesize", &unit);
+
+	if (!err && nandlog_there()) {
+		err = first_block(fs, &first);
+		erases = calloc(block_count(fs), sizeof(*erases));
+		if (!err)
+			err = erases ? nandlog_blocks(first, block_count(fs), erases, &pages, &bad) : -ENOMEM;
+	}
+	plan.unit = (uint32_t)unit;
+	plan.erases = erases;
+	if (err)
+		err = fail(fs, err, "reading sub-page size and wear");
+	else
+		err = format_blocks(fs, &plan);
+	if (!err && erases)
+		err = fail(fs, set_erases(first, block_count(fs), erases), "setting the wear");
+	free(erases);
+	return err;
 }
 
 /* A device node appears a moment after the kernel object. */
@@ -301,6 +375,24 @@ int fs_unmount(struct fs *fs)
 	return err;
 }
 
+int fs_room(struct fs *fs, struct fs_room *room)
+{
+	struct statfs now;
+	uint32_t first = 0;
+	int err = statfs(fs->mount_point, &now) ? -errno : 0;
+
+	*room = (struct fs_room){.pages = -1, .bad_blocks = -1};
+	if (err)
+		return fail(fs, err, "asking for the room that is left");
+	room->bytes = (uint64_t)now.f_bavail * (uint64_t)now.f_bsize;
+	if (!nandlog_there())
+		return 0;
+	err = first_block(fs, &first);
+	if (!err)
+		err = nandlog_blocks(first, block_count(fs), NULL, &room->pages, &room->bad_blocks);
+	return fail(fs, err, "asking for the state of the blocks");
+}
+
 int fs_fresh(struct fs *fs, const char *name)
 {
 	const enum fs_kind kind = !strcmp(name, "jffs2") ? FS_JFFS2 : !strcmp(name, "ubifs") ? FS_UBIFS : FS_NONE;
@@ -314,7 +406,8 @@ int fs_fresh(struct fs *fs, const char *name)
 		return err;
 	fs->kind = kind;
 	(void)mkdir(fs->mount_point, 0755);
-	return mount_kind(fs, kind, true);
+	err = mount_kind(fs, kind, true);
+	return err ? err : fs_room(fs, &fs->fresh);
 }
 
 int fs_mount(struct fs *fs)

@@ -18,7 +18,8 @@
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
 
-enum { LINE_BYTES = 65536, CHIP_COMMANDS = 4, CHIP_COMMAND_BYTES = 64 };
+/* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
+enum { LINE_BYTES = 65536, CHIP_COMMANDS = 160, CHIP_COMMAND_BYTES = 64 };
 
 /* What a case's TRACE asks for besides counts. */
 struct trace {
@@ -44,6 +45,9 @@ struct job {
 	char recorded[MAX_ID + 1];  /* the case whose changes the chip remembers, or empty */
 	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES];  /* for the next mark */
 	size_t chip_count;
+	char (*setup)[CHIP_COMMAND_BYTES];  /* for the next group, before it is formatted */
+	size_t setup_count;
+	size_t setup_room;
 	char line[LINE_BYTES];
 };
 
@@ -203,10 +207,58 @@ static int parse(struct job *job, char *text, size_t length, struct ops *ops, co
 	return err ? err : 1;
 }
 
+/* The chip's driver is told what the chip is to be; nothing is mounted. */
+static int set_up_chip(struct job *job)
+{
+	int err = fs_unmount(&job->fs);
+
+	for (size_t i = 0; i < job->setup_count && !err; i++) {
+		err = nandlog_command(job->setup[i]);
+		if (err)
+			(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "chip: %s: %s", job->setup[i], strerror(-err));
+	}
+	job->setup_count = 0;
+	return err;
+}
+
+static int add_setup(struct job *job, const char *command)
+{
+	if (job->setup_count == job->setup_room) {
+		const size_t room = job->setup_room ? 2 * job->setup_room : 64;
+		void *more = realloc(job->setup, room * sizeof(*job->setup));
+
+		if (!more)
+			return -ENOMEM;
+		job->setup = more;
+		job->setup_room = room;
+	}
+	(void)snprintf(job->setup[job->setup_count++], CHIP_COMMAND_BYTES, "%s", command);
+	return 0;
+}
+
+/* What the preparation has made of the room and the pages that the fresh file system had; pages are - where nobody knows. */
+static int say_group(struct job *job, const char *id)
+{
+	const struct fs_room *fresh = &job->fs.fresh;
+	struct fs_room now;
+	char pages[48] = "- -";
+	int err = fs_room(&job->fs, &now);
+
+	if (err)
+		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
+	job->group_ready = true;
+	if (now.pages >= 0)
+		(void)snprintf(pages, sizeof(pages), "%" PRId64 " %" PRId64, fresh->pages, now.pages);
+	err = channel_printf(job->out, "group %s %" PRIu64 " %" PRIu64 " %s\n", id, fresh->bytes, now.bytes, pages);
+	return err ? err : channel_flush(job->out);
+}
+
 static int prepare(struct job *job, const char *id, const char *fs_name, const struct ops *ops)
 {
 	int err = run_open_directory(&job->runner, NULL);
 
+	if (!err)
+		err = set_up_chip(job);
 	if (!err)
 		err = fs_fresh(&job->fs, fs_name);
 	if (err)
@@ -219,9 +271,7 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	run_close_all(&job->runner);
 	if (err)
 		return say_run_error(job, "group", id, err);
-	job->group_ready = true;
-	err = channel_printf(job->out, "group %s\n", id);
-	return err ? err : channel_flush(job->out);
+	return say_group(job, id);
 }
 
 static int group(struct job *job, const char *id, const char *fs_name, bool wear)
@@ -338,6 +388,18 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
 }
 
+/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody knows. */
+static int say_faults(struct job *job, const struct flash_counts *after)
+{
+	struct fs_room room;
+	const int err = flash_knows_durations() ? fs_room(&job->fs, &room) : 0;
+
+	if (err || !flash_knows_durations())
+		return err;
+	return channel_printf(job->out, "e %" PRIu64 " %" PRIu64 " %" PRId64 "\n", after->corrected - job->before.corrected,
+			      after->uncorrectable - job->before.uncorrectable, room.bad_blocks);
+}
+
 static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
@@ -364,6 +426,8 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
 	err = say_flash(job, trace, &after);
+	if (!err)
+		err = say_faults(job, &after);
 	if (!err)
 		err = say_rows(job);
 	if (!err)
@@ -463,6 +527,8 @@ static int step(struct job *job)
 		return group(job, id, word, *asked);
 	if (sscanf(job->line, "case %255s %" SCNu64 " %31s", id, &number, word) == 3 && parse_trace(word, &trace))
 		return one_case(job, id, number, &trace);
+	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
+		return add_setup(job, command);
 	if (sscanf(job->line, "chip %63[^\n]", command) == 1)
 		return chip(job, command);
 	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
@@ -522,6 +588,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 		err = step(&job);
 	run_free(&job.runner);
 	wear_free(&job.wear);
+	free(job.setup);
 	contents_free(&job.contents);
 	if (job.fs.mounted != FS_NONE && err > 0 && fs_unmount(&job.fs))
 		(void)say_error(&job, "job", "", 0, "unmount", job.fs.detail);

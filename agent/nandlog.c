@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand (docs/flashbed_nand.md).
  *
- * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `counts` has totals as text (`changes`: programs
- * and erases since `record`), `blocks` a line a block, `log` the operations in order, each
+ * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `blocks` has wear and use of each block, `counts` totals
+ * (`changes`: programs and erases since `record`), `log` the operations in order, each
  * with its duration, in the layout of struct record. The log grows as it needs to; what the kernel had no memory for is in `lost`.
  */
 #define _GNU_SOURCE
@@ -63,6 +63,8 @@ int nandlog_counts(struct flash_counts *counts)
 	counts->of[FLASH_PROGRAM] = number_of(text, "programs");
 	counts->of[FLASH_ERASE] = number_of(text, "erases");
 	counts->missed = number_of(text, "lost");
+	counts->corrected = number_of(text, "corrected");
+	counts->uncorrectable = number_of(text, "uncorrectable");
 	return 0;
 }
 
@@ -77,6 +79,37 @@ int64_t nandlog_changes(void)
 int nandlog_discard(void)
 {
 	return nandlog_command("clear");
+}
+
+/* Erases of `count` blocks of the chip, where `erases` has room for them, how many of their pages are programmed, how many are bad. */
+int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad)
+{
+	FILE *blocks = fopen(DIRECTORY "blocks", "re");
+	char line[64];
+	uint32_t found = 0;
+
+	if (!blocks)
+		return -errno;
+	*pages = 0;
+	*bad = 0;
+	while (found < count && fgets(line, sizeof(line), blocks)) {
+		uint32_t number;
+		uint32_t worn;
+		uint32_t programmed;
+		char state[8];
+
+		if (sscanf(line, "%" SCNu32 " %" SCNu32 " %7s %" SCNu32, &number, &worn, state, &programmed) != 4)
+			break;
+		if (number < first)
+			continue;
+		if (erases)
+			erases[found] = worn;
+		*pages += programmed;
+		*bad += strcmp(state, "bad") == 0;
+		found++;
+	}
+	(void)fclose(blocks);
+	return found == count ? 0 : -EPROTO;
 }
 
 static int give(const struct record *record, flash_sink sink, void *context)
@@ -116,7 +149,7 @@ int nandlog_events(flash_sink sink, void *context)
 	return err;
 }
 
-int nandlog_blocks(block_sink sink, void *context)
+int nandlog_each_block(block_sink sink, void *context)
 {
 	FILE *file = fopen(DIRECTORY "blocks", "re");
 	uint32_t block;
@@ -127,7 +160,7 @@ int nandlog_blocks(block_sink sink, void *context)
 
 	if (!file)
 		return -errno;
-	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s", &block, &erases, state)) == 3)
+	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s%*[^\n]", &block, &erases, state)) == 3)
 		err = sink(context, block, erases, state);
 	if (!err && (fields != EOF || ferror(file)))
 		err = -EPROTO;

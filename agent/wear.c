@@ -44,7 +44,7 @@ static int take_before(void *context, uint32_t block, uint32_t erases, const cha
 
 int wear_begin(struct wear *wear)
 {
-	return nandlog_there() ? nandlog_blocks(take_before, wear) : 0;
+	return nandlog_there() ? nandlog_each_block(take_before, wear) : 0;
 }
 
 void wear_mark(struct wear *wear)
@@ -85,7 +85,7 @@ int wear_say(struct wear *wear, struct channel *out)
 	int err = 0;
 
 	if (nandlog_there())
-		return nandlog_blocks(say_block, &said);
+		return nandlog_each_block(say_block, &said);
 	for (size_t block = 0; block < wear->blocks && !err; block++)
 		if (wear->of[block].measured)
 			err = channel_printf(out, "w %zu - %" PRIu32 " -\n", block, wear->of[block].measured);

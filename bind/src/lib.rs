@@ -9,16 +9,26 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sim::causes::Cause;
 use sim::chip::Kind;
+use sim::fault::Faults;
 use sim::ops;
 use sim::profile::BoardProfile;
-use sim::run::{run_cases as simulate, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use sim::run::{
+    run_cases_on as simulate, CaseInput, ChipState, FsKind, KernelProfile, Measured, Setting,
+};
 use sim::survey::{Run, Survey, SurveyedFile};
 use std::collections::BTreeMap;
 
 /// Stands for null in a column; no count or time reaches it.
 const NULL: i64 = i64::MIN;
 
-type Case = (String, String, u32, String, String, Vec<u64>);
+/// Id, file system, read-ahead in KiB, preparation, body, cuts, and what the chip is like.
+type Case = (String, String, u32, String, String, Vec<u64>, ChipInput);
+
+/// Erases of each block, bad blocks, and what goes wrong.
+type ChipInput = (Vec<u32>, Vec<u32>, Option<FaultInput>);
+
+/// Seed, endurance; of programs and of erases rate in millionths and numbers; rate of flips and bits.
+type FaultInput = (u64, u32, (u32, Vec<u64>), (u32, Vec<u64>), (u32, u32));
 
 /// Checks a flashbed-ops file and returns its canonical text; ValueError(line, code, detail).
 #[pyfunction]
@@ -29,7 +39,18 @@ fn check_operations(text: &str) -> PyResult<String> {
     Ok(ops::canonical(&operations))
 }
 
-/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts) on one board and kernel.
+/// Bytes that df calls available on a fresh file system; None where the model does not say.
+#[pyfunction]
+fn fresh_bytes(board_json: &str, fs: &str, bad_blocks: Vec<u32>) -> PyResult<Option<u64>> {
+    let board: BoardProfile = serde_json::from_str(board_json)
+        .map_err(|error| PyValueError::new_err(format!("board profile: {error}")))?;
+    let fs: FsKind = fs.parse().map_err(PyValueError::new_err)?;
+    let jffs2 = sim::fs::jffs2::Options { summary: false, compressors: Vec::new() };
+    sim::run::fresh_bytes(&board, jffs2, fs, &bad_blocks)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip) on one board and kernel.
 #[pyfunction]
 fn run_cases<'py>(
     py: Python<'py>,
@@ -73,9 +94,9 @@ const GROUP_CASES_MAX: usize = 64;
 
 fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
-    let mut open: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (index, (_, fs, _, prepare, _, _)) in cases.iter().enumerate() {
-        let key = (fs.as_str(), prepare.as_str());
+    let mut open: BTreeMap<(&str, &str, &ChipInput), usize> = BTreeMap::new();
+    for (index, (_, fs, _, prepare, _, _, chip)) in cases.iter().enumerate() {
+        let key = (fs.as_str(), prepare.as_str(), chip);
         let full = |&at: &usize| groups[at].indices.len() < GROUP_CASES_MAX;
         let at = match open.get(&key).copied().filter(full) {
             Some(at) => at,
@@ -137,13 +158,33 @@ fn run_group(
         record_wear: recorded.wear,
     };
     let input = |&index: &usize| {
-        let (_, _, read_ahead_kib, _, body, cuts) = &cases[index];
+        let (_, _, read_ahead_kib, _, body, cuts, _) = &cases[index];
         CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts }
     };
     let inputs: Vec<CaseInput<'_>> = group.indices.iter().map(input).collect();
-    let results = simulate(&setting, &inputs);
+    let results = simulate(&setting, &chip_state(&cases[group.indices[0]].6), &inputs);
     let named = results.into_iter().map(|result| result.map_err(|error| error.to_string()));
     group.indices.iter().copied().zip(named).collect()
+}
+
+fn chip_state((erases, bad_blocks, faults): &ChipInput) -> ChipState {
+    let faults = faults.clone().map_or(Faults::default(), |given| {
+        let (seed, endurance_erases, programs, erases, flips) = given;
+        let (program_fail_ppm, program_fail) = programs;
+        let (erase_fail_ppm, erase_fail) = erases;
+        let (bit_flip_ppm, bits_flipped) = flips;
+        Faults {
+            seed,
+            endurance_erases,
+            program_fail_ppm,
+            program_fail,
+            erase_fail_ppm,
+            erase_fail,
+            bit_flip_ppm,
+            bits_flipped,
+        }
+    });
+    ChipState { erases: erases.clone(), bad_blocks: bad_blocks.clone(), faults }
 }
 
 #[derive(Default)]
@@ -193,6 +234,7 @@ impl Columns {
     fn add(&mut self, board: &BoardProfile, index: usize, measured: &Measured) {
         let case = index as i64;
         let blocks = u64::from(board.partition.blocks);
+        let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
         let row = [
             ("case_index", case),
             ("time_ns", measured.time().0 as i64),
@@ -211,6 +253,13 @@ impl Columns {
             ("cache_adds", measured.cache_adds as i64),
             ("erase_count_max", measured.erase_count_max as i64),
             ("erase_count_mean_milli", (measured.erase_count_sum * 1000 / blocks) as i64),
+            ("bad_blocks", measured.bad_blocks as i64),
+            ("ecc_corrected", measured.ecc_corrected as i64),
+            ("ecc_failed", measured.ecc_failed as i64),
+            ("fresh_bytes", optional(measured.fresh.bytes)),
+            ("free_bytes", optional(measured.prepared.bytes)),
+            ("fresh_pages", measured.fresh.pages as i64),
+            ("pages", measured.prepared.pages as i64),
         ];
         for (name, value) in row {
             self.cases.entry(name).or_default().push(value);
@@ -222,7 +271,6 @@ impl Columns {
             self.requests.entry(name).or_default().extend(values);
         };
         let requests = &measured.requests;
-        let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
         extend("case_index", &mut std::iter::repeat_n(case, n));
         extend("seq", &mut (0..n as i64));
         extend("op_code", &mut requests.iter().map(|r| r.op as i64));
@@ -321,7 +369,7 @@ fn kind_code(kind: Kind) -> i64 {
 #[pymodule]
 mod _sim {
     #[pymodule_export]
-    use super::{check_operations, run_cases};
+    use super::{check_operations, fresh_bytes, run_cases};
 
     /// Stands for null in a column.
     #[pymodule_export]

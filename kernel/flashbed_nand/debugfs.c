@@ -60,6 +60,17 @@ static int counts_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counts);
 
+/* Pages with anything in their main area: a clean marker or a bad block's mark lies beside it. */
+static u32 pages_used(const struct fbn_block *block)
+{
+	u32 used = 0;
+	u32 page;
+
+	for (page = 0; page < block->next_page; page++)
+		used += block->pages[page] && block->pages[page]->data;
+	return used;
+}
+
 static int blocks_show(struct seq_file *file, void *unused)
 {
 	u32 block;
@@ -69,7 +80,8 @@ static int blocks_show(struct seq_file *file, void *unused)
 		const struct fbn_block *state = &flashbed.cells.blocks[block];
 		const bool bad = state->state == FBN_FACTORY_BAD || fbn_cells_marked_bad(&flashbed.cells, block);
 
-		seq_printf(file, "%u %u %s\n", block, state->erases, bad ? "bad" : state->state == FBN_WORN ? "worn" : "good");
+		seq_printf(file, "%u %u %s %u\n", block, state->erases, bad ? "bad" : state->state == FBN_WORN ? "worn" : "good",
+			   pages_used(state));
 	}
 	mutex_unlock(&flashbed.lock);
 	return 0;
@@ -111,6 +123,78 @@ static void clear_log(void)
 	flashbed.bus.logged = NULL;
 }
 
+static int wear(u32 first, u32 count, u32 erases)
+{
+	u32 block;
+
+	if (first >= flashbed.p.blocks || count > flashbed.p.blocks - first)
+		return -EINVAL;
+	for (block = first; block < first + count; block++)
+		flashbed.cells.blocks[block].erases = erases;
+	return 0;
+}
+
+static int mark_bad(u32 block)
+{
+	const int err = block < flashbed.p.blocks ? fbn_mark_factory_bad(block) : -EINVAL;
+
+	if (!err)
+		fbn_forget_driver_state();
+	return err;
+}
+
+/* What goes wrong from here on, operations counted from here. */
+static int set_faults(const struct fbn_faults *asked)
+{
+	struct fbn_faults *faults = &flashbed.faults;
+
+	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM || asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips_min ||
+	    asked->bit_flips_min > FBN_FLIPS_MAX)
+		return -EINVAL;
+	faults->seed = asked->seed;
+	faults->first_read = flashbed.counts.reads;
+	faults->first_program = flashbed.counts.programs;
+	faults->first_erase = flashbed.counts.erases;
+	faults->program_fail_ppm = asked->program_fail_ppm;
+	faults->erase_fail_ppm = asked->erase_fail_ppm;
+	faults->bit_flip_ppm = asked->bit_flip_ppm;
+	faults->bit_flips_min = asked->bit_flips_min;
+	faults->bit_flips_max = asked->bit_flips_min;
+	faults->programs.used = 0;
+	faults->erases.used = 0;
+	return 0;
+}
+
+/* Commands that make the chip another one, or worse. */
+static int obey_faults(const char *command)
+{
+	struct fbn_faults *faults = &flashbed.faults;
+	struct fbn_faults asked;
+	u64 number;
+	u32 first;
+	u32 count;
+	u32 erases;
+	char more;
+
+	if (sscanf(command, "wear %u %u %u%c", &first, &count, &erases, &more) == 3)
+		return wear(first, count, erases);
+	if (sscanf(command, "bad %u%c", &first, &more) == 1)
+		return mark_bad(first);
+	if (sscanf(command, "endurance %u %llu%c", &erases, &number, &more) == 2) {
+		faults->wear_out_erases = erases;
+		faults->wear_seed = number;
+		return 0;
+	}
+	if (sscanf(command, "faults %llu %u %u %u %u%c", &asked.seed, &asked.program_fail_ppm, &asked.erase_fail_ppm, &asked.bit_flip_ppm,
+		   &asked.bit_flips_min, &more) == 5)
+		return set_faults(&asked);
+	if (sscanf(command, "fail-program %llu%c", &number, &more) == 1 && number)
+		return fbn_choose(&faults->programs, flashbed.counts.programs + number - 1);
+	if (sscanf(command, "fail-erase %llu%c", &number, &more) == 1 && number)
+		return fbn_choose(&faults->erases, flashbed.counts.erases + number - 1);
+	return -EINVAL;
+}
+
 /* A command with numbers; the words are all there is to it, so one more makes it a bad one. */
 static int obey_numbers(const char *command)
 {
@@ -129,7 +213,7 @@ static int obey_numbers(const char *command)
 		flashbed.power.drop_at = number;
 		return 0;
 	}
-	return -EINVAL;
+	return obey_faults(command);
 }
 
 static int obey(const char *command)
@@ -150,6 +234,8 @@ static int obey(const char *command)
 	}
 	if (!strcmp(command, "on"))
 		return power_on();
+	if (!strcmp(command, "renew"))
+		return fbn_renew();
 	return obey_numbers(command);
 }
 

@@ -117,7 +117,7 @@ void fbn_command_read(u32 page, u32 column)
 	struct fbn_bus *bus = &flashbed.bus;
 
 	start_record(FBN_READ, page, column);
-	bus->flips = fbn_draw_flips(&flashbed.p, flashbed.counts.reads++, bus->flip_bits);
+	bus->flips = fbn_draw_flips(&flashbed.faults, flashbed.counts.reads++, bus->flip_bits);
 	bus->logged = put_in_log();
 	charge(flashbed.p.read_array_ns + (u64)(flashbed.p.transfer_page ? flashbed.p.bus_read_ns : 0));
 }
@@ -226,12 +226,13 @@ static int finish_change(bool failed, bool cut, int err)
 static struct fbn_effect program_effect(u32 page, u64 number, bool *failed)
 {
 	const struct fbn_parameters *p = &flashbed.p;
-	struct fbn_effect effect = {.how = FBN_WHOLE, .seed = fbn_draw(p->seed, FBN_DRAW_PROGRAM, number)};
+	const struct fbn_faults *faults = &flashbed.faults;
+	struct fbn_effect effect = {.how = FBN_WHOLE, .seed = fbn_draw(faults->seed, FBN_DRAW_PROGRAM, number - faults->first_program)};
 
 	*failed = flashbed.cells.blocks[page >> p->page_in_block_shift].state == FBN_FACTORY_BAD;
 	if (*failed || (flashbed.power.drop_at && !--flashbed.power.drop_at)) {
 		effect.how = FBN_NOTHING;
-	} else if (p->program_fail_ppm && fbn_hit(effect.seed, p->program_fail_ppm)) {
+	} else if ((faults->program_fail_ppm && fbn_hit(effect.seed, faults->program_fail_ppm)) || fbn_is_chosen(&faults->programs, number)) {
 		effect.how = FBN_BITS;
 		*failed = true;
 	}
@@ -268,13 +269,14 @@ int fbn_confirm_program(void)
 /* What faults make of erase number `number`. */
 static struct fbn_effect erase_effect(u32 number_of_block, u64 number, bool *failed)
 {
-	const struct fbn_parameters *p = &flashbed.p;
+	const struct fbn_faults *faults = &flashbed.faults;
+	const u64 draw = fbn_draw(faults->seed, FBN_DRAW_ERASE, number - faults->first_erase);
 	const struct fbn_block *block = &flashbed.cells.blocks[number_of_block];
 	struct fbn_effect effect = {.how = FBN_WHOLE};
 
-	effect.worn = p->wear_out_erases && block->state == FBN_GOOD && block->erases >= fbn_endurance(p, number_of_block);
-	*failed = effect.worn || block->state != FBN_GOOD ||
-		  (p->erase_fail_ppm && fbn_hit(fbn_draw(p->seed, FBN_DRAW_ERASE, number), p->erase_fail_ppm));
+	effect.worn = faults->wear_out_erases && block->state == FBN_GOOD && block->erases >= fbn_endurance(faults, number_of_block);
+	*failed = effect.worn || block->state != FBN_GOOD || (faults->erase_fail_ppm && fbn_hit(draw, faults->erase_fail_ppm)) ||
+		  fbn_is_chosen(&faults->erases, number);
 	if (*failed)
 		effect.how = FBN_NOTHING;
 	return effect;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a seed decides: nothing here keeps state, so the same seed and the same operation number always give the same fault.
+/* What goes wrong: what a seed decides keeps no state, so the same seed and the same operation number always give the same fault.
  *
  * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c. Numbers come from SplitMix64 (Steele, Lea,
  * Flood 2014). Leaves out read disturb, retention, faults that cluster in a block.
@@ -50,27 +50,62 @@ struct fbn_effect fbn_torn(u64 seed)
 	return effect;
 }
 
-/* Erases a block stands: the mean, up to a tenth less or more. */
-u32 fbn_endurance(const struct fbn_parameters *p, u32 block)
+/* What the parameters ask for. */
+void fbn_faults_start(struct fbn_faults *faults, const struct fbn_parameters *p)
 {
-	u64 state = fbn_draw(p->seed, FBN_DRAW_WEAR, block);
-	const u32 tenth = p->wear_out_erases / 10;
+	*faults = (struct fbn_faults){
+		.seed = p->seed,
+		.program_fail_ppm = p->program_fail_ppm,
+		.erase_fail_ppm = p->erase_fail_ppm,
+		.bit_flip_ppm = p->bit_flip_ppm,
+		.bit_flips_min = 1,
+		.bit_flips_max = p->bit_flips_max,
+		.wear_seed = p->seed,
+		.wear_out_erases = p->wear_out_erases,
+	};
+}
 
-	return p->wear_out_erases - tenth + fbn_below(&state, 2 * tenth + 1);
+/* One more operation that is going to fail. */
+int fbn_choose(struct fbn_chosen *chosen, u64 number)
+{
+	if (chosen->used == FBN_CHOSEN_MAX)
+		return -ENOSPC;
+	chosen->numbers[chosen->used++] = number;
+	return 0;
+}
+
+bool fbn_is_chosen(const struct fbn_chosen *chosen, u64 number)
+{
+	u32 i;
+
+	for (i = 0; i < chosen->used; i++)
+		if (chosen->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* Erases a block stands: the mean, up to a tenth less or more. */
+u32 fbn_endurance(const struct fbn_faults *faults, u32 block)
+{
+	u64 state = fbn_draw(faults->wear_seed, FBN_DRAW_WEAR, block);
+	const u32 tenth = faults->wear_out_erases / 10;
+
+	return faults->wear_out_erases - tenth + fbn_below(&state, 2 * tenth + 1);
 }
 
 /* The bits of the main area that one page read gets wrong, all in one ECC step: elsewhere several at once would never meet. */
-int fbn_draw_flips(const struct fbn_parameters *p, u64 number, u32 *bits)
+int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits)
 {
-	u64 state = fbn_draw(p->seed, FBN_DRAW_READ, number);
+	u64 state = fbn_draw(faults->seed, FBN_DRAW_READ, number - faults->first_read);
+	const struct fbn_parameters *p = &flashbed.p;
 	const u32 step_bits = p->ecc_step_bytes * 8;
 	u32 wanted;
 	u32 first;
 	int count = 0;
 
-	if (!p->bit_flip_ppm || !fbn_hit(fbn_next(&state), p->bit_flip_ppm))
+	if (!faults->bit_flip_ppm || !fbn_hit(fbn_next(&state), faults->bit_flip_ppm))
 		return 0;
-	wanted = 1 + fbn_below(&state, p->bit_flips_max);
+	wanted = faults->bit_flips_min + fbn_below(&state, faults->bit_flips_max - faults->bit_flips_min + 1);
 	first = fbn_below(&state, p->page_bytes / p->ecc_step_bytes) * step_bits;
 	while (count < wanted) {
 		const u32 bit = first + fbn_below(&state, step_bits);

@@ -87,6 +87,31 @@ struct fbn_effect {
 	u64 seed;		/* decides which part, which bits */
 };
 
+#define FBN_CHOSEN_MAX 64
+
+/* Operations of a kind that fail because somebody chose them, by their number since the load. */
+struct fbn_chosen {
+	u64 numbers[FBN_CHOSEN_MAX];
+	u32 used;
+};
+
+/* What goes wrong from now on: at first what the parameters say, then what `ctl` was told. */
+struct fbn_faults {
+	u64 seed;		/* of all but endurance */
+	u64 first_read;		/* draws count operations from these */
+	u64 first_program;
+	u64 first_erase;
+	u32 program_fail_ppm;
+	u32 erase_fail_ppm;
+	u32 bit_flip_ppm;
+	u32 bit_flips_min;
+	u32 bit_flips_max;
+	u64 wear_seed;
+	u32 wear_out_erases;
+	struct fbn_chosen programs;
+	struct fbn_chosen erases;
+};
+
 enum fbn_draw { FBN_DRAW_BAD, FBN_DRAW_WEAR, FBN_DRAW_PROGRAM, FBN_DRAW_ERASE, FBN_DRAW_READ, FBN_DRAW_TEAR };
 
 u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number);
@@ -94,8 +119,11 @@ u64 fbn_next(u64 *state);
 u32 fbn_below(u64 *state, u32 limit);
 bool fbn_hit(u64 draw, u32 ppm);
 struct fbn_effect fbn_torn(u64 seed);
-u32 fbn_endurance(const struct fbn_parameters *p, u32 block);
-int fbn_draw_flips(const struct fbn_parameters *p, u64 number, u32 *bits);
+void fbn_faults_start(struct fbn_faults *faults, const struct fbn_parameters *p);
+int fbn_choose(struct fbn_chosen *chosen, u64 number);
+bool fbn_is_chosen(const struct fbn_chosen *chosen, u64 number);
+u32 fbn_endurance(const struct fbn_faults *faults, u32 block);
+int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits);
 
 /* cells.c */
 
@@ -352,6 +380,7 @@ struct fbn {
 	struct fbn_cells cells;
 	struct fbn_bus bus;
 	struct fbn_power power;
+	struct fbn_faults faults;
 	struct fbn_counts counts;
 	struct fbn_log log;
 	struct fbn_breaches breaches;
@@ -362,5 +391,7 @@ struct fbn {
 extern struct fbn flashbed;
 
 void fbn_forget_driver_state(void);
+int fbn_mark_factory_bad(u32 block);
+int fbn_renew(void);
 
 #endif

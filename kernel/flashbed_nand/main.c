@@ -45,31 +45,58 @@ void fbn_forget_driver_state(void)
 	}
 }
 
-static int mark_factory_bad(void)
+int fbn_mark_factory_bad(u32 block)
 {
-	const struct fbn_parameters *p = &flashbed.p;
 	static const u8 mark;
 	const struct fbn_effect whole = {.how = FBN_WHOLE};
+	const struct fbn_program program = {
+		.page = block << flashbed.p.page_in_block_shift,
+		.from = fbn_marker_column(),
+		.to = fbn_marker_column() + 1,
+		.bytes = &mark,
+	};
+
+	if (fbn_cells_program(&flashbed.cells, &program, whole))
+		return -ENOMEM;
+	flashbed.cells.blocks[block].state = FBN_FACTORY_BAD;
+	return 0;
+}
+
+/* As many as the parameters ask for. */
+static int draw_factory_bad(void)
+{
+	const struct fbn_parameters *p = &flashbed.p;
 	u64 state = fbn_draw(p->seed, FBN_DRAW_BAD, 0);
 	u32 marked = 0;
 
 	while (marked < p->bad_blocks) {
 		const u32 block = p->first_block + fbn_below(&state, p->partition_blocks);
-		const struct fbn_program program = {
-			.page = block << p->page_in_block_shift,
-			.from = fbn_marker_column(),
-			.to = fbn_marker_column() + 1,
-			.bytes = &mark,
-		};
 
 		if (flashbed.cells.blocks[block].state == FBN_FACTORY_BAD)
 			continue;
-		if (fbn_cells_program(&flashbed.cells, &program, whole))
+		if (fbn_mark_factory_bad(block))
 			return -ENOMEM;
-		flashbed.cells.blocks[block].state = FBN_FACTORY_BAD;
 		marked++;
 	}
 	return 0;
+}
+
+/* The chip as it was when the module was loaded; what it has counted and logged goes on. */
+int fbn_renew(void)
+{
+	struct fbn_cells fresh;
+	int err = fbn_cells_init(&fresh);
+
+	if (err)
+		return err;
+	fbn_history_forget();
+	fbn_cells_free(&flashbed.cells);
+	flashbed.cells = fresh;
+	fbn_faults_start(&flashbed.faults, &flashbed.p);
+	memset(&flashbed.power, 0, sizeof(flashbed.power));
+	err = draw_factory_bad();
+	fbn_forget_driver_state();
+	return err;
 }
 
 static int make_chip(void)
@@ -80,9 +107,10 @@ static int make_chip(void)
 	if (!err)
 		err = fbn_cells_init(&flashbed.cells);
 	if (!err)
-		err = mark_factory_bad();
+		err = draw_factory_bad();
 	if (err)
 		return err;
+	fbn_faults_start(&flashbed.faults, &flashbed.p);
 	bus->latch = kmalloc(flashbed.p.raw_bytes, GFP_KERNEL);
 	if (!bus->latch)
 		return -ENOMEM;

@@ -9,9 +9,12 @@ def check_operations(text: str) -> str:
 def run_cases(
     board_json: str,
     kernel_json: str,
-    cases: Sequence[tuple[str, str, int, str, str, Sequence[int]]],
+    cases: Sequence[tuple[Any, ...]],
     trace_flash: bool,
     record_wear: bool,
     threads: int,
 ) -> dict[str, Any]:
-    """Runs (case_id, fs, read_ahead_kib, prepare, body, cuts) cases; columns: targets/sim.py."""
+    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py."""
+
+def fresh_bytes(board_json: str, fs: str, bad_blocks: Sequence[int]) -> int | None:
+    """Bytes that df calls available on a fresh file system; ValueError if there can be none."""

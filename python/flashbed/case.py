@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from flashbed.conditions import NEW, NONE, Faults, State
+
 __all__ = ["AXES", "Case"]
 
 AXES = (
@@ -21,6 +23,8 @@ AXES = (
     "request_bytes",
     "file_bytes",
     "seed",
+    "state",
+    "faults",
 )
 """The common axes, in the order of the `cases` table."""
 
@@ -39,11 +43,15 @@ class Case:
     request_bytes: int
     file_bytes: int
     seed: int
+    state: State = NEW
+    faults: Faults = NONE
 
     @cached_property
     def case_id(self) -> str:
         """The case's name, the same on every machine; running it alone repeats this case."""
-        return (
+        name = (
             f"{self.fs}-{self.board}-{self.kernel}-{self.pattern}-{self.requests}x"
             f"{self.request_bytes}-of-{self.file_bytes}-ra{self.read_ahead_kib}-s{self.seed}"
         )
+        others = ((self.state, NEW), (self.faults, NONE))
+        return "-".join([name, *(str(given) for given, usual in others if given != usual)])

@@ -13,10 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import places
 from flashbed.case import Case
+from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
@@ -85,8 +86,16 @@ class WorkloadTable(Strict):
         return self
 
 
+def _one_or_more(given: Any) -> Any:
+    """A table where a list of tables may be."""
+    return [given] if isinstance(given, dict) else given
+
+
 class Grid(Strict):
-    """`[[grid]]`: lists whose product are cases, and the targets that run them."""
+    """`[[grid]]`: lists whose product are cases, and the targets that run them.
+
+    `state` and `faults` are tables or lists of them.
+    """
 
     targets: TargetNames
     board: Texts
@@ -96,6 +105,8 @@ class Grid(Strict):
     pattern: Patterns
     requests: Positives
     seed: Counts
+    state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
+    faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
 
 
 class Compared(Strict):
@@ -199,6 +210,11 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
+        for axis in _CONDITIONS:
+            called: dict[str, Condition] = {}
+            for item in [item for grid in self.grid for item in getattr(grid, axis)]:
+                if called.setdefault(str(item), item) != item:
+                    raise ValueError(f"grid: {axis}: two are called {item}")
         for name, items in (("figure", self.figure), ("claim", self.claim)):
             identifiers = [item.id for item in items]
             for identifier in identifiers:
@@ -234,7 +250,8 @@ Settings = Mapping[str, tuple[str | int, ...]]
 _GRID_AXES = ("board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed")
 _NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
 _PROFILED = ("kernel", "board")
-_SETTABLE = (*_GRID_AXES, "request_bytes", "file_bytes")
+_CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
+_SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
 
 
 def study_names() -> list[str]:
@@ -312,6 +329,9 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
     """
     values = experiment.model_dump()
     for axis, wanted in settings.items():
+        if axis in _CONDITIONS:
+            _set_condition(experiment, values["grid"], axis, [str(value) for value in wanted])
+            continue
         if axis not in _GRID_AXES:
             if len(wanted) != 1:
                 raise ExperimentError(f"--set {axis}: takes one value")
@@ -328,12 +348,29 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
         for grid in values["grid"]:
             grid[axis] = [value for value in wanted if value in grid[axis] or value in new]
-    values["grid"] = [grid for grid in values["grid"] if all(grid[axis] for axis in _GRID_AXES)]
+    axes = (*_GRID_AXES, *_CONDITIONS)
+    values["grid"] = [grid for grid in values["grid"] if all(grid[axis] for axis in axes)]
     if not values["grid"]:
         raise ExperimentError(f"no case of {experiment.id} is left by the settings")
     narrowed = read_model(Experiment, values, experiment.path, ExperimentError)
     narrowed._path = experiment.path
     return narrowed
+
+
+def _set_condition(
+    experiment: Experiment, grids: Sequence[dict[str, Any]], axis: str, wanted: Sequence[str]
+) -> None:
+    """Narrows to what is called so; what no grid has is read as what it is made of, for all."""
+    known = {str(given): given for grid in experiment.grid for given in getattr(grid, axis)}
+    try:
+        new = {name: _CONDITIONS[axis].parse(name) for name in wanted if name not in known}
+    except InputError as why:
+        raise ExperimentError(f"--set {axis}={why}") from None
+    model = _CONDITIONS[axis]
+    for grid in grids:
+        there = {str(model.model_validate(given)) for given in grid[axis]}
+        chosen = [new.get(name) or known[name] for name in wanted if name in there | new.keys()]
+        grid[axis] = [given.model_dump() for given in chosen]
 
 
 def _with_profile(
@@ -367,9 +404,9 @@ def _expanded(chosen: Experiment) -> list[Planned]:
     for grid in chosen.grid:
         points = itertools.product(
             grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.seed,
+            grid.read_ahead_kib, grid.seed, grid.state, grid.faults,
         )  # fmt: skip
-        for board, kernel, fs, pattern, requests, read_ahead_kib, seed in points:
+        for board, kernel, fs, pattern, requests, read_ahead_kib, seed, state, faults in points:
             case = Case(
                 experiment=chosen.id,
                 board=board,
@@ -381,6 +418,8 @@ def _expanded(chosen: Experiment) -> list[Planned]:
                 request_bytes=chosen.workload.request_bytes,
                 file_bytes=chosen.workload.file_bytes,
                 seed=seed,
+                state=state,
+                faults=faults,
             )
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))

@@ -8,7 +8,6 @@ default, every table says where its numbers come from. The simulator gets the nu
 from __future__ import annotations
 
 import json
-from collections.abc import Set
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -55,13 +54,12 @@ def _power_of_two(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value} is not a power of two")
 
 
-def _without_sources(profile: Strict, names: set[str], others: Set[str] = frozenset()) -> str:
-    """These tables as JSON, without `source` and other keys."""
+def _without_sources(profile: Strict, names: set[str]) -> str:
+    """These tables as JSON, without `source`."""
     tables = profile.model_dump(include=names)
-    left_out = {"source", *others}
     return json.dumps(
         {
-            name: {key: value for key, value in table.items() if key not in left_out}
+            name: {key: value for key, value in table.items() if key != "source"}
             for name, table in tables.items()
         }
     )
@@ -241,11 +239,8 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip, ecc, partition, software, without the sources.
-
-        Nothing flips bits in the simulator, so it does not need to know how many are corrected.
-        """
-        return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
+        """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
+        return _without_sources(self, {"chip", "ecc", "partition", "software"})
 
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
@@ -253,9 +248,9 @@ class Board(FromFile):
         Code takes no time but for the agent's two readings of the clock, and the scheduler's clock
         counts ticks.
         """
-        nothing = dict.fromkeys(Software.model_fields, 0)
+        nothing: dict[str, int | str] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}
-        return self.model_copy(update={"software": Software.model_construct(**nothing)})
+        return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
 
 
 class KernelFacts(Strict):

@@ -18,12 +18,14 @@ import polars as pl
 
 from flashbed import __version__, places
 from flashbed.case import AXES, Case
+from flashbed.conditions import NONE
 from flashbed.experiment import Experiment, Planned
 from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.workloads import WORKLOADS
+from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "programs_of", "run_target"]
 
@@ -48,17 +50,22 @@ def programs_of(
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
+        board = boards[case.board]
+        blocks = board.partition.blocks
         prepare, body = workload(case, experiment.workload.settle_ns)
+        bad = case.faults.bad(blocks)
         programs.append(
             Program(
                 case_id=case.case_id,
                 fs=case.fs,
-                board=boards[case.board],
+                board=board,
                 kernel=kernels[case.kernel],
                 read_ahead_kib=case.read_ahead_kib,
-                prepare=prepare,
+                prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
+                erases=case.state.erases(blocks),
+                faults=case.faults,
             )
         )
     return programs
@@ -96,6 +103,8 @@ def _keys(
             str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
+            *([f"erases {program.erases}"] if program.erases else []),
+            *([program.faults.model_dump_json()] if program.faults != NONE else []),
             *([conditions] if conditions else []),
         )
         keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -128,7 +137,8 @@ def _axes(
         "experiment": [case.experiment for case in cases],
     }
     for axis in AXES:
-        columns[axis] = [getattr(case, axis) for case in cases]
+        values = (getattr(case, axis) for case in cases)
+        columns[axis] = [value if isinstance(value, int) else str(value) for value in values]
     columns["board_sha256"] = [program.board.sha256 for program in programs]
     columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(

@@ -9,7 +9,8 @@
 //! Invariants:
 //! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is transferred with it.
 //! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What is skipped is lost until the erase.
-//! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable.
+//! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable. A bad block may be marked at any time.
+//!    Blocks that were bad from the factory are never programmed or erased.
 //! 4. `Counts::busy` is the sum of the times that operations take.
 
 use crate::profile::{ChipProfile, Transfer};
@@ -93,6 +94,18 @@ pub enum Torn {
 /// When an operation was over, or that it failed.
 pub type Done = core::result::Result<Ns, Failed>;
 
+/// What marks a bad block: the first bytes of the OOB.
+const BAD_MARK_BYTES: u32 = 2;
+
+/// Bits that came out wrong in the page that was read last; its cells are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongBits {
+    /// The ECC step that all of them are in.
+    pub step: u32,
+    /// How many.
+    pub bits: u32,
+}
+
 /// What a chip has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -144,6 +157,16 @@ pub trait Flash: Clone {
     fn power_on(&mut self) -> Option<Torn> {
         None
     }
+    /// Says how often a block was erased, before it is used.
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32);
+    /// Whether the block was marked bad by the factory.
+    fn is_factory_bad(&self, block: BlockNo) -> bool;
+    /// What went wrong with the read before.
+    fn wrong_bits(&self) -> Option<WrongBits> {
+        None
+    }
+    /// Tells a decorator that fails operations to begin with it.
+    fn begin_faults(&mut self) {}
     /// Who causes the operations that follow; for observers.
     fn set_task(&mut self, _task: Task) {}
     /// Asks an observer to write operations down.
@@ -159,6 +182,7 @@ struct Block {
     /// First byte of the block, OOBs not counted, that may still be programmed.
     next: u32,
     erases: u32,
+    factory_bad: bool,
 }
 
 /// A chip without faults.
@@ -177,6 +201,15 @@ impl Chip {
         let blocks = vec![Block::default(); profile.blocks as usize];
         let pages = profile.blocks * profile.pages_per_block;
         Chip { profile, blocks, pages, counts: Counts::default() }
+    }
+
+    /// The same with blocks that were bad from the beginning.
+    pub fn with_bad_blocks(profile: ChipProfile, bad: impl IntoIterator<Item = BlockNo>) -> Chip {
+        let mut chip = Chip::new(profile);
+        for block in bad {
+            chip.blocks[block.0 as usize].factory_bad = true;
+        }
+        chip
     }
 
     /// The part of a whole page's bus time that `length` bytes take.
@@ -234,8 +267,10 @@ impl Flash for Chip {
         let main_area = cells.column < page_bytes;
         let first = if main_area { start + cells.column } else { start };
         let block = &mut self.blocks[(page.0 / pages_per_block) as usize];
+        assert!(!block.factory_bad, "page {} of a bad block programmed", page.0);
+        let marks_bad = !main_area && cells.length <= BAD_MARK_BYTES;
         assert!(
-            first >= block.next,
+            first >= block.next || marks_bad,
             "page {} programmed twice or out of order (byte {first} of its block, next is {})",
             page.0,
             block.next
@@ -250,6 +285,7 @@ impl Flash for Chip {
 
     fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         let state = &mut self.blocks[block.0 as usize];
+        assert!(!state.factory_bad, "bad block {} erased", block.0);
         state.next = 0;
         state.erases += 1;
         self.counts.erases += 1;
@@ -266,5 +302,13 @@ impl Flash for Chip {
 
     fn programmed_bytes(&self, block: BlockNo) -> u32 {
         self.blocks[block.0 as usize].next
+    }
+
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
+        self.blocks[block.0 as usize].erases = erases;
+    }
+
+    fn is_factory_bad(&self, block: BlockNo) -> bool {
+        self.blocks[block.0 as usize].factory_bad
     }
 }

@@ -12,6 +12,7 @@ pub mod causes;
 pub mod chip;
 pub mod compress;
 pub mod content;
+pub mod fault;
 pub mod fs;
 pub mod mtd;
 pub mod ops;

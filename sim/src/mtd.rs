@@ -4,7 +4,9 @@
 //! nand_read_subpage, nand_do_write_ops, nand_do_write_oob, nand_erase_nand) and its 2.6.37
 //! ancestor drivers/mtd/nand/nand_base.c, which differ in nothing that is modelled: both keep the
 //! page that was last read in part (`pagebuf`, later `pagecache`) and both leave it alone for whole
-//! pages. Left out: retries, bit flips, bad blocks, bounce buffers of DMA controllers.
+//! pages. Bad blocks are those of the bad block table, which the driver makes when it is loaded
+//! (nand_create_bbt), from the marks, and keeps in memory (nand_bbt.c). Left out: read retry, a bad block table on flash, bounce buffers
+//! of DMA controllers.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
@@ -15,7 +17,7 @@
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
 use crate::causes::{Cause, Causes};
-use crate::chip::{Counts, Done, Flash, Moves, Span, Torn};
+use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -45,6 +47,15 @@ pub enum TornAt {
     },
 }
 
+/// What the ECC has met (`struct mtd_ecc_stats`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EccStats {
+    /// Bits put right.
+    pub corrected: u64,
+    /// Steps with more wrong bits than can be.
+    pub failed: u64,
+}
+
 /// One partition of one chip.
 #[derive(Clone, Debug)]
 pub struct Mtd<F> {
@@ -64,6 +75,11 @@ pub struct Mtd<F> {
     /// page_shift, and the same of an ECC step: pages and steps are powers of two.
     page_shift: u32,
     step_shift: u32,
+    /// The bad block table.
+    bad: Vec<bool>,
+    ecc_stats: EccStats,
+    /// Most bits put right in a page by the call that was made last.
+    bit_flips: u32,
 }
 
 impl<F: Flash> Mtd<F> {
@@ -82,6 +98,11 @@ impl<F: Flash> Mtd<F> {
             whole_page: Moves::one(0, page_bytes).and(oob_bytes),
             page_shift: page_bytes.trailing_zeros(),
             step_shift: step_bytes.trailing_zeros(),
+            bad: (0..board.partition.blocks)
+                .map(|block| flash.is_factory_bad(BlockNo(board.partition.first_block + block)))
+                .collect(),
+            ecc_stats: EccStats::default(),
+            bit_flips: 0,
             flash,
             chip: board.chip,
             ecc: board.ecc,
@@ -147,9 +168,48 @@ impl<F: Flash> Mtd<F> {
         self.partition.blocks
     }
 
+    /// Where the partition begins, as the chip counts.
+    pub fn first_block(&self) -> u32 {
+        self.partition.first_block
+    }
+
     /// OOB bytes of a page.
     pub fn oob_bytes(&self) -> u32 {
         self.chip.oob_bytes
+    }
+
+    /// mtd_block_isbad: the table is in memory, so the chip is not asked.
+    pub fn is_bad(&self, block: u32) -> bool {
+        self.bad[block as usize]
+    }
+
+    /// Bad blocks of the partition.
+    pub fn bad_blocks(&self) -> u32 {
+        self.bad.iter().filter(|&&bad| bad).count() as u32
+    }
+
+    /// mtd_block_markbad (nand_block_markbad_lowlevel): an erase, whatever comes of it, the mark in the OOB of the first page, and the table.
+    pub fn mark_bad(&mut self, now: Ns, block: u32) -> Done {
+        if self.is_bad(block) {
+            return Ok(now);
+        }
+        let erased = self.erase(now, block);
+        let now = erased.unwrap_or_else(|failed| failed.at);
+        let start = u64::from(block) * u64::from(self.block_bytes());
+        let marked = self.write_oob(now, start, 1);
+        self.bad[block as usize] = true;
+        marked
+    }
+
+    /// What the ECC has met so far.
+    pub fn ecc_stats(&self) -> EccStats {
+        self.ecc_stats
+    }
+
+    /// Whether the last read would have been -EUCLEAN: as many bits of a step were put right as
+    /// `mtd->bitflip_threshold`, three quarters of what can be (nand_scan_tail).
+    pub fn is_unclean(&self) -> bool {
+        self.bit_flips > 0 && self.bit_flips >= (self.ecc.strength_bits * 3).div_ceil(4)
     }
 
     /// Partition size.
@@ -171,6 +231,8 @@ impl<F: Flash> Mtd<F> {
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
         let mut now = now + self.costs.mtd_call_ns;
+        let failed = self.ecc_stats.failed;
+        self.bit_flips = 0;
         while left > 0 {
             let bytes = left.min(page_bytes - column);
             now = if bytes == page_bytes {
@@ -182,7 +244,31 @@ impl<F: Flash> Mtd<F> {
             column = 0;
             page.0 += 1;
         }
-        Ok(now)
+        self.outcome(now, failed)
+    }
+
+    /// -EBADMSG if a step could not be put right since there were `failed` of them; all is read all the same.
+    #[inline]
+    fn outcome(&self, at: Ns, failed: u64) -> Done {
+        if self.ecc_stats.failed == failed {
+            return Ok(at);
+        }
+        Err(Failed { at, fault: Fault::Uncorrectable })
+    }
+
+    /// ecc.correct of steps `first..first + steps` of the page that was read.
+    #[inline]
+    fn correct(&mut self, first: u32, steps: u32) {
+        let Some(wrong) = self.flash.wrong_bits() else { return };
+        if wrong.step < first || wrong.step >= first + steps || self.ecc.kind == EccKind::NoEcc {
+            return;
+        }
+        if wrong.bits > self.ecc.strength_bits {
+            self.ecc_stats.failed += 1;
+        } else {
+            self.ecc_stats.corrected += u64::from(wrong.bits);
+            self.bit_flips = self.bit_flips.max(wrong.bits);
+        }
     }
 
     /// A whole page, unless it is in the page buffer.
@@ -199,6 +285,7 @@ impl<F: Flash> Mtd<F> {
     fn fetch_page(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         let now = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
+        self.correct(0, self.chip.page_bytes >> self.step_shift);
         Ok(self.software_ecc(now + moved, self.chip.page_bytes))
     }
 
@@ -208,8 +295,9 @@ impl<F: Flash> Mtd<F> {
         if self.subpage_reads {
             return self.read_subpage(now, page, column, bytes);
         }
+        let failed = self.ecc_stats.failed;
         let now = self.read_page(now, page)?;
-        self.page_buffer = Some(page);
+        self.page_buffer = (self.ecc_stats.failed == failed).then_some(page);
         Ok(now)
     }
 
@@ -224,6 +312,7 @@ impl<F: Flash> Mtd<F> {
         let column = first << self.step_shift;
         let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
         let now = self.flash.change_column(now, code);
+        self.correct(first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         Ok(self.software_ecc(now, data))
     }
@@ -239,10 +328,12 @@ impl<F: Flash> Mtd<F> {
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
+        let failed = self.ecc_stats.failed;
+        self.bit_flips = 0;
         for page in first.0..first.0 + pages {
             now = self.fetch_page(now, PageNo(page), self.page_with_oob())?;
         }
-        Ok(now)
+        self.outcome(now, failed)
     }
 
     /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
@@ -333,6 +424,10 @@ impl<F: Flash> Mtd<F> {
     /// mtd_erase of one block of the partition.
     pub fn erase(&mut self, now: Ns, block: u32) -> Done {
         assert!(block < self.partition.blocks, "erase past the partition");
+        if self.is_bad(block) {
+            // nand_erase_nand does not touch a bad block.
+            return Err(Failed { at: now + self.costs.mtd_call_ns, fault: Fault::EraseFailed });
+        }
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));

@@ -93,6 +93,14 @@ impl<F: Flash> Flash for PowerCut<F> {
         self.inner.block_erases(block)
     }
 
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
+        self.inner.set_block_erases(block, erases);
+    }
+
+    fn is_factory_bad(&self, block: BlockNo) -> bool {
+        self.inner.is_factory_bad(block)
+    }
+
     fn programmed_bytes(&self, block: BlockNo) -> u32 {
         self.inner.programmed_bytes(block)
     }

@@ -67,6 +67,8 @@ pub struct EccProfile {
     pub kind: EccKind,
     /// Bytes one ECC covers.
     pub step_bytes: u32,
+    /// Wrong bits of a step that it puts right; none without ECC.
+    pub strength_bits: u32,
 }
 
 /// `[partition]`: the part of the chip the file system lives on.

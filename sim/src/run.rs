@@ -7,6 +7,7 @@
 use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
 use crate::content::Source;
+use crate::fault::{Faults, Faulty};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
@@ -112,6 +113,16 @@ pub struct Measured {
     pub erase_count_sum: u64,
     /// What each of the cuts left.
     pub surveys: Vec<Survey>,
+    /// Blocks of the partition that are bad by the end.
+    pub bad_blocks: u64,
+    /// Bits that ECC put right since the mark.
+    pub ecc_corrected: u64,
+    /// ECC steps it could not put right.
+    pub ecc_failed: u64,
+    /// How full the file system was when it was made.
+    pub fresh: Room,
+    /// And when it was prepared.
+    pub prepared: Room,
     /// Every block of the partition, if its wear was asked for.
     pub wear: Vec<BlockWear>,
 }
@@ -180,18 +191,97 @@ pub struct CaseInput<'a> {
     pub cuts: &'a [u64],
 }
 
-/// Prepares once and runs every case from there.
+/// The chip that cases begin with, and what goes wrong with it.
+#[derive(Clone, Debug, Default)]
+pub struct ChipState {
+    /// Erases of each block of the partition; none of them was ever erased if it is empty.
+    pub erases: Vec<u32>,
+    /// Blocks of the partition that are bad from the factory.
+    pub bad_blocks: Vec<u32>,
+    /// What fails from the mark on.
+    pub faults: Faults,
+}
+
+/// Prepares once on a new chip and runs every case from there.
 pub fn run_cases(
     setting: &Setting<'_>,
     cases: &[CaseInput<'_>],
 ) -> Vec<Result<Measured, RunError>> {
-    let chip = Chip::new(setting.board.chip);
-    if cases.iter().any(|case| !case.cuts.is_empty()) {
-        run_on(setting, cases, Traced::new(PowerCut::new(chip)))
+    run_cases_on(setting, &ChipState::default(), cases)
+}
+
+/// The same on a chip in a given state.
+pub fn run_cases_on(
+    setting: &Setting<'_>,
+    state: &ChipState,
+    cases: &[CaseInput<'_>],
+) -> Vec<Result<Measured, RunError>> {
+    if let Some(refused) = not_modelled(setting, state) {
+        let refused = || Err(RunError::Format(FsError::NotModelled(refused)));
+        return cases.iter().map(|_| refused()).collect();
+    }
+    let mut chip = new_chip(setting.board, state);
+    set_erases(&mut chip, setting.board, state);
+    if state.faults != Faults::default() || cases.iter().any(|case| !case.cuts.is_empty()) {
+        let steps = setting.board.ecc.step_bytes;
+        let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
+        run_on(setting, cases, Traced::new(faulty))
     } else if setting.trace_flash {
         run_on(setting, cases, Traced::new(chip))
     } else {
         run_on(setting, cases, chip)
+    }
+}
+
+/// What df says is available on a fresh file system; none where the model does not say.
+pub fn fresh_bytes(
+    board: &BoardProfile,
+    jffs2: jffs2::Options,
+    fs: FsKind,
+    bad_blocks: &[u32],
+) -> Result<Option<u64>, RunError> {
+    let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
+    let mtd = Mtd::new(new_chip(board, &state), board);
+    let free = match fs {
+        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+    };
+    free.map_err(RunError::Format)
+}
+
+fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
+    let bad = state.bad_blocks.iter().map(|bad| BlockNo(board.partition.first_block + bad));
+    Chip::with_bad_blocks(board.chip, bad)
+}
+
+/// What a file system does not do yet with such a chip.
+fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str> {
+    let faults = &state.faults;
+    let uncorrectable = faults.bits_flipped > setting.board.ecc.strength_bits;
+    let flips = faults.bit_flip_ppm > 0;
+    if faults.program_fail_ppm > 0 || !faults.program_fail.is_empty() {
+        Some("what a file system does after a program that failed")
+    } else if faults.erase_fail_ppm > 0 || !faults.erase_fail.is_empty() {
+        Some("what a file system does after an erase that failed")
+    } else if faults.endurance_erases > 0 {
+        Some("what a file system does with a block that is worn out")
+    } else if flips && uncorrectable {
+        Some("what a file system does after a read that ECC could not correct")
+    } else if flips && setting.fs == FsKind::Ubifs {
+        Some("UBI scrubbing a block whose bits were corrected")
+    } else if setting.fs == FsKind::Yaffs2 && !state.bad_blocks.is_empty() {
+        Some("yaffs2 on a chip with bad blocks")
+    } else {
+        None
+    }
+}
+
+fn set_erases(flash: &mut Chip, board: &BoardProfile, state: &ChipState) {
+    let partition = board.partition;
+    for block in 0..partition.blocks {
+        let erases = state.erases.get(block as usize).copied().unwrap_or(0);
+        flash.set_block_erases(BlockNo(partition.first_block + block), erases);
     }
 }
 
@@ -201,10 +291,9 @@ fn run_on<F: Flash>(
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
     let mtd = Mtd::new(flash, setting.board);
+    let jffs2 = setting.kernel.jffs2.clone();
     match setting.fs {
-        FsKind::Jffs2 => {
-            run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, setting.kernel.jffs2.clone()))
-        }
+        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
     }
@@ -216,11 +305,13 @@ fn run_fs<S: FlashFs>(
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
     let prepared = formatted.map_err(RunError::Format).and_then(|(fs, now)| {
+        let fresh = Room::of(&fs, setting.board);
         let costs = setting.board.software;
         let vfs = Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS);
         let slots = vec![None; ops::SLOTS];
-        let mut machine = Machine { vfs, now, files: Vec::new(), slots };
+        let mut machine = Machine { vfs, now, files: Vec::new(), slots, fresh, prepared: fresh };
         machine.prepare(setting.prepare)?;
+        machine.prepared = Room::of(machine.vfs.fs(), setting.board);
         Ok(machine)
     });
     let run = |case: &CaseInput<'_>| {
@@ -238,6 +329,26 @@ fn run_fs<S: FlashFs>(
     cases.iter().map(run).collect()
 }
 
+/// How full a file system is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// What df says is available, where the model says so.
+    pub bytes: Option<u64>,
+    /// Pages of the partition that are programmed.
+    pub pages: u64,
+}
+
+impl Room {
+    fn of<S: FlashFs>(fs: &S, board: &BoardProfile) -> Room {
+        let blocks = board.partition.first_block..;
+        let blocks = blocks.take(board.partition.blocks as usize);
+        let page_bytes = board.chip.page_bytes;
+        let pages = |block| fs.flash().programmed_bytes(BlockNo(block)).div_ceil(page_bytes);
+        let pages = blocks.map(|block| u64::from(pages(block))).sum();
+        Room { bytes: fs.free_bytes(), pages }
+    }
+}
+
 /// A stack with the program's point in time.
 #[derive(Clone, Debug)]
 struct Machine<S> {
@@ -246,6 +357,9 @@ struct Machine<S> {
     /// Paths that operations have named, and which of them each slot holds.
     files: Vec<String>,
     slots: Vec<Option<u32>>,
+    /// When it was made, and when it was prepared.
+    fresh: Room,
+    prepared: Room,
 }
 
 impl<S: FlashFs> Machine<S> {
@@ -307,7 +421,11 @@ impl<S: FlashFs> Machine<S> {
         let erases_at_mark =
             if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
         (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
-        self.vfs.flash_mut().start_recording();
+        let ecc = self.vfs.fs().mtd().ecc_stats();
+        self.vfs.flash_mut().begin_faults();
+        if setting.trace_flash {
+            self.vfs.flash_mut().start_recording();
+        }
         let mut measured = Measured::default();
         measured.requests.reserve(after.len());
         let mut busy = counts.busy;
@@ -340,6 +458,11 @@ impl<S: FlashFs> Machine<S> {
         for op in &mut measured.flash {
             op.start = op.start - start;
         }
+        let mtd = self.vfs.fs().mtd();
+        measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
+        measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
+        measured.bad_blocks = u64::from(mtd.bad_blocks());
+        (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
         for (_, erases) in self.block_erases(setting) {
             measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
             measured.erase_count_sum += u64::from(erases);

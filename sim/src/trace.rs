@@ -3,7 +3,7 @@
 //! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
 //! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::chip::{Counts, Done, Flash, Kind, Moves, Span, Torn};
+use crate::chip::{Counts, Done, Flash, Kind, Moves, Span, Torn, WrongBits};
 use crate::profile::ChipProfile;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -122,6 +122,22 @@ impl<F: Flash> Flash for Traced<F> {
 
     fn power_on(&mut self) -> Option<Torn> {
         self.inner.power_on()
+    }
+
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
+        self.inner.set_block_erases(block, erases);
+    }
+
+    fn is_factory_bad(&self, block: BlockNo) -> bool {
+        self.inner.is_factory_bad(block)
+    }
+
+    fn wrong_bits(&self) -> Option<WrongBits> {
+        self.inner.wrong_bits()
+    }
+
+    fn begin_faults(&mut self) {
+        self.inner.begin_faults();
     }
 
     fn set_task(&mut self, task: Task) {

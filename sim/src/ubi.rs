@@ -5,7 +5,7 @@
 //! partition holds and makes its one dynamic volume, wl.rs has the free blocks, the thread that
 //! erases and the moves for wear. docs/ubi.md says when what reaches the flash.
 //!
-//! Left out: scrubbing, bad blocks, more than one volume.
+//! Left out: scrubbing, blocks that go bad, more than one volume.
 //!
 //! Invariants:
 //! 1. A block is either mapped, free, or waiting to be erased.

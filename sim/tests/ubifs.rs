@@ -50,6 +50,12 @@ impl Flash for Recorder {
     fn block_erases(&self, block: BlockNo) -> u32 {
         self.chip.block_erases(block)
     }
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
+        self.chip.set_block_erases(block, erases);
+    }
+    fn is_factory_bad(&self, block: BlockNo) -> bool {
+        self.chip.is_factory_bad(block)
+    }
 }
 
 type Fs = Ubifs<Recorder>;

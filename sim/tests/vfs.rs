@@ -156,20 +156,3 @@ fn fdatasync_leaves_out_an_inode_whose_size_is_the_same() {
     let programs = |sync: &str| run(FsKind::Ubifs, TWO_FILES, &body(sync)).flash_programs;
     assert!(programs("fdatasync") < programs("fsync"));
 }
-
-#[test]
-fn zeroes_that_would_be_compressed_are_refused_and_a_few_are_not() {
-    let refused = |offset: u64| {
-        let length = 4096 - offset % 4096;
-        let body = format!("open 0 a rw,create\nwrite 0 {offset} {length} 1 0\nfsync 0");
-        match try_run(FsKind::Jffs2, "sync", 0, &body) {
-            Ok(_) => false,
-            Err(error) => {
-                assert!(error.to_string().ends_with("is not modelled"), "{error}");
-                true
-            }
-        }
-    };
-    assert!(refused(1000) && refused(5000));
-    assert!(!refused(2) && !refused(4096));
-}

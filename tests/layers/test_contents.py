@@ -28,10 +28,12 @@ PROGRAM = Program(
 def test_a_program_asks_for_its_own_contents() -> None:
     programs = [PROGRAM, replace(PROGRAM, case_id="two", check_contents=True)]
     items = items_of(programs, {"one": 0, "two": 1})
-    text = text_of(groups_of(items), trace_flash=True)
+    text = text_of(groups_of(items), trace_flash=True, our_chip=True)
     assert "\ncase c0 0 flash\n" in text
     assert "\ncase c1 0 flash,contents\n" in text
-    assert "\ncase c1 0 counts,contents\n" in text_of(groups_of(items), trace_flash=False)
+    assert "\ncase c1 0 counts,contents\n" in text_of(
+        groups_of(items), trace_flash=False, our_chip=True
+    )
 
 
 def test_a_sum_becomes_a_column_and_no_sum_is_null() -> None:
@@ -39,7 +41,7 @@ def test_a_sum_becomes_a_column_and_no_sum_is_null() -> None:
     text = b"case c0\nr 0 4 1 2 10 7 4294967295 -\nr 1 5 3 4 0 - - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
-    requests = batch_of(item, done, "6.1", Measuring(software_time=True)).requests
+    requests = batch_of(item, done, None, "6.1", Measuring(software_time=True)).requests
     assert requests["content_crc32"].to_list() == [4294967295, None]
     assert requests["flash_time_ns"].to_list() == [7, None]
     assert requests["latency_ns"].to_list() == [2, 4]
@@ -50,7 +52,7 @@ def test_without_software_time_latencies_are_unknown() -> None:
     text = b"case c0\nr 0 4 1 2 10 2 - -\nr 1 5 3 4 0 4 - -\nc 0 0 0 0\nend c0\n"
     done = list(Reader().feed(HEAD + text))[-1]
     assert isinstance(done, CaseDone)
-    batch = batch_of(item, done, "6.1", Measuring(software_time=False))
+    batch = batch_of(item, done, None, "6.1", Measuring(software_time=False))
     assert batch.requests["latency_ns"].to_list() == [None, None]
     assert batch.cases.select("time_ns", "flash_time_ns").rows() == [(None, 6)]
 

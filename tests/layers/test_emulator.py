@@ -80,11 +80,15 @@ def outcome(target: EmulatorTarget, programs: list[Program]) -> tuple[list[str],
 
 
 def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> None:
-    target = board(ANSWER + 'out.write(CASE.format(*cases) + "done\\n")')
+    group = 'out.write("group g0 1000000 600000 7 300\\n");'
+    case = 'out.write(CASE.format(*cases).replace("c 3", "e 2 1 5\\nc 3") + "done\\n")'
+    target = board(ANSWER + group + case)
     (batch,) = target.run([program("one")], trace_flash=False, progress=lambda *_: None)
     assert batch.cases.to_dicts() == [
         {
             "case_id": "one",
+            "state_valid": 0.4,
+            "state_invalid": pytest.approx(293 * 2048 / 1_000_000 - 0.4),
             "time_ns": 50,
             "flash_time_ns": None,
             "bytes": 10,
@@ -96,6 +100,9 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
             "cache_adds": None,
             "erase_count_max": None,
             "erase_count_mean": None,
+            "bad_blocks": 5,
+            "ecc_corrected": 2,
+            "ecc_failed": 1,
             "kernel_release": "6.1.0-test",
         }
     ]
@@ -228,8 +235,8 @@ def test_cases_that_write_end_their_group() -> None:
         ["c", "e"],
         ["d"],
     ]
-    text = text_of(groups, trace_flash=True)
-    assert text.startswith("flashbed-job 1\ngroup g0 jffs2\nops 5\nflashbed-ops 1\n")
+    text = text_of(groups, trace_flash=True, our_chip=True)
+    assert text.startswith("flashbed-job 1\nsetup renew\ngroup g0 jffs2\nops 5\nflashbed-ops 1\n")
     assert "\ncase c0 0 flash\nops 5\nflashbed-ops 1\nopen 0 a ro\n" in text
     assert text.endswith("\ndone\n")
 

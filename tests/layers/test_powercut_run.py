@@ -75,6 +75,8 @@ def guest(tmp_path: Path) -> Guests:
 class Scripted:
     """A target that is one guest."""
 
+    software_time = False
+
     def __init__(self, guest: Guest, work: Path) -> None:
         self.name, self.guest, self.work = "uml", guest, work
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from array import array
 
+import pytest
+
+from flashbed.profiles import load_board, load_kernel
+from flashbed.targets.base import Program
 from flashbed.targets.sim import NULL, batch_of
+
+
+def program(case_id: str) -> Program:
+    return Program(case_id, "jffs2", load_board("emulated"), load_kernel("6.1"), 0, "", "")
 
 
 def column(*values: int) -> bytes:
@@ -14,7 +22,8 @@ def column(*values: int) -> bytes:
 def test_codes_become_names_and_the_least_integer_null() -> None:
     one = column(1)
     raw = {
-        "cases": {"case_index": one, "time_ns": column(5),
+        "cases": {"case_index": one, "time_ns": column(5), "fresh_bytes": column(2048 * 100),
+                  "free_bytes": column(2048 * 40), "fresh_pages": column(7), "pages": column(87),
                   "flash_time_ns": column(3), "erase_count_mean_milli": column(1500)},
         "requests": {
             "case_index": column(1, 1),
@@ -35,9 +44,16 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         "task_names": ["foreground"],
         "failures": [("a", "no space left on device")],
     }  # fmt: skip
-    batch = batch_of(raw, ["a", "b"])
+    batch = batch_of(raw, [program("a"), program("b")])
     assert batch.cases.to_dicts() == [
-        {"case_id": "b", "time_ns": 5, "flash_time_ns": 3, "erase_count_mean": 1.5}
+        {
+            "case_id": "b",
+            "time_ns": 5,
+            "flash_time_ns": 3,
+            "erase_count_mean": 1.5,
+            "state_valid": 0.6,
+            "state_invalid": pytest.approx(0.2),
+        }
     ]
     assert batch.requests["flash_time_ns"].to_list() == [6, 0]
     assert batch.requests["op"].to_list() == ["read", "sync"]
@@ -51,5 +67,5 @@ def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
     raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [],
            "file_names": [], "kind_names": [], "task_names": [],
            "failures": [("a", "why")]}  # fmt: skip
-    batch = batch_of(raw, ["a"])
+    batch = batch_of(raw, [program("a")])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

@@ -58,6 +58,11 @@ class PowerCuts:
     """That of the target behind it."""
 
     @property
+    def software_time(self) -> bool:
+        """That of the target behind it."""
+        return self.target.software_time
+
+    @property
     def conditions(self) -> str:
         """What the result depends on besides program and target: the choice, and who judges."""
         digest = hashlib.sha256(repr(self.choice).encode())

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import polars as pl
 
+from flashbed.conditions import NONE, Faults
 from flashbed.profiles import Board, Kernel
 
 __all__ = [
@@ -49,8 +50,8 @@ class Program:
     the same state, which a target may build once. With `check_contents` a target that has contents
     fills `content_crc32` of `requests`. `record_changes` asks for `changes` of `requests`, `cuts`
     (which needs it) for a `Survey` of each after the case, `record_wear` for the `wear` table;
-    `chip_commands` are given to the chip's driver at the mark (docs/powercut.md). A target that
-    cannot do it fails the case.
+    `chip_commands` are given to the chip's driver at the mark (docs/powercut.md). `erases` and the blocks that are bad from the factory are
+    part of that state; other faults begin at the mark. A target that cannot do it fails the case.
     """
 
     case_id: str
@@ -65,6 +66,9 @@ class Program:
     record_wear: bool = False
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
+    erases: tuple[int, ...] = ()
+    """Of each block of the partition, before anything is written; none if it is empty."""
+    faults: Faults = NONE
 
 
 @dataclass(frozen=True)
@@ -154,8 +158,11 @@ class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
-    software_time: bool
-    """Whether code takes time there."""
+
+    @property
+    def software_time(self) -> bool:
+        """Whether code takes time there."""
+        ...
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetches and builds what a run would; `say(what)` when it begins something long.

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from flashbed.conditions import PPM
 from flashbed.tables import SCHEMAS
 from flashbed.targets.base import (
     Batch,
@@ -21,6 +22,7 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
+from flashbed.targets.room import Room, reached
 
 __all__ = ["SimTarget", "row_of"]
 
@@ -66,17 +68,18 @@ class SimTarget:
             done += len(group)
             if not all(program.record_changes for program in group):
                 raw["requests"].pop("changes", None)
-            yield batch_of(raw, [program.case_id for program in group])
+            yield batch_of(raw, group)
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
 
 
-def row_of(program: Program) -> tuple[str, str, int, str, str, list[int]]:
+def row_of(program: Program) -> tuple[Any, ...]:
     """As the simulator takes it."""
     cuts = [
         cut.change for cut in program.cuts
     ]  # what is left of a change does not depend on chance
     return (
-        program.case_id, program.fs, program.read_ahead_kib, program.prepare, program.body, cuts
+        program.case_id, program.fs, program.read_ahead_kib, program.prepare, program.body, cuts,
+        _chip(program),
     )  # fmt: skip
 
 
@@ -88,6 +91,21 @@ def _run_cases() -> Callable[..., Mapping[str, Any]]:
             "the simulator is not compiled; `make build` compiles it (needs Rust)"
         ) from None
     return run_cases
+
+
+def _chip(program: Program) -> tuple[Any, ...]:
+    """What the simulator is told of the chip (bind/src/lib.rs `ChipInput`)."""
+    faults = program.faults
+    bad = faults.bad(program.board.partition.blocks)
+    if not faults.while_measuring:
+        return program.erases, bad, None
+    failing = [
+        (0, given) if isinstance(given, tuple) else (round(given * PPM), ())
+        for given in (faults.program_fail, faults.erase_fail)
+    ]
+    flips = faults.bit_flips
+    rate = (round(flips.rate * PPM), flips.bits) if flips else (0, 0)
+    return program.erases, bad, (faults.seed, faults.endurance_erases, *failing, rate)
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
@@ -124,10 +142,11 @@ def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(codes)
 
 
-def batch_of(raw: Mapping[str, Any], case_ids: Sequence[str]) -> Batch:
-    """The simulator's columns as tables. `case_index` counts in `case_ids`."""
+def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
+    """The simulator's columns as tables. `case_index` counts in `programs`."""
+    case_ids = [program.case_id for program in programs]
     failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
-    tables = (_cases(raw, case_ids), _requests(raw, case_ids), _flash(raw, case_ids))
+    tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
     surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
     wear = _wear(raw, case_ids)
     return Batch(*tables, failures=failures, surveys=surveys, wear=wear)
@@ -149,7 +168,8 @@ def _run(run: tuple[int, int, int | None, tuple[int, int] | None]) -> Run:
     return Run(offset_bytes, length_bytes, errno or source or "zero")
 
 
-def _cases(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
+def _cases(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
+    case_ids = [program.case_id for program in programs]
     cases = _frame(raw["cases"])
     if not cases.width:
         return cases  # every case failed
@@ -157,7 +177,22 @@ def _cases(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
         _named(cases["case_index"], case_ids).alias("case_id"),
         *(column for column in cases.columns if column in SCHEMAS["cases"]),
         (pl.col("erase_count_mean_milli") / 1000).alias("erase_count_mean"),
+        *_states(cases, programs),
     )
+
+
+def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Series]:
+    """The columns `state_valid` and `state_invalid`."""
+    rooms = cases.select("case_index", "fresh_bytes", "free_bytes", "fresh_pages", "pages")
+    states = [
+        reached(Room(*room), programs[index].fs, programs[index].board.chip.page_bytes)
+        for index, *room in rooms.iter_rows()
+    ]
+    names = ("state_valid", "state_invalid")
+    return [
+        pl.Series(name, [state[at] for state in states], pl.Float64)
+        for at, name in enumerate(names)
+    ]
 
 
 def _requests(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:

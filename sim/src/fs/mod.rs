@@ -11,6 +11,7 @@ pub mod yaffs2;
 use crate::causes::Causes;
 use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
+use crate::mtd::Mtd;
 use crate::trace::Task;
 use crate::units::Ns;
 use thiserror::Error;
@@ -245,4 +246,9 @@ pub trait FlashFs: Clone {
     }
     /// The driver's page buffer is empty, as it is when a case begins.
     fn forget_page_buffer(&mut self);
+    /// The driver below.
+    fn mtd(&self) -> &Mtd<Self::Flash>;
+    /// statfs: bytes that a program without privileges may still write (f_bavail), or none where the
+    /// model does not say.
+    fn free_bytes(&self) -> Option<u64>;
 }

@@ -349,4 +349,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     fn forget_page_buffer(&mut self) {
         self.mtd.forget_page_buffer();
     }
+
+    fn mtd(&self) -> &Mtd<F> {
+        &self.mtd
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
 }

@@ -15,7 +15,7 @@ use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::sched::Sched;
 use crate::trace::Task;
-use crate::units::Ns;
+use crate::units::{BlockNo, Ns};
 use std::collections::BTreeMap;
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
@@ -35,9 +35,11 @@ fn bad_block_reserve(chip_blocks: u32) -> u32 {
     limit + u32::from(covered < u64::from(chip_blocks))
 }
 
-/// Blocks of a partition that are no part of the volume, on a chip of `chip_blocks`.
-pub fn overhead_blocks(chip_blocks: u32) -> u32 {
-    LAYOUT_LEBS + WORK_BLOCKS + bad_block_reserve(chip_blocks)
+/// Blocks of a partition that are no part of the volume. What is bad already was reserved for
+/// (`beb_rsvd_level`).
+pub fn overhead_blocks<F: Flash>(mtd: &Mtd<F>) -> u32 {
+    let reserve = bad_block_reserve(mtd.flash().profile().blocks);
+    LAYOUT_LEBS + WORK_BLOCKS + reserve.max(mtd.bad_blocks())
 }
 
 /// Bytes before the data of a logical block: both headers, up to a page.
@@ -65,21 +67,26 @@ impl<F: Flash> Ubi<F> {
     /// volume of all its room (ubiattach, `ubimkvol -m`).
     pub fn attach_formatted(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
         let blocks = mtd.blocks();
-        let overhead = overhead_blocks(mtd.flash().profile().blocks);
+        let overhead = overhead_blocks(&mtd);
         if blocks <= overhead {
             return Err(FsError::too_small(format!(
                 "UBI keeps {overhead} blocks of this partition for itself; it has {blocks}"
             )));
         }
-        let block =
-            Block { erases: 0, header: Header::Missing, holds: Holds::Nothing, written_bytes: 0 };
+        let first = mtd.first_block();
+        let used = |block| Block {
+            erases: mtd.flash().block_erases(BlockNo(first + block)),
+            header: Header::Missing,
+            holds: Holds::Nothing,
+            written_bytes: 0,
+        };
         let mut ubi = Ubi {
             leb_bytes: leb_bytes(&mtd),
             header_bytes: align(HEADER_BYTES, mtd.subpage_bytes()),
             leb_start: data_start(&mtd),
             map: vec![UNMAPPED; (blocks - overhead) as usize],
             layout: [UNMAPPED; LAYOUT_LEBS as usize],
-            blocks: vec![block; blocks as usize],
+            blocks: (0..blocks).map(used).collect(),
             sequence: 0,
             wl: WearLevelling::new(blocks),
             sched: Sched::new(mtd.costs().sched_clock_ns),
@@ -87,8 +94,12 @@ impl<F: Flash> Ubi<F> {
             mtd,
         };
         let mut now = now;
+        let mut good = 0;
         for block in 0..blocks {
-            now = ubi.format_block(now, block)?;
+            if !ubi.mtd.is_bad(block) {
+                now = ubi.format_block(now, block, good)?;
+                good += 1;
+            }
         }
         now = ubi.attach(now)?;
         for copy in 0..LAYOUT_LEBS {
@@ -97,17 +108,19 @@ impl<F: Flash> Ubi<F> {
         Ok((ubi, now))
     }
 
-    /// ubiformat on one block: erased, a header without erases, and an empty volume table on the
-    /// first two.
-    fn format_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
+    /// ubiformat on one block: erased, a header with the erases before, and an empty volume table on
+    /// the first two of those that are not bad. The chip's count starts from there too.
+    fn format_block(&mut self, now: Ns, block: u32, good: u32) -> Result<Ns> {
         let now = self.mtd.erase(now, block)?;
-        if block >= LAYOUT_LEBS {
+        let number = BlockNo(self.mtd.first_block() + block);
+        self.mtd.flash_mut().set_block_erases(number, self.blocks[block as usize].erases);
+        if good >= LAYOUT_LEBS {
             return self.write_erase_header(now, block);
         }
         let length = self.leb_start + self.table_bytes();
         let state = &mut self.blocks[block as usize];
         state.header = Header::Whole;
-        let leb = Leb::Layout(block);
+        let leb = Leb::Layout(good);
         state.holds = Holds::Leb { leb, sequence: 0, copied_bytes: None };
         Ok(self.mtd.write(now, self.address(block, 0), length)?)
     }
@@ -140,7 +153,9 @@ impl<F: Flash> Ubi<F> {
         let mut scanned = Scanned::default();
         let mut now = now;
         for block in 0..self.blocks.len() as u32 {
-            now = self.scan_block(now, block, &mut scanned)?;
+            if !self.mtd.is_bad(block) {
+                now = self.scan_block(now, block, &mut scanned)?;
+            }
         }
         self.guess_erases();
         for copy in 0..LAYOUT_LEBS {

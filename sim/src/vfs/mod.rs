@@ -119,6 +119,11 @@ impl<S: FlashFs> Vfs<S> {
         *self.fs.causes()
     }
 
+    /// The file system, to be asked what nothing else needs to know.
+    pub fn fs(&self) -> &S {
+        &self.fs
+    }
+
     /// The driver's page buffer is empty.
     pub fn forget_page_buffer(&mut self) {
         self.fs.forget_page_buffer();

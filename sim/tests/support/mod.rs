@@ -17,7 +17,6 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
     entries.remove("source");
-    entries.remove("strength_bits");
     value
 }
 

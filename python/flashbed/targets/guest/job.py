@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from flashbed.operations import Operation, canonical, parse
 from flashbed.targets.base import Cut, Program
+from flashbed.targets.guest.nand import begin_commands, setup_commands
 
 __all__ = ["Group", "Item", "described", "for_one_boot", "groups_of", "items_of", "text_of"]
 
@@ -34,8 +35,9 @@ class Item:
 
     @property
     def writes(self) -> bool:
-        """Whether the file system is another one after it."""
-        return any(_changes(operation) for operation in self.operations)
+        """Whether the file system, or the chip it is on, is another one after it."""
+        faults = self.program.faults.while_measuring
+        return faults or any(_changes(operation) for operation in self.operations)
 
     @property
     def marks_the_kernel(self) -> bool:
@@ -86,10 +88,11 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
 
 
 def groups_of(items: Iterable[Item]) -> list[Group]:
-    """The items in groups: one for each file system and preparation, more if cases write."""
-    sorted_out: dict[tuple[str, str], list[Item]] = {}
+    """The items in groups: one for each file system, preparation and chip, more if cases write."""
+    sorted_out: dict[tuple[object, ...], list[Item]] = {}
     for item in items:
-        sorted_out.setdefault((item.program.fs, item.prepare), []).append(item)
+        chip = tuple(setup_commands(item.program))
+        sorted_out.setdefault((item.program.fs, item.prepare, chip), []).append(item)
     groups: list[Group] = []
     for same in sorted_out.values():
         fresh = True
@@ -122,16 +125,18 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
     return ",".join(words)
 
 
-def text_of(groups: Sequence[Group], *, trace_flash: bool) -> str:
-    """The job."""
+def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> str:
+    """The job. Only our own chip can be told what it is to be."""
     parts = ["flashbed-job 1\n"]
     for group in groups:
         first = group.items[0]
+        if our_chip:
+            parts += (f"setup {command}\n" for command in setup_commands(first.program))
         wear = " wear" if any(item.program.record_wear for item in group.items) else ""
         parts += (f"group {group.name} {first.program.fs}{wear}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
-            parts += (f"chip {command}\n" for command in program.chip_commands)
+            parts += (f"chip {command}\n" for command in begin_commands(program))
             words = _trace(program, trace_flash=trace_flash)
             parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))

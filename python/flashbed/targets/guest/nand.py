@@ -7,6 +7,7 @@ built in a temporary folder and renamed.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -16,11 +17,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed import places
+from flashbed.conditions import PPM
 from flashbed.profiles import Board
-from flashbed.targets.base import Unavailable
+from flashbed.targets.base import Program, Unavailable
 from flashbed.targets.guest.building import build, locked
 
-__all__ = ["MODULE", "Tree", "built_module", "cached_module", "parameters"]
+__all__ = [
+    "MODULE",
+    "Tree",
+    "begin_commands",
+    "built_module",
+    "cached_module",
+    "parameters",
+    "setup_commands",
+]
 
 MODULE = "flashbed_nand"
 _TIMEOUT_S = 600
@@ -111,3 +121,32 @@ def parameters(board: Board, *, wait: str) -> str:
         "wait": wait,
     }
     return " ".join(f"{key}={value}" for key, value in values.items())
+
+
+def setup_commands(program: Program) -> list[str]:
+    """What makes the chip the one a program begins with: new, but for its wear and bad blocks."""
+    first, faults = program.board.partition.first_block, program.faults
+    commands = ["renew"]
+    commands += (f"bad {first + block}" for block in faults.bad(program.board.partition.blocks))
+    at = first
+    for erases, run in itertools.groupby(program.erases):
+        count = len(list(run))
+        commands.append(f"wear {at} {count} {erases}")
+        at += count
+    return commands
+
+
+def begin_commands(program: Program) -> list[str]:
+    """What the chip is told at the mark."""
+    faults = program.faults
+    rates, chosen = [], []
+    for kind, given in (("program", faults.program_fail), ("erase", faults.erase_fail)):
+        if isinstance(given, tuple):
+            chosen += [f"fail-{kind} {number}" for number in given]
+        rates.append(0 if isinstance(given, tuple) else round(given * PPM))
+    flips = faults.bit_flips
+    rates += [round(flips.rate * PPM), flips.bits] if flips else [0, 1]
+    commands = [f"faults {faults.seed} {' '.join(map(str, rates))}"] if any(rates[:3]) else []
+    if faults.endurance_erases:
+        commands.append(f"endurance {faults.endurance_erases} {faults.seed}")
+    return [*program.chip_commands, *commands, *chosen]

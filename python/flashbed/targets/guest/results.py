@@ -12,6 +12,7 @@ from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest.job import Item, described
 from flashbed.targets.guest.stream import CaseDone
+from flashbed.targets.room import Room, reached
 
 __all__ = ["Measuring", "batch_of", "failed", "gathered"]
 
@@ -19,6 +20,8 @@ _CASES = {
     name: SCHEMAS["cases"][name]
     for name in (
         "case_id",
+        "state_valid",
+        "state_invalid",
         "time_ns",
         "flash_time_ns",
         "bytes",
@@ -30,6 +33,9 @@ _CASES = {
         "cache_adds",
         "erase_count_max",
         "erase_count_mean",
+        "bad_blocks",
+        "ecc_corrected",
+        "ecc_failed",
         "kernel_release",
     )
 }
@@ -87,7 +93,9 @@ def _together(batches: Sequence[Batch]) -> Batch:
     )
 
 
-def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuring) -> Batch:
+def batch_of(
+    item: Item, case: CaseDone, room: Room | None, kernel_release: str, measuring: Measuring
+) -> Batch:
     """A finished case; a failure if flash operations were lost."""
     case_id = item.program.case_id
     assert case.counts is not None, "the reader gives no case without"
@@ -121,8 +129,13 @@ def batch_of(item: Item, case: CaseDone, kernel_release: str, measuring: Measuri
     wear = _wear_of(item.program, case)
     worn = [erases for _, _, erases, _, _ in wear if erases is not None]
     erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
-    counts = (reads, programs, erases, *page_cache, *erase_counts)
-    measured = (case_id, *totals, transferred, *counts, kernel_release)
+    fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
+    state = reached(room, fs, page_bytes)
+    corrected, uncorrected, bad = case.faults or (None, None, None)
+    measured = (
+        case_id, *state, *totals, transferred, reads, programs, erases, *page_cache,
+        *erase_counts, bad, corrected, uncorrected, kernel_release,
+    )  # fmt: skip
     return Batch(
         cases=_frame([measured], _CASES),
         requests=_frame(requests, _REQUESTS),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed import places
+from flashbed.conditions import NONE
 from flashbed.operations import OperationError
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Survey
@@ -35,6 +36,7 @@ from flashbed.targets.guest.stream import (
     StreamError,
     Trouble,
 )
+from flashbed.targets.room import Room
 
 __all__ = ["Guest", "Progress", "run_guest"]
 
@@ -54,7 +56,7 @@ class Guest:
     """The kernel profile it runs."""
     measuring: Measuring
     remembers_changes: bool = False
-    """Whether its chip is flashbed_nand, which power cuts need."""
+    """Whether its chip is flashbed_nand, which power cuts, wear and faults need."""
 
 
 def run_guest(
@@ -84,6 +86,8 @@ def _refusal(guest: Guest, program: Program) -> str | None:
         not guest.remembers_changes
     ):
         return f"power cuts: {guest.machine.name}'s chip does not remember its changes"
+    if (program.erases or program.faults != NONE) and not guest.remembers_changes:
+        return f"wear and faults: {guest.machine.name}'s chip cannot be told of them"
     smallest = _SMALLEST_BLOCKS.get(program.fs)
     if smallest is None:
         return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_SMALLEST_BLOCKS)}"
@@ -140,6 +144,8 @@ class _Run:
         """Last case of a group -> the group that is prepared next."""
         self.running: str | None = None
         self.preparing: str | None = None
+        self.room: Room | None = None
+        """What the preparation of the running group came to."""
         self.cutting: int | None = None
         """The cut of the running case that is being made."""
         self.measured: dict[str, Batch] = {}
@@ -183,7 +189,8 @@ class _Run:
         self.group_after = {group.items[-1].name: after.name for group, after in ends}
         self.running, self.preparing, self.cutting = None, groups[0].name, None
         self.info = {}
-        text = text_of(groups, trace_flash=self.trace_flash)
+        ours = self.guest.remembers_changes
+        text = text_of(groups, trace_flash=self.trace_flash, our_chip=ours)
         self.progress(f"booting {self.guest.machine.name}", self.done)
         reader, ended = Reader(), False
         with Boot(self.folder / f"boot-{number}", self.guest.machine, text) as boot:
@@ -208,8 +215,8 @@ class _Run:
                 wrong = _mismatch(self.guest.board, {key: value})
                 if wrong:
                     yield from self._fail(list(self.left), wrong)
-            case GroupReady(name):
-                self.preparing = None
+            case GroupReady(name, room):
+                self.preparing, self.room = None, room
                 self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
             case CaseBegun(name):
                 self.running = name
@@ -235,7 +242,7 @@ class _Run:
         if item is None:
             self.running, self.preparing = None, self.group_after.get(case.case_id)
             return
-        batch = batch_of(item, case, self._release(), self.guest.measuring)
+        batch = batch_of(item, case, self.room, self._release(), self.guest.measuring)
         before = self.measured.get(item.name)
         if before is not None and not _same_changes(before, batch):
             yield from self._fail([item.name], "run again, it did other changes to the chip")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flashbed.targets.base import Run, Survey, SurveyedFile
+from flashbed.targets.room import Room
 
 __all__ = [
     "CaseBegun",
@@ -46,6 +47,7 @@ class GroupReady:
     """A group's preparation is done."""
 
     group_id: str
+    room: Room
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class CaseDone:
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
+    faults: tuple[int, int, int] | None = None
+    """Bits corrected, ECC steps that could not be, bad blocks; where the chip is our own."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ class Reader:
     def _row(self, line: str) -> Event | None:
         word, *fields = line.split(" ")
         match word:
-            case "r" | "f" | "w" | "c" | "end":
+            case "r" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "u" | "endcut":
                 return self._cut_row(word, fields)
@@ -175,7 +179,9 @@ class Reader:
             case "info":
                 return Info(fields[0], " ".join(fields[1:]))
             case "group":
-                return GroupReady(fields[0])
+                fresh_bytes, now_bytes = map(int, fields[1:3])
+                fresh_pages, now_pages = map(_known, fields[3:])
+                return GroupReady(fields[0], Room(fresh_bytes, now_bytes, fresh_pages, now_pages))
             case "case":
                 self._case = CaseDone(fields[0])
                 return CaseBegun(fields[0])
@@ -205,6 +211,9 @@ class Reader:
         elif word == "c":
             reads, programs, erases, lost = map(int, fields)
             case.counts = (reads, programs, erases, lost)
+        elif word == "e":
+            corrected, failed, bad_blocks = map(int, fields)
+            case.faults = (corrected, failed, bad_blocks)
         else:
             if fields != [case.case_id] or case.counts is None:
                 raise ValueError(word)

@@ -100,7 +100,7 @@ impl<F: Flash> Jffs2<F> {
             );
             return Err(FsError::too_small(message));
         }
-        for block in 0..mtd.blocks() {
+        for block in (0..mtd.blocks()).filter(|&block| !mtd.is_bad(block)).collect::<Vec<_>>() {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.erase(now, block)?;
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
@@ -110,8 +110,8 @@ impl<F: Flash> Jffs2<F> {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
             reserved_blocks_write: Self::reserved_blocks(mtd.size_bytes(), blocks, block_bytes),
-            blocks: vec![Block::erased(block_bytes); blocks as usize],
-            lists: BlockLists { free: free_list_of_fresh_mount(blocks), ..BlockLists::default() },
+            blocks: (0..blocks).map(|at| Block::fresh(block_bytes, mtd.is_bad(at))).collect(),
+            lists: BlockLists { free: free_list_of_fresh_mount(&mtd), ..BlockLists::default() },
             next_block: None,
             gc_block: None,
             summary_bytes: 0,
@@ -155,9 +155,10 @@ impl<F: Flash> Jffs2<F> {
 
 /// The scan puts every empty block at the head of the free list, and jffs2_rotate_lists moves the
 /// list's head past one entry when it is asked to rotate by none.
-fn free_list_of_fresh_mount(blocks: u32) -> VecDeque<u32> {
-    let mut list: VecDeque<u32> = (0..blocks).rev().collect();
-    list.rotate_left(1);
+fn free_list_of_fresh_mount<F: Flash>(mtd: &Mtd<F>) -> VecDeque<u32> {
+    let good = (0..mtd.blocks()).rev().filter(|&block| !mtd.is_bad(block));
+    let mut list: VecDeque<u32> = good.collect();
+    list.rotate_left(usize::from(!list.is_empty()));
     list
 }
 
@@ -294,5 +295,17 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn forget_page_buffer(&mut self) {
         self.mtd.forget_page_buffer();
+    }
+
+    fn mtd(&self) -> &Mtd<F> {
+        &self.mtd
+    }
+
+    /// jffs2_statfs.
+    fn free_bytes(&self) -> Option<u64> {
+        let room = |block: &Block| u64::from(block.dirty_bytes) + u64::from(block.free_bytes);
+        let reserve = u64::from(self.reserved_blocks_write) * u64::from(self.block_bytes);
+        let free = self.blocks.iter().map(room).sum::<u64>().saturating_sub(reserve);
+        Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
     }
 }

@@ -39,6 +39,11 @@ impl Block {
         good + self.free_bytes + self.dirty_bytes + self.wasted_bytes > 0
     }
 
+    /// A block of a fresh partition; a bad one has no room (`bad_size`).
+    pub fn fresh(block_bytes: u32, bad: bool) -> Block {
+        Block::erased(if bad { 0 } else { block_bytes })
+    }
+
     /// An erased block.
     pub fn erased(block_bytes: u32) -> Block {
         Block {

@@ -57,6 +57,9 @@ impl<F: Flash> Jffs2<F> {
         self.is_scanning = true;
         let mut erased_blocks = 0;
         for number in 0..self.mtd.blocks() {
+            if self.mtd.is_bad(number) {
+                continue; // BLK_STATE_BADBLOCK: on no list
+            }
             let (found, later) = self.scan_eraseblock(now, number, torn)?;
             now = later;
             self.file_scanned(number, found);

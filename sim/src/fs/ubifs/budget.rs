@@ -1,7 +1,8 @@
 //! Budgeting: nothing becomes dirty that could not be written.
 //!
 //! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space, ubifs_calc_min_idx_lebs,
-//! ubifs_calc_available, ubifs_release_budget) of Linux 6.1 for a program that runs as root, so that the
+//! ubifs_calc_available, ubifs_release_budget,
+//! ubifs_reported_space, ubifs_get_free_space_nolock) of Linux 6.1 for a program that runs as root, so that the
 //! reserved pool may be used.
 
 use super::gc::Collected;
@@ -10,8 +11,12 @@ use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::fs::{FsError, PageCache, Result};
+use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
+
+/// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
+const RESERVED_PERCENT: u64 = 5;
+const RESERVED_BYTES_MAX: u64 = 5 << 20;
 
 /// MAX_MKSPC_RETRIES.
 const RETRIES_MAX: u32 = 3;
@@ -100,6 +105,12 @@ pub fn largest_znode() -> u64 {
     u64::from(align(index_node_bytes(FANOUT), 8))
 }
 
+/// ubifs_reported_space: what data fits into so many bytes of flash, index nodes set off against it.
+fn reported(bytes: u64) -> u64 {
+    let index = largest_znode() * 3 / (FANOUT as u64 / 2 - 1);
+    bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
+}
+
 impl Budget {
     /// Of a freshly mounted file system.
     pub fn new(geometry: &Geometry, index_bytes: u64) -> Budget {
@@ -133,14 +144,9 @@ impl Budget {
         (bytes.div_ceil(leb) as u32 + 1).max(INDEX_LEBS_MIN)
     }
 
-    /// do_budget_space: whether what is promised still fits.
-    fn fits(&mut self, geometry: &Geometry, lpt: &Lpt) -> bool {
+    /// ubifs_calc_available, with `index_lebs` of index.
+    fn available(geometry: &Geometry, lpt: &Lpt, index_lebs: u32) -> u64 {
         let totals = lpt.totals();
-        let index_lebs = self.calculate_index_lebs(geometry);
-        let reserved = index_lebs.saturating_sub(totals.index_lebs);
-        if reserved > lpt.lebs_for_index() {
-            return false;
-        }
         let leb = u64::from(geometry.leb_bytes);
         let kept = u64::from(index_lebs) + HEADS as u64 + 2;
         let more_index = totals.index_lebs.saturating_sub(index_lebs);
@@ -149,12 +155,34 @@ impl Budget {
             + totals.dead_bytes
             + totals.dark_bytes
             + u64::from(more_index) * u64::from(geometry.dark_bytes);
-        let available = (u64::from(geometry.main_lebs) * leb).saturating_sub(taken);
-        if available < self.data_growth + self.dirty_growth {
+        (u64::from(geometry.main_lebs) * leb).saturating_sub(taken)
+    }
+
+    /// do_budget_space: whether what is promised still fits.
+    fn fits(&mut self, geometry: &Geometry, lpt: &Lpt) -> bool {
+        let index_lebs = self.calculate_index_lebs(geometry);
+        let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
+        let available = Self::available(geometry, lpt, index_lebs);
+        if reserved > lpt.lebs_for_index() || available < self.data_growth + self.dirty_growth {
             return false;
         }
         self.index_lebs_min = index_lebs;
         true
+    }
+
+    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool that is reserved for root.
+    pub fn free_bytes(&self, geometry: &Geometry, lpt: &Lpt) -> u64 {
+        let index_lebs = self.calculate_index_lebs(geometry);
+        let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
+        let wasted_end = geometry.leb_bytes % DATA_NODE_BYTES;
+        let gained = i64::from(lpt.lebs_for_index().saturating_sub(reserved))
+            * (i64::from(geometry.dark_bytes) - i64::from(wasted_end));
+        let available = Self::available(geometry, lpt, index_lebs).saturating_add_signed(gained);
+        let free = available.saturating_sub(self.data_growth + self.dirty_growth);
+        let main_bytes = u64::from(geometry.main_lebs) * u64::from(geometry.leb_bytes);
+        let pool = (main_bytes * RESERVED_PERCENT / 100).min(RESERVED_BYTES_MAX);
+        let page = u64::from(PAGE_BYTES);
+        reported(free).saturating_sub(reported(pool)) / page * page
     }
 
     fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {

@@ -91,7 +91,7 @@ impl<F: Flash> Ubifs<F> {
     /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
     /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
     pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Ubifs<F>, Ns)> {
-        let overhead = ubi::overhead_blocks(mtd.flash().profile().blocks);
+        let overhead = ubi::overhead_blocks(&mtd);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
             return Err(FsError::too_small(format!(
@@ -362,5 +362,13 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn forget_page_buffer(&mut self) {
         self.ubi.mtd_mut().forget_page_buffer();
+    }
+
+    fn mtd(&self) -> &Mtd<F> {
+        self.ubi.mtd()
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        Some(self.budget.free_bytes(&self.geometry, &self.lpt))
     }
 }

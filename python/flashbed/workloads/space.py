@@ -1,0 +1,41 @@
+"""How much of a partition a file system has for files, and what a page of one takes of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from flashbed.errors import InputError
+from flashbed.profiles import Board
+
+__all__ = ["NODE_BYTES", "PAGE_BYTES", "usable_bytes"]
+
+PAGE_BYTES = 4096
+NODE_BYTES = {"jffs2": 4190, "ubifs": 4070}
+"""What df loses when a page that cannot be compressed is written, as Linux 6.1 was seen to count.
+
+JFFS2: the node, its entry in the summary and what is left at a block's end. UBIFS: df counts data
+bytes, and expects more index than a page needs.
+"""
+
+
+def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
+    """Bytes of a fresh file system that `df` calls available: the simulator formats one.
+
+    Raises `InputError`.
+    """
+    return _usable_bytes(fs, board.sim_json, bad_blocks)
+
+
+@lru_cache(maxsize=64)
+def _usable_bytes(fs: str, board_json: str, bad_blocks: tuple[int, ...]) -> int:
+    try:
+        from flashbed._sim import fresh_bytes
+    except ImportError:
+        raise InputError("the simulator is not compiled; `make build` compiles it") from None
+    try:
+        found = fresh_bytes(board_json, fs, bad_blocks)
+    except ValueError as why:
+        raise InputError(f"{fs} on this partition: {why}") from None
+    if found is None:
+        raise InputError(f"{fs} does not say how much room it has")
+    return found

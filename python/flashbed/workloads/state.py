@@ -1,0 +1,283 @@
+"""Operations that bring a file system into a state (docs/state.md).
+
+A log is filled as its own writers fill it, segment by segment of two erase blocks: each segment is
+a new file and some pages of the one before written again, so that what is obsolete is spread over
+all blocks alike and none of them is worth collecting. Then come the workload's own files, a share
+of whose bytes is written out of order in small pieces. Everything follows from state, file system
+and geometry; nothing looks at what the file system answers.
+
+Left out: files that are deleted (what is overwritten leaves the same obsolete nodes behind), and
+fragments of the filler.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from flashbed.conditions import State
+from flashbed.errors import InputError
+from flashbed.operations import HEADER, Operation, parse
+from flashbed.profiles import Board
+from flashbed.workloads.space import NODE_BYTES, PAGE_BYTES, usable_bytes
+
+__all__ = ["in_state"]
+
+FOLDER = "filler"
+SEGMENT_BLOCKS = 2
+REQUEST_BYTES = 65_536
+PIECE_BYTES = 1024
+"""On a file system that writes what a program writes when it writes it."""
+STRETCH_PAGES = 16
+"""Pages that are shuffled among one another."""
+PAGES_A_SYNC = 4
+"""Of a stretch, where pages lie in the page cache until they are synced, and are then sorted."""
+DIRTY_BLOCK_MAX = 0.45
+"""JFFS2 collects blocks that are half obsolete once there are some (jffs2_thread_should_wake)."""
+_SETTLE_NS = 10_000_000_000
+_SEED = 1_000_000
+"""Seed of the filler's first file, far from those of workloads."""
+
+
+def in_state(state: State, fs: str, board: Board, bad_blocks: tuple[int, ...], prepare: str) -> str:
+    """The preparation of a workload on a file system in this state. Raises `InputError`."""
+    if not (state.valid or state.invalid or state.fragmented):
+        return prepare
+    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    try:
+        room = usable_bytes(fs, board, bad_blocks)
+        return _in_state(state, fs, room, block_bytes, prepare)
+    except InputError as why:
+        raise InputError(f"state {state}: {why}") from None
+
+
+@lru_cache(maxsize=64)
+def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) -> str:
+    operations = parse(prepare)
+    lines: list[str] = []
+    if state.valid or state.invalid:
+        lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations))
+    lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
+    return "\n".join((HEADER, *lines, ""))
+
+
+def _bytes_of_files(operations: Sequence[Operation]) -> int:
+    """How long the files are that a preparation leaves behind."""
+    slots: dict[object, str] = {}
+    sizes: dict[str, int] = {}
+    for operation in operations:
+        fields = operation.fields
+        match operation.name:
+            case "open":
+                slots[fields[0]] = str(fields[1])
+                if "trunc" in str(fields[2]).split(","):
+                    sizes.pop(str(fields[1]), None)
+            case "write":
+                path, end = slots[fields[0]], int(fields[1]) + int(fields[2])
+                sizes[path] = max(sizes.get(path, 0), end)
+            case "truncate":
+                sizes[slots[fields[0]]] = int(fields[1])
+            case "unlink":
+                sizes.pop(str(fields[0]), None)
+            case "rename":
+                sizes[str(fields[1])] = sizes.pop(str(fields[0]), 0)
+            case _:
+                pass
+    return sum(sizes.values())
+
+
+@dataclass(frozen=True)
+class _Fill:
+    """How the filler is written, in pages: `live` stay, as many as `obsolete` are written twice."""
+
+    live: int
+    obsolete: int
+    segments: tuple[int, ...]
+    """Pages written in each."""
+
+    def again(self, segment: int) -> int:
+        """Pages of a segment that the next one writes again."""
+        last = len(self.segments) - 1
+        if segment == last:
+            return 0
+        return self.obsolete * (segment + 1) // last - self.obsolete * segment // last
+
+
+def _fill(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> _Fill:
+    node = NODE_BYTES[fs]
+    own = -(-own_bytes // PAGE_BYTES) * node
+    if state.valid + state.invalid > 1 + 1e-9:
+        raise InputError("valid and invalid are more than all the space there is")
+    if own > state.valid * room:
+        raise InputError(
+            f"valid: the workload's own files are {own / room:.3f} of the usable space already"
+        )
+    if (
+        state.invalid
+        and fs == "jffs2"
+        and (1 - state.valid - state.invalid) * room < 2 * block_bytes
+    ):
+        raise InputError("invalid: JFFS2 collects when fewer than two blocks of its room are free")
+    live = round((state.valid * room - own) / node)
+    obsolete = round(state.invalid * room / node)
+    pages = live + obsolete
+    segment = max(1, min(SEGMENT_BLOCKS * block_bytes // node, pages // 8))
+    segments = [segment] * (pages // segment) if pages else []
+    if pages % segment:
+        segments.append(pages % segment)
+    fill = _Fill(live, obsolete, tuple(segments))
+    most = max((fill.again(number) for number in range(len(segments))), default=0)
+    limit = DIRTY_BLOCK_MAX if fs == "jffs2" else 0.5
+    if obsolete and (len(segments) < 2 or most > limit * segment):
+        possible = limit / (1 - limit)
+        why = ", where JFFS2 leaves it alone" if fs == "jffs2" else ""
+        raise InputError(
+            f"invalid: at most {possible:.2f} of what the filler has in live data{why}"
+            f" ({live * node / room:.3f} here)"
+        )
+    return fill
+
+
+def _filled(state: State, fs: str, room: int, block_bytes: int, own_bytes: int) -> Iterator[str]:
+    """Segment by segment: a new file, and between its pages those of the last one again."""
+    fill = _fill(state, fs, room, block_bytes, own_bytes)
+    yield f"mkdir {FOLDER}"
+    before: list[int] = []
+    for number, pages in enumerate(fill.segments):
+        new = pages - len(before)
+        yield f"open 0 {_file(number)} wo,create"
+        if before:
+            yield f"open 1 {_file(number - 1)} wo"
+        yield from _interleaved(new, before, number)
+        for slot in (1, 0) if before else (0,):
+            if _keeps_pages(fs):
+                yield f"fsync {slot}"
+            yield f"close {slot}"
+        again = fill.again(number)
+        before = [at * new // again for at in range(again)]
+    yield "sync"
+
+
+def _interleaved(new: int, again: Sequence[int], number: int) -> Iterator[str]:
+    """`new` pages of file `number` in order, and pages of the file before spread among them."""
+    bounds = [at * new // len(again) for at in range(len(again))] if again else []
+    for (start, end), page in zip(pairwise([*bounds, new]), again, strict=True):
+        yield _write(1, page * PAGE_BYTES, PAGE_BYTES, _SEED + number - 1)
+        yield from _written(start, end, number)
+    if not again:
+        yield from _written(0, new, number)
+
+
+def _written(start: int, end: int, number: int) -> Iterator[str]:
+    step = REQUEST_BYTES // PAGE_BYTES
+    for page in range(start, end, step):
+        length = (min(end, page + step) - page) * PAGE_BYTES
+        yield _write(0, page * PAGE_BYTES, length, _SEED + number)
+
+
+def _write(slot: int, offset: int, length: int, seed: int) -> str:
+    return f"write {slot} {offset} {length} {seed} 0"
+
+
+def _file(number: int) -> str:
+    return f"{FOLDER}/f{number}"
+
+
+def _keeps_pages(fs: str) -> bool:
+    """Whether written pages stay in the page cache, where they are sorted, until write-back."""
+    return fs == "ubifs"
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Writes in a row that make one stretch of bytes."""
+
+    slot: int
+    offset: int
+    length: int
+    content: tuple[int, int]
+
+    def cut(self, start: int, end: int) -> str:
+        return " ".join(map(str, ("write", self.slot, start, end - start, *self.content)))
+
+    def in_order(self, start: int, end: int) -> Iterator[str]:
+        for at in range(start, end, PAGE_BYTES):
+            yield self.cut(at, min(at + PAGE_BYTES, end))
+
+
+def _fragmented(state: State, fs: str, operations: Sequence[Operation]) -> list[str]:
+    """The same files, a share of their stretches in pieces out of order."""
+    lines: list[str] = []
+    draw = random.Random(state.seed).random
+    stretches = 0
+    for item in _joined(operations):
+        if isinstance(item, Operation):
+            lines.append(str(item))
+            continue
+        stretch = STRETCH_PAGES * PAGE_BYTES
+        for start in range(item.offset, item.offset + item.length, stretch):
+            end = min(start + stretch, item.offset + item.length)
+            stretches += 1
+            share = state.fragmented
+            if int(stretches * share + 1e-9) == int((stretches - 1) * share + 1e-9):
+                lines += item.in_order(start, end)
+            elif _keeps_pages(fs):
+                lines += _shuffled_pages(item, start, end, draw)
+            else:
+                lines += [*item.in_order(start, end), *_again_in_pieces(item, start, end, draw)]
+    if not stretches:
+        raise InputError("fragmented: the workload prepares no file")
+    return lines
+
+
+def _shuffle(places: list[int], draw: Callable[[], float]) -> list[int]:
+    for at in range(len(places) - 1, 0, -1):
+        other = int(draw() * (at + 1))
+        places[at], places[other] = places[other], places[at]
+    return places
+
+
+def _shuffled_pages(
+    item: _Written, start: int, end: int, draw: Callable[[], float]
+) -> Iterator[str]:
+    """Whole pages, synced some at a time: what lies in the page cache is written back in order."""
+    places = _shuffle(list(range(start, end, PAGE_BYTES)), draw)
+    for number, place in enumerate(places, start=1):
+        yield item.cut(place, min(place + PAGE_BYTES, end))
+        if number % PAGES_A_SYNC == 0:
+            yield f"fsync {item.slot}"
+
+
+def _again_in_pieces(
+    item: _Written, start: int, end: int, draw: Callable[[], float]
+) -> Iterator[str]:
+    """Every piece again but the last of its page, with which JFFS2 would write the whole page."""
+    pieces = range(start, end - PIECE_BYTES, PIECE_BYTES)
+    places = [place for place in pieces if (place + PIECE_BYTES) % PAGE_BYTES]
+    for place in _shuffle(places, draw):
+        yield item.cut(place, place + PIECE_BYTES)
+
+
+def _joined(operations: Sequence[Operation]) -> Iterator[Operation | _Written]:
+    """The operations, those writes as one that go on where the one before ended."""
+    now: _Written | None = None
+    for operation in operations:
+        if operation.name != "write":
+            if now:
+                yield now
+            now = None
+            yield operation
+            continue
+        slot, offset, length, seed, compressibility = map(int, operation.fields)
+        follows = now is not None and (now.slot, now.offset + now.length) == (slot, offset)
+        if now and follows and now.content == (seed, compressibility):
+            now = _Written(slot, now.offset, now.length + length, now.content)
+            continue
+        if now:
+            yield now
+        now = _Written(slot, offset, length, (seed, compressibility))
+    if now:
+        yield now

@@ -1,0 +1,233 @@
+//! What goes wrong with a chip: a decorator that fails operations and flips bits.
+//!
+//! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
+//! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
+//! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing fails
+//! before it. Chips have no contents here, so a
+//! program that failed is remembered as done: whoever gets the failure must not use the page.
+//!
+//! Left out: torn operations (power cuts), read disturb, retention, wrong bits in OOB.
+//!
+//! Invariants:
+//! 1. What is drawn does not depend on what ran before `begin_faults`.
+//! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
+
+use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn, WrongBits};
+use crate::profile::ChipProfile;
+use crate::trace::{FlashOp, Task};
+use crate::units::{BlockNo, Ns, PageNo};
+
+/// Kinds of draws, as `enum fbn_draw` numbers them.
+#[derive(Clone, Copy)]
+enum Draw {
+    Wear = 1,
+    Program = 2,
+    Erase = 3,
+    Read = 4,
+}
+
+/// A rate is in so many millionths.
+const PPM: u64 = 1_000_000;
+
+fn scramble(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// fbn_draw: the `number`th draw of a kind.
+fn draw(seed: u64, what: Draw, number: u64) -> u64 {
+    let kind = scramble(scramble(seed.wrapping_add(1)).wrapping_add(what as u64 + 1));
+    scramble(kind.wrapping_add(number).wrapping_add(1))
+}
+
+/// fbn_next.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    scramble(*state)
+}
+
+/// fbn_below: 0 to `limit` - 1.
+fn below(state: &mut u64, limit: u32) -> u32 {
+    (((next(state) >> 32) * u64::from(limit)) >> 32) as u32
+}
+
+/// fbn_hit.
+fn hit(draw: u64, ppm: u32) -> bool {
+    (((draw >> 32) * PPM) >> 32) < u64::from(ppm)
+}
+
+/// What goes wrong, as an experiment asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Decides what is drawn.
+    pub seed: u64,
+    /// Mean endurance in erases, each block's up to a tenth more or less; 0: for ever.
+    pub endurance_erases: u32,
+    /// Programs that fail, in millionths, and by number from 1.
+    pub program_fail_ppm: u32,
+    /// See `program_fail_ppm`.
+    pub program_fail: Vec<u64>,
+    /// Erases that fail, likewise.
+    pub erase_fail_ppm: u32,
+    /// See `erase_fail_ppm`.
+    pub erase_fail: Vec<u64>,
+    /// Page reads that get `bits_flipped` bits of one ECC step wrong, in millionths.
+    pub bit_flip_ppm: u32,
+    /// How many bits.
+    pub bits_flipped: u32,
+}
+
+/// A chip that fails as it is told.
+#[derive(Clone, Debug)]
+pub struct Faulty<F> {
+    inner: F,
+    faults: Faults,
+    /// ECC steps of a page.
+    steps: u32,
+    /// What the chip had done when failing began; before that it does not.
+    since: Option<Counts>,
+    wrong: Option<WrongBits>,
+    /// Erases and programs that failed, which the chip inside does not know of.
+    failed: Counts,
+    /// Blocks whose endurance is spent.
+    worn: Vec<bool>,
+}
+
+impl<F: Flash> Faulty<F> {
+    /// Around `inner`, whose driver has ECC over steps of `step_bytes`.
+    pub fn new(inner: F, faults: Faults, step_bytes: u32) -> Faulty<F> {
+        let steps = inner.profile().page_bytes / step_bytes;
+        let worn = vec![false; inner.profile().blocks as usize];
+        let failed = Counts::default();
+        Faulty { inner, faults, steps, since: None, wrong: None, failed, worn }
+    }
+
+    /// fbn_endurance.
+    fn endurance(&self, block: BlockNo) -> u32 {
+        let mut state = draw(self.faults.seed, Draw::Wear, u64::from(block.0));
+        let tenth = self.faults.endurance_erases / 10;
+        self.faults.endurance_erases - tenth + below(&mut state, 2 * tenth + 1)
+    }
+
+    /// fbn_draw_flips of a read, counted from 0. The bits are distinct and all in one step, so which
+    /// bits of it they are does not matter.
+    fn flips(&self, number: u64) -> Option<WrongBits> {
+        let mut state = draw(self.faults.seed, Draw::Read, number);
+        if self.faults.bit_flip_ppm == 0 || !hit(next(&mut state), self.faults.bit_flip_ppm) {
+            return None;
+        }
+        // How many of them is drawn from one number only.
+        let bits = self.faults.bits_flipped + below(&mut state, 1);
+        Some(WrongBits { step: below(&mut state, self.steps), bits })
+    }
+
+    /// erase_effect.
+    fn erase_fails(&mut self, block: BlockNo) -> bool {
+        let spent = self.since.is_some()
+            && self.faults.endurance_erases > 0
+            && self.inner.block_erases(block) >= self.endurance(block);
+        self.worn[block.0 as usize] |= spent;
+        let drawn = self.since.is_some_and(|since| {
+            let number = self.counts().erases - since.erases;
+            hit(draw(self.faults.seed, Draw::Erase, number), self.faults.erase_fail_ppm)
+                || self.faults.erase_fail.contains(&(number + 1))
+        });
+        self.worn[block.0 as usize] || drawn
+    }
+
+    /// program_effect.
+    fn program_fails(&self) -> bool {
+        self.since.is_some_and(|since| {
+            let number = self.counts().programs - since.programs;
+            hit(draw(self.faults.seed, Draw::Program, number), self.faults.program_fail_ppm)
+                || self.faults.program_fail.contains(&(number + 1))
+        })
+    }
+}
+
+impl<F: Flash> Flash for Faulty<F> {
+    fn profile(&self) -> &ChipProfile {
+        self.inner.profile()
+    }
+
+    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+        let before = self.inner.counts().reads;
+        self.wrong = self.since.and_then(|since| self.flips(before - since.reads));
+        self.inner.read(now, page, moves)
+    }
+
+    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
+        self.inner.change_column(now, length)
+    }
+
+    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
+        let fails = self.program_fails();
+        let at = self.inner.program(now, page, moves, cells)?;
+        if fails {
+            return Err(Failed { at, fault: Fault::ProgramFailed });
+        }
+        Ok(at)
+    }
+
+    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
+        if !self.erase_fails(block) {
+            return self.inner.erase(now, block);
+        }
+        let time = self.profile().erase_array_ns;
+        self.failed.erases += 1;
+        self.failed.busy += time;
+        Err(Failed { at: now + time, fault: Fault::EraseFailed })
+    }
+
+    fn wrong_bits(&self) -> Option<WrongBits> {
+        self.wrong
+    }
+
+    fn begin_faults(&mut self) {
+        self.since = Some(self.counts());
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = self.inner.counts();
+        counts.erases += self.failed.erases;
+        counts.busy += self.failed.busy;
+        counts
+    }
+
+    fn block_erases(&self, block: BlockNo) -> u32 {
+        self.inner.block_erases(block)
+    }
+
+    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
+        self.inner.set_block_erases(block, erases);
+    }
+
+    fn is_factory_bad(&self, block: BlockNo) -> bool {
+        self.inner.is_factory_bad(block)
+    }
+
+    fn programmed_bytes(&self, block: BlockNo) -> u32 {
+        self.inner.programmed_bytes(block)
+    }
+
+    fn cut_power_in(&mut self, changes: u64) {
+        self.inner.cut_power_in(changes);
+    }
+
+    fn power_on(&mut self) -> Option<Torn> {
+        self.inner.power_on()
+    }
+
+    fn set_task(&mut self, task: Task) {
+        self.inner.set_task(task);
+    }
+
+    fn start_recording(&mut self) {
+        self.inner.start_recording();
+    }
+
+    fn take_record(&mut self) -> Vec<FlashOp> {
+        self.inner.take_record()
+    }
+}

@@ -1,0 +1,194 @@
+"""States and faults on a real kernel: what is asked for is reached, what fails does as documented.
+
+Where the simulator has the fault too, the same happens there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashbed.conditions import NEW, NONE, BitFlips, Faults, State, Worn
+from flashbed.profiles import load_board, load_kernel
+from flashbed.targets.base import Program
+from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml import UmlTarget
+from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.state import in_state
+
+pytestmark = [pytest.mark.uml, pytest.mark.extension]
+
+MIB = 1 << 20
+HEADER = "flashbed-ops 1\n"
+EIO = -5
+PREPARE = prepared([written_file("file.bin", MIB, 4096, 1)], 10_000_000_000)
+REMOUNT = "mark\nremount\nopen 0 file.bin ro\nread 0 0 65536\n"
+READ = "drop_caches\nopen 0 file.bin ro\nmark\n" + "".join(
+    f"read 0 {page * 4096} 4096\n" for page in range(64)
+)
+WRITE = "mark\nopen 0 new rw,create\n" + "".join(
+    f"write 0 {page * 4096} 4096 7 0\n" for page in range(256)
+) + "fsync 0\nclose 0\nsync\ndrop_caches\nopen 0 new ro\n" + "".join(
+    f"read 0 {page * 4096} 4096\n" for page in range(256)
+)  # fmt: skip
+
+
+def program(fs: str, body: str, state: State = NEW, faults: Faults = NONE) -> Program:
+    board = load_board("emulated")
+    blocks = board.partition.blocks
+    return Program(
+        case_id=f"{fs} {state} {faults}",
+        fs=fs,
+        board=board,
+        kernel=load_kernel("6.1"),
+        read_ahead_kib=0,
+        prepare=in_state(state, fs, board, faults.bad(blocks), PREPARE),
+        body=HEADER + body,
+        check_contents=True,
+        erases=state.erases(blocks),
+        faults=faults,
+    )
+
+
+def measured(target: UmlTarget | SimTarget, one: Program) -> tuple[dict[str, Any], list[int]]:
+    """The case's row, and the results of its operations."""
+    batches = list(target.run([one], trace_flash=False, progress=lambda *_: None))
+    failures = [failure.message for batch in batches for failure in batch.failures]
+    assert failures == []
+    (batch,) = [batch for batch in batches if batch.cases.height]
+    return batch.cases.to_dicts()[0], batch.requests["result"].to_list()
+
+
+def on_uml(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
+    return measured(UmlTarget(work_dir=tmp_path), one)
+
+
+FLASH = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        State(valid=0.5),
+        State(valid=0.97),
+        State(valid=0.6, invalid=0.2),
+        State(fragmented=0.5),
+        State(worn=Worn(mean=1000, spread=300)),
+    ],
+    ids=str,
+)
+def test_a_state_is_reached_and_the_simulators_is_the_kernels(
+    tmp_path: Path, fs: str, state: State
+) -> None:
+    """To 0.03 of the space: UBIFS takes dark space of dirty blocks off what df says."""
+    one = program(fs, READ, state)
+    real, results = on_uml(tmp_path, one)
+    simulated, _ = measured(SimTarget(), one)
+    assert results == [4096] * 64
+    if state.valid:
+        assert real["state_valid"] == pytest.approx(state.valid, abs=0.03)
+        assert real["state_invalid"] == pytest.approx(state.invalid, abs=0.03)
+    # The simulator's software takes time, so its timers fire in other places.
+    for column in ("state_valid", "state_invalid"):
+        assert simulated[column] == pytest.approx(real[column], abs=0.001)
+    assert simulated["flash_reads"] == pytest.approx(real["flash_reads"], abs=4)
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+def test_bad_blocks_are_passed_over(tmp_path: Path, fs: str) -> None:
+    one = program(fs, READ, faults=Faults(bad_blocks=(0, 3, 399), bad_fraction=0.01))
+    real, results = on_uml(tmp_path, one)
+    simulated, _ = measured(SimTarget(), one)
+    assert real["bad_blocks"] == len(one.faults.bad(400)) == 7
+    assert results == [4096] * 64
+    assert [simulated[name] for name in (*FLASH, "bad_blocks")] == [
+        real[name] for name in (*FLASH, "bad_blocks")
+    ]
+
+
+def test_bad_blocks_are_passed_over_when_it_is_mounted_again(tmp_path: Path) -> None:
+    one = program("jffs2", REMOUNT, faults=Faults(bad_blocks=(0, 3, 399)))
+    real, results = on_uml(tmp_path, one)
+    simulated, _ = measured(SimTarget(), one)
+    assert results == [0, 0, 65536]
+    assert [simulated[name] for name in FLASH[:3]] == [real[name] for name in FLASH[:3]]
+
+
+def test_flips_that_ecc_corrects_are_counted_and_harmless(tmp_path: Path) -> None:
+    one = program("jffs2", READ, faults=Faults(bit_flips=BitFlips(rate=0.1)))
+    real, results = on_uml(tmp_path, one)
+    simulated, _ = measured(SimTarget(), one)
+    assert results == [4096] * 64
+    assert real["ecc_corrected"] > 10
+    assert real["ecc_failed"] == 0
+    names = (*FLASH, "ecc_corrected", "ecc_failed")
+    assert [simulated[name] for name in names] == [real[name] for name in names]
+
+
+def test_ubi_moves_a_block_with_corrected_bits(tmp_path: Path) -> None:
+    real, results = on_uml(
+        tmp_path, program("ubifs", READ, faults=Faults(bit_flips=BitFlips(rate=0.1)))
+    )
+    assert results == [4096] * 64
+    assert real["ecc_corrected"] > 10
+    assert real["flash_programs"] > 60
+
+
+def test_jffs2_finds_what_ecc_cannot_correct(tmp_path: Path) -> None:
+    flips = BitFlips(rate=1.0, bits=2)
+    real, results = on_uml(tmp_path, program("jffs2", READ, faults=Faults(bit_flips=flips)))
+    assert set(results) == {EIO}
+    assert real["ecc_failed"] > 64
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+@pytest.mark.parametrize("given", [(20, 300), 0.01], ids=str)
+def test_what_a_failed_program_held_is_written_elsewhere(
+    tmp_path: Path, fs: str, given: tuple[int, ...] | float
+) -> None:
+    one = program(fs, WRITE, faults=Faults(program_fail=given))
+    real, results = on_uml(tmp_path, one)
+    without, _ = on_uml(tmp_path, program(fs, WRITE))
+    assert min(results) >= 0
+    assert results[-256:] == [4096] * 256
+    assert real["flash_programs"] > without["flash_programs"]
+
+
+def test_ubi_marks_a_block_bad_that_cannot_be_erased_any_more(tmp_path: Path) -> None:
+    """Every erase fails: endurance is spent before the first one."""
+    body = WRITE + "close 0\nunlink new\nsync\npause 60000000000\n"
+    real, results = on_uml(
+        tmp_path, program("ubifs", body, State(worn=1000), Faults(endurance_erases=500))
+    )
+    assert min(results) >= 0
+    assert real["bad_blocks"] > 0
+
+
+def test_jffs2_marks_a_block_bad_whose_erase_failed_twice(tmp_path: Path) -> None:
+    again = "".join(f"write 0 {part * 65536} 65536 8 0\n" for part in range(64)) * 3
+    body = f"mark\nopen 0 new rw,create\n{again}close 0\nsync\n"
+    real, results = on_uml(
+        tmp_path, program("jffs2", body, State(valid=0.85), Faults(erase_fail=0.4))
+    )
+    assert min(results) >= 0
+    assert real["flash_erases"] > 20
+    assert real["bad_blocks"] > 0
+
+
+def test_the_simulator_names_the_faults_it_does_not_model() -> None:
+    failing = [
+        ("jffs2", Faults(program_fail=(1,)), "a program that failed"),
+        ("jffs2", Faults(erase_fail=0.1), "an erase that failed"),
+        ("ubifs", Faults(endurance_erases=10), "a block that is worn out"),
+        ("jffs2", Faults(bit_flips=BitFlips(rate=0.1, bits=2)), "ECC could not correct"),
+        ("ubifs", Faults(bit_flips=BitFlips(rate=0.1)), "UBI scrubbing"),
+    ]
+    for fs, faults, says in failing:
+        one = program(fs, READ, faults=faults)
+        (batch,) = SimTarget().run([one], trace_flash=False, progress=lambda *_: None)
+        (failure,) = batch.failures
+        assert says in failure.message
+        assert failure.message.endswith("is not modelled")

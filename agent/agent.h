@@ -122,10 +122,33 @@ int nandlog_discard(void);
 int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad);
 int nandlog_events(flash_sink sink, void *context);
 
+/* Takes the chip's blocks in order; an error ends the reading. */
+typedef int (*block_sink)(void *context, uint32_t block, uint32_t erases, const char *state);
+
+int nandlog_each_block(block_sink sink, void *context);
+
 int flashmon_arm(char *points, size_t size);
 int flashmon_counts(struct flash_counts *counts);
 int flashmon_discard(void);
 int flashmon_events(flash_sink sink, void *context);
+
+/* wear.c: erases of every block */
+
+struct block_wear {
+	uint32_t before;    /* the group */
+	uint32_t measured;  /* since the mark */
+};
+
+struct wear {
+	struct block_wear *of;  /* by block of the chip */
+	size_t blocks;
+};
+
+int wear_begin(struct wear *wear);  /* what was erased so far does not count */
+void wear_mark(struct wear *wear);
+int wear_erased(struct wear *wear, uint32_t block);  /* since the mark */
+int wear_say(struct wear *wear, struct channel *out);  /* `w` rows */
+void wear_free(struct wear *wear);
 
 /* fs.c: a fresh file system on an erased partition */
 

@@ -28,6 +28,7 @@ struct trace {
 	bool flash;
 	bool contents;
 	bool changes;
+	bool wear;
 };
 
 struct job {
@@ -36,6 +37,7 @@ struct job {
 	struct fs fs;
 	struct runner runner;
 	struct flash_counts before;
+	struct wear wear;
 	uint64_t counted_since_ns;  /* between the two readings of the counters */
 	uint64_t counted_until_ns;
 	bool group_ready;
@@ -274,7 +276,7 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	return say_group(job, id);
 }
 
-static int group(struct job *job, const char *id, const char *fs_name)
+static int group(struct job *job, const char *id, const char *fs_name, bool wear)
 {
 	struct ops ops = {0};
 	size_t length = 0;
@@ -287,6 +289,8 @@ static int group(struct job *job, const char *id, const char *fs_name)
 	if (job->recorded[0] && !err)
 		err = nandlog_command("forget");
 	job->recorded[0] = '\0';
+	if (wear && !err)
+		err = wear_begin(&job->wear);
 	if (!err)
 		err = parse(job, text, length, &ops, "group", id);
 	if (!err)
@@ -314,16 +318,21 @@ static int say_rows(struct job *job)
 
 struct told {
 	struct job *job;
-	bool trace;
+	const struct trace *trace;
 	uint64_t count;
 	size_t row;  /* the row that was running, or the first after it */
 };
+
+static uint32_t pages_per_block(const struct job *job)
+{
+	return job->fs.geometry.block_bytes / job->fs.geometry.page_bytes;
+}
 
 static int say_event(struct job *job, uint64_t seq, const struct flash_event *event)
 {
 	static const char *const kinds[FLASH_KINDS] = {"read", "program", "erase"};
 	const struct flash_geometry *geometry = &job->fs.geometry;
-	const uint32_t pages = geometry->block_bytes / geometry->page_bytes;
+	const uint32_t pages = pages_per_block(job);
 	const bool erase = event->kind == FLASH_ERASE;
 	const uint32_t page = erase && event->block ? event->block * pages : event->page;
 	char task[FLASH_TASK_BYTES];
@@ -348,11 +357,17 @@ static int take_event(void *context, const struct flash_event *event)
 	if (told->row < runner->rows_count && runner->rows[told->row].start_ns <= event->start_ns)
 		runner->rows[told->row].flash_ns += event->duration_ns;
 	told->count++;
-	return told->trace ? say_event(told->job, told->count - 1, event) : 0;
+	if (told->trace->wear && event->kind == FLASH_ERASE) {
+		const int err = wear_erased(&told->job->wear, event->block ? event->block : event->page / pages_per_block(told->job));
+
+		if (err)
+			return err;
+	}
+	return told->trace->flash ? say_event(told->job, told->count - 1, event) : 0;
 }
 
-/* The flash rows if they are wanted, and the chip's time within each operation. */
-static int say_flash(struct job *job, bool trace, const struct flash_counts *after)
+/* The flash rows and the wear if they are wanted, and the chip's time within each operation. */
+static int say_flash(struct job *job, const struct trace *trace, const struct flash_counts *after)
 {
 	const uint64_t reads = after->of[FLASH_READ] - job->before.of[FLASH_READ];
 	const uint64_t programs = after->of[FLASH_PROGRAM] - job->before.of[FLASH_PROGRAM];
@@ -360,9 +375,12 @@ static int say_flash(struct job *job, bool trace, const struct flash_counts *aft
 	uint64_t lost = after->missed - job->before.missed;
 	struct told told = {.job = job, .trace = trace};
 
-	if (trace || flash_knows_durations()) {
-		const int err = flash_events(take_event, &told);
+	wear_mark(&job->wear);
+	if (trace->flash || trace->wear || flash_knows_durations()) {
+		int err = flash_events(take_event, &told);
 
+		if (!err && trace->wear)
+			err = wear_say(&job->wear, job->out);
 		if (err)
 			return err;
 		/* What was counted and has no row was overwritten. */
@@ -409,7 +427,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
-	err = say_flash(job, trace->flash, &after);
+	err = say_flash(job, trace, &after);
 	if (!err)
 		err = say_faults(job, &after);
 	if (!err)
@@ -444,7 +462,7 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, then perhaps `,contents`, then perhaps `,changes`. */
+/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`. */
 static bool parse_trace(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -459,6 +477,9 @@ static bool parse_trace(char *words, struct trace *trace)
 		word = strtok_r(NULL, ",", &at);
 	trace->changes = word && strcmp(word, "changes") == 0;
 	if (trace->changes)
+		word = strtok_r(NULL, ",", &at);
+	trace->wear = word && strcmp(word, "wear") == 0;
+	if (trace->wear)
 		word = strtok_r(NULL, ",", &at);
 	return !word;
 }
@@ -494,7 +515,8 @@ static int step(struct job *job)
 	char id[MAX_ID + 1];
 	char word[32];
 	char command[CHIP_COMMAND_BYTES];
-	struct trace trace = {false, false, false};
+	char asked[32] = "";
+	struct trace trace = {false, false, false, false};
 	uint64_t number = 0;
 	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
@@ -503,8 +525,8 @@ static int step(struct job *job)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %31s", id, word) == 2)
-		return group(job, id, word);
+	if (sscanf(job->line, "group %255s %31s %31s", id, word, asked) >= 2 && (!*asked || strcmp(asked, "wear") == 0))
+		return group(job, id, word, *asked);
 	if (sscanf(job->line, "case %255s %" SCNu64 " %31s", id, &number, word) == 3 && parse_trace(word, &trace))
 		return one_case(job, id, number, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
@@ -567,6 +589,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 	while (!err)
 		err = step(&job);
 	run_free(&job.runner);
+	wear_free(&job.wear);
 	free(job.setup);
 	contents_free(&job.contents);
 	if (job.fs.mounted != FS_NONE && err > 0 && fs_unmount(&job.fs))

@@ -148,3 +148,21 @@ int nandlog_events(flash_sink sink, void *context)
 		(void)close(fd);
 	return err;
 }
+
+int nandlog_each_block(block_sink sink, void *context)
+{
+	FILE *file = fopen(DIRECTORY "blocks", "re");
+	uint32_t block;
+	uint32_t erases;
+	char state[8];
+	int fields;
+	int err = 0;
+
+	if (!file)
+		return -errno;
+	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s%*[^\n]", &block, &erases, state)) == 3)
+		err = sink(context, block, erases, state);
+	if (!err && (fields != EOF || ferror(file)))
+		err = -EPROTO;
+	return fclose(file) && !err ? -errno : err;
+}

@@ -92,7 +92,19 @@ class FakeTarget:
         )
         if any(program.record_changes for program in good):
             requests = requests.with_columns(changes=pl.lit(self.changes, pl.Int64))
-        return Batch(cases, requests, flash, failures, surveys)
+        return Batch(cases, requests, flash, failures, surveys, wear=_wear(good))
+
+
+def _wear(programs: Sequence[Program]) -> pl.DataFrame:
+    """Block n was erased n + 1 times, n of them while measuring."""
+    rows = [
+        (program.case_id, block, block + 1, block, "good")
+        for program in programs
+        if program.record_wear
+        for block in range(program.board.partition.blocks)
+    ]
+    columns = ["case_id", "block", "erases", "erases_measured", "state"]
+    return pl.DataFrame(rows, schema=columns, orient="row") if rows else pl.DataFrame()
 
 
 def _prepared_file(program: Program) -> tuple[SurveyedFile, ...]:

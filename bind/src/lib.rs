@@ -7,6 +7,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use sim::causes::Cause;
 use sim::chip::Kind;
 use sim::fault::Faults;
 use sim::ops;
@@ -63,6 +64,7 @@ fn run_cases<'py>(
     kernel_json: &str,
     cases: Vec<Case>,
     trace_flash: bool,
+    record_wear: bool,
     threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let invalid = |what: &str, error: serde_json::Error| {
@@ -73,10 +75,18 @@ fn run_cases<'py>(
     let kernel: KernelProfile =
         serde_json::from_str(kernel_json).map_err(|error| invalid("kernel", error))?;
     let groups = group(&cases)?;
+    let recorded = Recorded { flash: trace_flash, wear: record_wear };
     let results =
-        py.detach(|| run_groups(&board, &kernel, &cases, &groups, trace_flash, threads.max(1)));
+        py.detach(|| run_groups(&board, &kernel, &cases, &groups, recorded, threads.max(1)));
     let columns = Columns::collect(&board, &cases, results);
     columns.into_dict(py)
+}
+
+/// What is wanted besides the counts.
+#[derive(Clone, Copy)]
+struct Recorded {
+    flash: bool,
+    wear: bool,
 }
 
 /// Cases that share file system and preparation, as runs of indices; small enough to share out.
@@ -116,13 +126,13 @@ fn run_groups(
     kernel: &KernelProfile,
     cases: &[Case],
     groups: &[Group],
-    trace_flash: bool,
+    recorded: Recorded,
     threads: usize,
 ) -> Vec<CaseResult> {
     let work = |first: usize| {
         let mut results = Vec::new();
         for group in groups.iter().skip(first).step_by(threads) {
-            results.extend(run_group(board, kernel, cases, group, trace_flash));
+            results.extend(run_group(board, kernel, cases, group, recorded));
         }
         results
     };
@@ -142,10 +152,17 @@ fn run_group(
     kernel: &KernelProfile,
     cases: &[Case],
     group: &Group,
-    trace_flash: bool,
+    recorded: Recorded,
 ) -> Vec<CaseResult> {
     let prepare = &cases[group.indices[0]].3;
-    let setting = Setting { board, kernel, fs: group.fs, prepare, trace_flash };
+    let setting = Setting {
+        board,
+        kernel,
+        fs: group.fs,
+        prepare,
+        trace_flash: recorded.flash,
+        record_wear: recorded.wear,
+    };
     let input = |&index: &usize| {
         let (_, _, read_ahead_kib, _, body, cuts, _) = &cases[index];
         CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts }
@@ -181,6 +198,7 @@ struct Columns {
     cases: BTreeMap<&'static str, Vec<i64>>,
     requests: BTreeMap<&'static str, Vec<i64>>,
     flash: BTreeMap<&'static str, Vec<i64>>,
+    wear: BTreeMap<&'static str, Vec<i64>>,
     files: Vec<String>,
     failures: Vec<(String, String)>,
     surveys: Vec<SurveyRow>,
@@ -231,6 +249,11 @@ impl Columns {
             ("flash_reads", measured.flash_reads as i64),
             ("flash_programs", measured.flash_programs as i64),
             ("flash_erases", measured.flash_erases as i64),
+            ("bytes_data", measured.causes.bytes(Cause::Data) as i64),
+            ("bytes_metadata", measured.causes.bytes(Cause::Metadata) as i64),
+            ("bytes_padding", measured.causes.bytes(Cause::Padding) as i64),
+            ("bytes_collection", measured.causes.bytes(Cause::Collection) as i64),
+            ("bytes_wear_levelling", measured.causes.bytes(Cause::WearLevelling) as i64),
             ("cache_hits", measured.cache_hits as i64),
             ("cache_misses", measured.cache_misses as i64),
             ("cache_adds", measured.cache_adds as i64),
@@ -269,6 +292,21 @@ impl Columns {
         extend("flash_time_ns", &mut requests.iter().map(|r| r.flash_time.0 as i64));
         extend("result", &mut requests.iter().map(|r| r.result));
         self.add_flash(board, case, measured);
+        self.add_wear(case, measured);
+    }
+
+    fn add_wear(&mut self, case: i64, measured: &Measured) {
+        for worn in &measured.wear {
+            let row = [
+                ("case_index", case),
+                ("block", i64::from(worn.block.0)),
+                ("erases", i64::from(worn.erases)),
+                ("erases_measured", i64::from(worn.erases_measured)),
+            ];
+            for (name, value) in row {
+                self.wear.entry(name).or_default().push(value);
+            }
+        }
     }
 
     fn add_flash(&mut self, board: &BoardProfile, case: i64, measured: &Measured) {
@@ -302,9 +340,12 @@ impl Columns {
 
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let dict = PyDict::new(py);
-        for (table, columns) in
-            [("cases", self.cases), ("requests", self.requests), ("flash", self.flash)]
-        {
+        for (table, columns) in [
+            ("cases", self.cases),
+            ("requests", self.requests),
+            ("flash", self.flash),
+            ("wear", self.wear),
+        ] {
             let bytes = PyDict::new(py);
             for (name, values) in columns {
                 let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -11,6 +11,7 @@ def run_cases(
     kernel_json: str,
     cases: Sequence[tuple[Any, ...]],
     trace_flash: bool,
+    record_wear: bool,
     threads: int,
 ) -> dict[str, Any]:
     """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py."""

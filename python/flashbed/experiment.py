@@ -61,13 +61,14 @@ TargetNames = Annotated[tuple[TargetName, ...], _LIST]
 
 
 class Facts(Strict):
-    """`[experiment]`: what is asked, and where it comes from."""
+    """`[experiment]`: what is asked, where it comes from, and what every run of it records."""
 
     id: Text
     title: Text
     question: Text
     source: Text
     open_measured: bool | None = None
+    trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
 
 
 class WorkloadTable(Strict):

@@ -6,12 +6,13 @@ the lines of the simulator, what the paper states in words as black crosses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-__all__ = ["agreement_figure", "saving_figure"]
+__all__ = ["agreement_figure", "saving_figure", "wear_figure"]
 
 _COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b")
 _PUBLISHED = "stated in the paper"
@@ -35,6 +36,10 @@ def _theme(chart: Any) -> Any:
             "orient": "top", "columns": 2, "title": None, "labelFontSize": 12, "labelLimit": 360,
             "symbolStrokeWidth": 2, "symbolOpacity": 1, "labelColor": "#22262b",
             "columnPadding": 48,
+        },
+        title={
+            "fontSize": 13, "fontWeight": 600, "color": "#22262b", "offset": 8,
+            "subtitleFontSize": 11, "subtitleColor": text, "subtitlePadding": 3,
         },
     )  # fmt: skip
 
@@ -148,4 +153,60 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
         .resolve_axis(x="independent", y="independent")
     )
     specification: dict[str, Any] = _theme(chart).to_dict()
+    return specification
+
+
+_MAP_WIDTH = 350
+
+
+def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, Any]:
+    """The blocks of each case as a map, dark where they were erased most; crosses are bad blocks.
+
+    The number beside a row is that of its first block.
+
+    A panel is a title, a line below it, and cells as analysis.wear_map makes them. Colours mean the
+    same erases in all panels. Returns a Vega-Lite specification.
+    """
+    charts = []
+    for title, subtitle, cells in panels:
+        columns, rows = cells["column"].n_unique(), cells["row"].unique().sort()
+        base = alt.Chart(cells).encode(
+            x=alt.X("column:O", axis=None, scale=alt.Scale(padding=0)),
+            y=alt.Y(
+                "row:O",
+                scale=alt.Scale(padding=0),
+                title=None,
+                axis=alt.Axis(values=rows.gather_every(4).to_list(), ticks=False, domain=False),
+            ),
+            tooltip=[
+                alt.Tooltip("blocks:N", title="block"),
+                alt.Tooltip("erases:Q", title="erases"),
+                alt.Tooltip("measured:Q", title="of them while measured"),
+                alt.Tooltip("state:N", title="state"),
+            ],
+        )
+        blocks = base.mark_rect(stroke="#ffffff", strokeWidth=0.6).encode(
+            color=alt.Color(
+                "erases:Q",
+                scale=alt.Scale(scheme="lighttealblue"),
+                legend=alt.Legend(
+                    title="erases of a block", orient="top", gradientLength=220, tickMinStep=1
+                ),
+            )
+        )
+        bad = base.transform_filter(alt.datum.state == "bad").mark_point(
+            shape="cross", angle=45, size=30, filled=True, color="#b3401a", opacity=1
+        )
+        has_bad = "bad" in cells["state"]
+        chart = alt.layer(blocks, bad) if has_bad else alt.layer(blocks)
+        charts.append(
+            chart.properties(
+                width=_MAP_WIDTH,
+                height=_MAP_WIDTH / columns * rows.len(),
+                view=alt.ViewBackground(stroke=None),
+                title=alt.Title(title, subtitle=subtitle, anchor="start", frame="bounds"),
+            )
+        )
+    figure = alt.concat(*charts, columns=2).resolve_scale(color="shared")
+    specification: dict[str, Any] = _theme(figure).to_dict()
     return specification

@@ -128,6 +128,13 @@ class Partition(Strict):
     blocks: Positive
 
 
+class EnduranceFacts(Strict):
+    """`[endurance]`: how often a block may be erased, by the chip's data sheet."""
+
+    source: Text
+    cycles: Positive
+
+
 class Software(Strict):
     """`[software]`: what the CPU needs, layer by layer; meanings in sim/src/profile.rs."""
 
@@ -190,6 +197,7 @@ class Board(FromFile):
     ecc: Ecc
     partition: Partition
     software: Software
+    endurance: EnduranceFacts | None = None
     emulator: Emulator | None = None
 
     @model_validator(mode="after")

@@ -40,8 +40,11 @@ class Outcome:
     failures: tuple[Failure, ...]
 
 
-def programs_of(experiment: Experiment, cases: Sequence[Case]) -> list[Program]:
+def programs_of(
+    experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
+) -> list[Program]:
     """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
+    record_wear = record_wear or "wear" in experiment.experiment.trace
     workload = WORKLOADS[experiment.workload.kind]
     boards = {name: load_board(name) for name in {case.board for case in cases}}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
@@ -60,6 +63,7 @@ def programs_of(experiment: Experiment, cases: Sequence[Case]) -> list[Program]:
                 read_ahead_kib=case.read_ahead_kib,
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
+                record_wear=record_wear,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
             )
@@ -97,7 +101,7 @@ def _keys(
             prepared[program.prepare],
             program.fs,
             str(program.read_ahead_kib),
-            str(trace_flash),
+            f"{trace_flash} {program.record_wear}",
             program.body,
             *([f"erases {program.erases}"] if program.erases else []),
             *([program.faults.model_dump_json()] if program.faults != NONE else []),
@@ -112,7 +116,12 @@ def _described(batch: Batch, target: str, axes: pl.DataFrame) -> dict[str, pl.Da
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
-    stored = {"requests": batch.requests, "flash": batch.flash, "power_cuts": batch.power_cuts}
+    stored = {
+        "requests": batch.requests,
+        "flash": batch.flash,
+        "power_cuts": batch.power_cuts,
+        "wear": batch.wear,
+    }
     for name, frame in stored.items():
         if frame.height:
             tables[name] = frame.with_columns(named)
@@ -147,16 +156,19 @@ def run_target(
     *,
     trace_flash: bool,
     progress: Callable[[str, int, int], None],
+    record_wear: bool = False,
     conditions: str = "",
 ) -> Outcome:
     """Runs what is planned for a target and not there yet; the directory is whole at any time.
 
     `progress(what, cases_done, cases)` is called as it goes. Raises `Unavailable` and `InputError`;
-    a case that fails is in the outcome. `conditions` is what results depend on besides the
-    programs. A case whose power cuts could not all be made is kept, and run again next time.
+    a case that fails is in the outcome. What the experiment itself asks to be traced is traced in
+    any case. `conditions` is what results depend on besides the programs. A case whose power cuts
+    could not all be made is kept, and run again next time.
     """
     cases = [item.case for item in planned if target.name in item.targets]
-    programs = programs_of(experiment, cases)
+    programs = programs_of(experiment, cases, record_wear=record_wear)
+    trace_flash = trace_flash or "flash" in experiment.experiment.trace
     keys = _keys(programs, target.name, trace_flash, conditions)
     finished = directory.finished()
     missing = [

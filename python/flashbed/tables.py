@@ -52,6 +52,11 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "flash_reads": _WHOLE,
         "flash_programs": _WHOLE,
         "flash_erases": _WHOLE,
+        "bytes_data": _WHOLE,
+        "bytes_metadata": _WHOLE,
+        "bytes_padding": _WHOLE,
+        "bytes_collection": _WHOLE,
+        "bytes_wear_levelling": _WHOLE,
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
         "cache_adds": _WHOLE,
@@ -109,6 +114,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "target": _TEXT,
         "block": _WHOLE,
         "erases": _WHOLE,
+        "erases_measured": _WHOLE,
         "state": _TEXT,
     },
     "power_cuts": {
@@ -127,8 +133,12 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
 """Columns of each table, in order."""
 
 TABLES = tuple(SCHEMAS)
-_STORED = ("requests", "flash", "power_cuts")
-_RECORDS = {"flash": "flashbed run --trace flash", "power_cuts": "flashbed powercut"}
+_STORED = ("requests", "flash", "power_cuts", "wear")
+_RECORDS = {
+    "flash": "flashbed run --trace flash",
+    "power_cuts": "flashbed powercut",
+    "wear": "flashbed run --trace wear",
+}
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
 _TARGET_ORDER = ("sim", "uml", "emulator")

@@ -37,8 +37,14 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
     let (board, kernel) = (support::board(board), support::kernel("6.1"));
     let prepare = support::written_file(FILE_BYTES);
     let body = support::page_reads(pages);
-    let setting =
-        Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: false };
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs,
+        prepare: &prepare,
+        trace_flash: false,
+        record_wear: false,
+    };
     let timed = |count: usize| {
         let cases = vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] }; count];
         let start = cpu_seconds();

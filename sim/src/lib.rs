@@ -8,6 +8,7 @@
 //! or the environment, and nothing depends on chance: the same arguments give the same result to
 //! the bit on every machine.
 
+pub mod causes;
 pub mod chip;
 pub mod compress;
 pub mod content;

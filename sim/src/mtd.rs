@@ -16,6 +16,7 @@
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
+use crate::causes::{Cause, Causes};
 use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
@@ -64,6 +65,7 @@ pub struct Mtd<F> {
     partition: PartitionProfile,
     costs: SoftwareCosts,
     page_buffer: Option<PageNo>,
+    causes: Causes,
     /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
     /// A whole page as the driver moves it of its own: with the OOB where its ECC is in there.
@@ -107,6 +109,7 @@ impl<F: Flash> Mtd<F> {
             partition: board.partition,
             costs: board.software,
             page_buffer: None,
+            causes: Causes::default(),
             ecc_step_ns,
         }
     }
@@ -124,6 +127,11 @@ impl<F: Flash> Mtd<F> {
     /// What the CPU needs on this board.
     pub fn costs(&self) -> &SoftwareCosts {
         &self.costs
+    }
+
+    /// What was programmed so far, and why.
+    pub fn causes(&self) -> &Causes {
+        &self.causes
     }
 
     /// Operations of the chip so far.
@@ -347,8 +355,14 @@ impl<F: Flash> Mtd<F> {
         Moves::one(0, self.chip.page_bytes).and(self.chip.oob_bytes)
     }
 
-    /// mtd_write: whole pages, or whole sub-pages of one page.
+    /// mtd_write of metadata.
     pub fn write(&mut self, now: Ns, offset: u64, length: u32) -> Done {
+        self.write_for(now, offset, length, Causes::of(Cause::Metadata, length))
+    }
+
+    /// mtd_write: whole pages, or whole sub-pages of one page. `causes` says what they are.
+    pub fn write_for(&mut self, now: Ns, offset: u64, length: u32, causes: Causes) -> Done {
+        debug_assert_eq!(causes.total(), u64::from(length), "every byte has a cause");
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
         assert!(
             offset % u64::from(self.subpage_bytes()) == 0 && length % self.subpage_bytes() == 0,
@@ -366,15 +380,18 @@ impl<F: Flash> Mtd<F> {
             column = 0;
             page.0 += 1;
         }
+        self.causes.add(causes);
         Ok(now)
     }
 
     /// mtd_write_oob of a whole page with its OOB (a YAFFS2 chunk and its tags).
-    pub fn write_with_oob(&mut self, now: Ns, offset: u64) -> Done {
+    pub fn write_with_oob(&mut self, now: Ns, offset: u64, cause: Cause) -> Done {
         assert!(offset % u64::from(self.chip.page_bytes) == 0, "write of part of a page");
         let whole = Span { column: 0, length: self.chip.page_bytes };
         let now = now + self.costs.mtd_call_ns;
-        self.program(now, self.page_at(offset), whole, self.page_with_oob())
+        let now = self.program(now, self.page_at(offset), whole, self.page_with_oob())?;
+        self.causes.add(Causes::of(cause, whole.length));
+        Ok(now)
     }
 
     /// mtd_write_oob of `length` bytes in the OOB of a page alone (a JFFS2 cleanmarker):
@@ -385,7 +402,9 @@ impl<F: Flash> Mtd<F> {
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
-        self.flash.program(now, page, moves, Span { column, length })
+        let now = self.flash.program(now, page, moves, Span { column, length })?;
+        self.causes.add(Causes::of(Cause::Metadata, length));
+        Ok(now)
     }
 
     /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved and

@@ -4,6 +4,7 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
 use crate::content::Source;
 use crate::fault::{Faults, Faulty};
@@ -103,6 +104,8 @@ pub struct Measured {
     pub flash_programs: u64,
     /// See `flash_reads`.
     pub flash_erases: u64,
+    /// Bytes programmed since the mark, and why.
+    pub causes: Causes,
     /// Pages found in the page cache.
     pub cache_hits: u64,
     /// Pages that had to be read first.
@@ -125,6 +128,19 @@ pub struct Measured {
     pub fresh: Room,
     /// And when it was prepared.
     pub prepared: Room,
+    /// Every block of the partition, if its wear was asked for.
+    pub wear: Vec<BlockWear>,
+}
+
+/// How worn a block is at the end of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockWear {
+    /// Of the chip.
+    pub block: BlockNo,
+    /// Its erases since the chip was new, the one that made the file system among them.
+    pub erases: u32,
+    /// Its erases since the mark.
+    pub erases_measured: u32,
 }
 
 /// Why a case gave nothing.
@@ -164,6 +180,8 @@ pub struct Setting<'a> {
     pub prepare: &'a str,
     /// Whether flash operations are recorded.
     pub trace_flash: bool,
+    /// Whether the wear of every block is wanted.
+    pub record_wear: bool,
 }
 
 /// One case on a setting.
@@ -404,6 +422,9 @@ impl<S: FlashFs> Machine<S> {
         let after = self.reach_mark(&operations)?;
         let start = self.now;
         let counts = self.vfs.flash().counts();
+        let causes = self.vfs.causes();
+        let erases_at_mark =
+            if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
         (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
         let ecc = self.vfs.fs().mtd().ecc_stats();
         self.vfs.flash_mut().begin_faults();
@@ -434,6 +455,7 @@ impl<S: FlashFs> Machine<S> {
         measured.flash_reads = spent.reads - counts.reads;
         measured.flash_programs = spent.programs - counts.programs;
         measured.flash_erases = spent.erases - counts.erases;
+        measured.causes = self.vfs.causes().since(&causes);
         measured.cache_hits = self.vfs.cache_hits;
         measured.cache_misses = self.vfs.cache_misses;
         measured.cache_adds = self.vfs.cache_adds;
@@ -446,7 +468,18 @@ impl<S: FlashFs> Machine<S> {
         measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
         measured.bad_blocks = u64::from(mtd.bad_blocks());
         (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
-        self.wear(setting, &mut measured);
+        for (_, erases) in self.block_erases(setting) {
+            measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
+            measured.erase_count_sum += u64::from(erases);
+        }
+        let worn = self.block_erases(setting).zip(erases_at_mark);
+        measured.wear = worn
+            .map(|((block, erases), (_, before))| BlockWear {
+                block,
+                erases,
+                erases_measured: erases - before,
+            })
+            .collect();
         Ok(measured)
     }
 
@@ -472,13 +505,14 @@ impl<S: FlashFs> Machine<S> {
         Err(RunError::NoSuchChange(change))
     }
 
-    fn wear(&self, setting: &Setting<'_>, measured: &mut Measured) {
-        let partition = setting.board.partition;
-        for block in partition.first_block..partition.first_block + partition.blocks {
-            let erases = u64::from(self.vfs.flash().block_erases(BlockNo(block)));
-            measured.erase_count_max = measured.erase_count_max.max(erases);
-            measured.erase_count_sum += erases;
-        }
+    /// The blocks of the partition, and how often each was erased.
+    fn block_erases<'a>(
+        &'a self,
+        setting: &Setting<'_>,
+    ) -> impl Iterator<Item = (BlockNo, u32)> + 'a {
+        let first = setting.board.partition.first_block;
+        let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
+        blocks.map(|block| (block, self.vfs.flash().block_erases(block)))
     }
 
     /// Runs one operation; the time goes on, the result is the system call's.

@@ -16,6 +16,7 @@ mod attach;
 mod free;
 mod wl;
 
+use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::mtd::Mtd;
@@ -162,8 +163,20 @@ impl<F: Flash> Ubi<F> {
         self.unlock_chip(now)
     }
 
-    /// ubi_leb_write: maps the block first if it is not.
+    /// ubi_leb_write of metadata.
     pub fn write(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
+        self.write_for(now, leb, offset, length, Causes::of(Cause::Metadata, length))
+    }
+
+    /// ubi_leb_write: maps the block first if it is not. `causes` says what the bytes are.
+    pub fn write_for(
+        &mut self,
+        now: Ns,
+        leb: u32,
+        offset: u32,
+        length: u32,
+        causes: Causes,
+    ) -> Result<Ns> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
         let mut now = now;
         if self.map[leb as usize] == UNMAPPED {
@@ -177,7 +190,7 @@ impl<F: Flash> Ubi<F> {
             return Ok(now);
         }
         let block = self.map[leb as usize];
-        self.write_data(now, block, offset, length)
+        self.write_data(now, block, offset, length, causes)
     }
 
     /// ubi_leb_map: an erased physical block and its volume header, no data.
@@ -212,17 +225,26 @@ impl<F: Flash> Ubi<F> {
         let now = self.lock_chip(now)?;
         let now = self.write_volume_header(now, block, leb, Some(length))?;
         let now = self.unlock_chip(now)?;
-        let now = self.write_data(now, block, 0, length)?;
+        let causes = Causes::of(Cause::Metadata, length);
+        let now = self.write_data(now, block, 0, length, causes)?;
         match std::mem::replace(self.place_mut(leb), block) {
             UNMAPPED => Ok(now),
             old => self.put_block(now, old),
         }
     }
 
-    fn write_data(&mut self, now: Ns, block: u32, offset: u32, length: u32) -> Result<Ns> {
+    fn write_data(
+        &mut self,
+        now: Ns,
+        block: u32,
+        offset: u32,
+        length: u32,
+        causes: Causes,
+    ) -> Result<Ns> {
         self.blocks[block as usize].written_bytes = offset + length;
+        let start = self.address(block, self.leb_start + offset);
         let now = self.lock_chip(now)?;
-        let now = self.mtd.write(now, self.address(block, self.leb_start + offset), length)?;
+        let now = self.mtd.write_for(now, start, length, causes)?;
         self.unlock_chip(now)
     }
 

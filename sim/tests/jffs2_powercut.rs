@@ -82,7 +82,14 @@ fn measure(steps: &[Step], cuts: &[u64]) -> Measured {
     board.partition.blocks = 40;
     let kernel = support::kernel("6.1");
     let (fs, prepare) = (FsKind::Jffs2, "flashbed-ops 1\nprepared\n");
-    let setting = Setting { board: &board, kernel: &kernel, fs, prepare, trace_flash: false };
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs,
+        prepare,
+        trace_flash: false,
+        record_wear: false,
+    };
     let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }

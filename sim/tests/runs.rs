@@ -55,8 +55,14 @@ fn cases_after_one_preparation_do_not_see_each_other() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let (prepare, body) = program(400, &[(0, 4096), (8192, 4096), (100_000, 30_000)]);
     for fs in KINDS {
-        let setting =
-            Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: true };
+        let setting = Setting {
+            board: &board,
+            kernel: &kernel,
+            fs,
+            prepare: &prepare,
+            trace_flash: true,
+            record_wear: false,
+        };
         let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
         let results = run_cases(&setting, &[case, case, case]);
         let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
@@ -72,8 +78,14 @@ fn tracing_changes_nothing_that_is_measured() {
     let (prepare, body) = program(400, &[(0, 4096), (200_000, 4096), (100_000, 30_000)]);
     for fs in KINDS {
         let measure = |trace_flash| {
-            let setting =
-                Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash };
+            let setting = Setting {
+                board: &board,
+                kernel: &kernel,
+                fs,
+                prepare: &prepare,
+                trace_flash,
+                record_wear: false,
+            };
             let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
             run_cases(&setting, &[case]).remove(0).expect("it runs")
         };
@@ -90,8 +102,14 @@ fn a_full_partition_names_the_line_of_the_write() {
     board.partition.blocks = 80;
     for fs in KINDS {
         let (prepare, body) = program(16 * 1024, &[]);
-        let setting =
-            Setting { board: &board, kernel: &kernel, fs, prepare: &prepare, trace_flash: false };
+        let setting = Setting {
+            board: &board,
+            kernel: &kernel,
+            fs,
+            prepare: &prepare,
+            trace_flash: false,
+            record_wear: false,
+        };
         let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
         let error = run_cases(&setting, &[case]).remove(0).expect_err("16 MiB in 10 MiB");
         let text = error.to_string();
@@ -103,8 +121,14 @@ fn a_full_partition_names_the_line_of_the_write() {
 fn what_is_not_modelled_is_refused_by_name() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let prepare = "flashbed-ops 1\nopen 0 a rw,create,direct\n";
-    let setting =
-        Setting { board: &board, kernel: &kernel, fs: FsKind::Jffs2, prepare, trace_flash: false };
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs: FsKind::Jffs2,
+        prepare,
+        trace_flash: false,
+        record_wear: false,
+    };
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let error = run_cases(&setting, &[case]).remove(0).expect_err("direct");
     assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
@@ -183,6 +207,7 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
                 fs,
                 prepare: &prepare,
                 trace_flash: true,
+                record_wear: false,
             };
             let result = run_cases(&setting, &[case]).remove(0);
             if fs == FsKind::Yaffs2 && !(2048..=4096).contains(&page_bytes) {
@@ -213,6 +238,7 @@ fn blocks_too_small_for_ubifs_are_refused() {
         fs: FsKind::Ubifs,
         prepare: "",
         trace_flash: false,
+        record_wear: false,
     };
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let refusal = run_cases(&setting, &[case]).remove(0).expect_err("too small").to_string();

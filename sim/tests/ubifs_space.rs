@@ -17,7 +17,14 @@ fn run_on(blocks: u32, body: &str) -> Measured {
     let prepare = "flashbed-ops 1\nprepared\n";
     let body = format!("flashbed-ops 1\n{body}\n");
     let fs = FsKind::Ubifs;
-    let setting = Setting { board: &board, kernel: &kernel, fs, prepare, trace_flash: false };
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs,
+        prepare,
+        trace_flash: false,
+        record_wear: false,
+    };
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))

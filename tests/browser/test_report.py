@@ -39,8 +39,9 @@ addEventListener("error", event => window.wrong.push("error: " + event.message),
 addEventListener("unhandledrejection", event => window.wrong.push("rejected: " + event.reason));
 addEventListener("load", async () => {
   try { await window.figuresDrawn; } catch (why) { window.wrong.push("figure: " + why); }
+  const kinds = ["symbol", "line", "rect"].map(kind => `svg .mark-${kind} path`).join(", ");
   const marks = [...document.querySelectorAll(".plot")].map(plot =>
-    plot.id + "=" + plot.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length);
+    plot.id + "=" + plot.querySelectorAll(kinds).length);
   const asked = performance.getEntriesByType("resource").map(entry => entry.name);
   const said = document.createElement("pre");
   said.id = "said";
@@ -69,7 +70,7 @@ def look(page: Path, folder: Path) -> dict[str, list[str]]:
     return said
 
 
-def report(targets: list[str], folder: Path) -> Path:
+def report(targets: list[str], folder: Path, *, record_wear: bool = False) -> Path:
     experiment = load_experiment("one")
     directory = RunDirectory.create(folder / "run", experiment.id)
     for name in targets:
@@ -79,6 +80,7 @@ def report(targets: list[str], folder: Path) -> Path:
             FakeTarget(name),
             directory,
             trace_flash=False,
+            record_wear=record_wear,
             progress=lambda *_: None,
         )
     return write_report([directory.path], folder / "report.html")
@@ -98,6 +100,15 @@ def test_a_report_without_the_kernel_is_drawn_as_well(small: Path, tmp_path: Pat
     said = look(report(["sim"], tmp_path), tmp_path)
     assert said["wrong"] == []
     assert [mark.split("=")[0] for mark in said["marks"]] == ["figure-0-3-a", "figure-0-3-b"]
+
+
+def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -> None:
+    report(["sim"], tmp_path, record_wear=True)
+    said = look(report(["emulator"], tmp_path), tmp_path)
+    assert said["wrong"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    # Twelve maps of a partition of 800 blocks; a case without wear does no harm.
+    assert int(drawn["figure-0-wear"]) >= 12 * 800
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

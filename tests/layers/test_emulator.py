@@ -98,6 +98,8 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
             "cache_hits": None,
             "cache_misses": None,
             "cache_adds": None,
+            "erase_count_max": None,
+            "erase_count_mean": None,
             "bad_blocks": 5,
             "ecc_corrected": 2,
             "ecc_failed": 1,

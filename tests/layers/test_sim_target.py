@@ -36,6 +36,8 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         },
         "flash": {"case_index": one, "seq": one, "start_ns": one, "kind": one, "block": column(2),
                   "task": column(0)},
+        "wear": {},
+        "surveys": [],
         "op_names": ["sync", "read"],
         "file_names": ["file.bin"],
         "kind_names": ["read", "program", "erase"],
@@ -63,8 +65,8 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
-    raw = {"cases": {}, "requests": {}, "flash": {}, "op_names": [], "file_names": [],
-           "kind_names": [], "task_names": [], "failures": [("a", "why")],
-           "surveys": []}  # fmt: skip
+    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [],
+           "file_names": [], "kind_names": [], "task_names": [],
+           "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, [program("a")])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)

@@ -5,33 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flashbed import cli
 from tests.fake import FakeTarget
+from tests.smoke.conftest import Run
 
 Fakes = dict[str, FakeTarget]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the program; gives exit status, output and errors. Never a traceback."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["flashbed", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run) -> None:
@@ -155,7 +137,7 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("run one --set fs=yaffs2 --on emulator", "no case of small/one that was asked for runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),
-        ("run one --trace disk", "only `flash` can be traced"),
+        ("run one --trace disk", "flash and wear can be traced"),
         ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
         ("table nowhere cases", "nowhere: not the result of a run"),
         ("table nowhere cases --format xml", "--format xml: csv, json, parquet"),

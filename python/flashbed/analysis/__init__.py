@@ -5,5 +5,16 @@ from __future__ import annotations
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
 from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.wear import wear_map, wear_summary
 
-__all__ = ["Verdict", "agreement", "agreement_summary", "curves", "judge", "measures", "savings"]
+__all__ = [
+    "Verdict",
+    "agreement",
+    "agreement_summary",
+    "curves",
+    "judge",
+    "measures",
+    "savings",
+    "wear_map",
+    "wear_summary",
+]

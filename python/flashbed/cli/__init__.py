@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, fuzz, powercut, prepare, run, show, validate
+from flashbed.cli import calibrate, doctor, fuzz, lifetime, powercut, prepare, run, show, validate
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 run.register(app)
 powercut.register(app)
+lifetime.register(app)
 calibrate.register(app)
 validate.register(app)
 fuzz.register(app)

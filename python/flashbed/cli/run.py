@@ -25,7 +25,7 @@ from flashbed.places import shown
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
 
-__all__ = ["CaseId", "Out", "Set", "failure_lines", "register"]
+__all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
 On = Annotated[
@@ -42,8 +42,14 @@ Set = Annotated[
 ]
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="Only this case.")]
 Trace = Annotated[
-    str | None, typer.Option("--trace", metavar="flash", help="Record every flash operation.")
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="flash,wear",
+        help="Record every flash operation, the erases of every block, or both.",
+    ),
 ]
+TRACES = ("flash", "wear")
 Format = Annotated[
     str | None, typer.Option("--format", metavar="json", help="Print claims and agreement.")
 ]
@@ -95,14 +101,13 @@ def run(
         planned = [item for item in planned if item.case.case_id == case]
         if not planned:
             raise InputError(f"--case {case}: no such case in {chosen.id}")
-    if trace not in (None, "flash"):
-        raise InputError(f"--trace {trace}: only `flash` can be traced")
-    targets = _targets(on) or ["sim"]
+    traces = _traces(trace)
+    targets = target_names(on) or ["sim"]
     for target in targets:
         if not any(target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
-    outcomes, unavailable = _measure(chosen, planned, targets, directory, trace == "flash")
+    outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
     print(shown(directory.absolute()))
     _conclude(outcomes)
     if unavailable:
@@ -121,7 +126,7 @@ def reproduce(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     experiments = study_experiments(study)
-    targets = _targets(on)
+    targets = target_names(on)
     base = out or Path("results") / study
     directories: list[Path] = []
     outcomes: list[Outcome] = []
@@ -129,7 +134,7 @@ def reproduce(
         directory = base / experiment.id.split("/")[1]
         wanted = [name for name in targets or experiment.targets if name in experiment.targets]
         if wanted:
-            done, _ = _measure(experiment, plan(experiment), wanted, directory, False)
+            done, _ = measure(experiment, plan(experiment), wanted, directory, ())
             outcomes += done
             directories.append(directory)
     if not any(outcome.measured + outcome.kept for outcome in outcomes):
@@ -144,7 +149,8 @@ def reproduce(
     _conclude(outcomes)
 
 
-def _targets(on: Sequence[str] | None) -> list[str]:
+def target_names(on: Sequence[str] | None) -> list[str]:
+    """The targets that were asked for, each once. Raises `InputError`."""
     from flashbed.targets import TARGETS
 
     names = [name for text in on or [] for name in text.split(",")]
@@ -154,12 +160,20 @@ def _targets(on: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _measure(
+def _traces(text: str | None) -> list[str]:
+    words = [] if text is None else text.split(",")
+    for word in words:
+        if word not in TRACES:
+            raise InputError(f"--trace {text}: {' and '.join(TRACES)} can be traced")
+    return words
+
+
+def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
     targets: Sequence[str],
     out: Path,
-    trace_flash: bool,
+    traces: Sequence[str],
 ) -> tuple[list[Outcome], list[str]]:
     """Runs the cases on each target; a target that cannot run here is said in one line."""
     from flashbed.runner import run_target
@@ -176,7 +190,8 @@ def _measure(
             with bar(f"{experiment.id} on {name}") as progress:
                 outcome = run_target(
                     experiment, planned, target, directory,
-                    trace_flash=trace_flash, progress=progress,
+                    trace_flash="flash" in traces, record_wear="wear" in traces,
+                    progress=progress,
                 )  # fmt: skip
         except Unavailable as why:
             say(f"flashbed: {name} not measured: {why}")

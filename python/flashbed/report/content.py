@@ -8,12 +8,30 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.analysis import Verdict, agreement, agreement_summary, curves, judge, measures
+from flashbed.analysis import (
+    Verdict,
+    agreement,
+    agreement_summary,
+    curves,
+    judge,
+    measures,
+    wear_map,
+    wear_summary,
+)
 from flashbed.experiment import Experiment, Figure, read_experiment
+from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
 
-__all__ = ["BOUNDS_PCT", "MEASURES", "Content", "agreement_errors", "collect", "figure_tables"]
+__all__ = [
+    "BOUNDS_PCT",
+    "MEASURES",
+    "Content",
+    "Worn",
+    "agreement_errors",
+    "collect",
+    "figure_tables",
+]
 
 BOUNDS_PCT = {"flash_reads_error_pct": 2.0, "time_error_pct": 10.0}
 """The agreement this project asks of itself, percent of the kernel's value."""
@@ -39,6 +57,18 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Worn:
+    """A case whose wear was recorded: its line of `wear_summary`, its cells of `wear_map`.
+
+    `a_byte_written` is what was programmed and erased for each byte the program wrote.
+    """
+
+    figures: dict[str, Any]
+    cells: pl.DataFrame
+    a_byte_written: dict[str, float | None]
+
+
+@dataclass(frozen=True)
 class Content:
     """Everything a report says of one experiment."""
 
@@ -49,6 +79,7 @@ class Content:
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
     power_cuts: list[dict[str, Any]]
+    wear: list[Worn]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
 
@@ -70,6 +101,7 @@ def collect(directory: Path) -> Content:
         agreement=table,
         agreement_summary=agreement_summary(table),
         power_cuts=_power_cuts(directory),
+        wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
@@ -80,6 +112,28 @@ def _power_cuts(directory: Path) -> list[dict[str, Any]]:
     if not (directory / "power_cuts.parquet").is_file():
         return []
     return summary(read_table(directory, "power_cuts"))
+
+
+def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
+    """The cases whose wear was recorded, in their order."""
+    if not (directory / "wear.parquet").is_file():
+        return []
+    wear = read_table(directory, "wear")
+    boards = {name: kept_board(directory, name) for name in cases["board"].unique()}
+    endurance = {
+        name: board.endurance.cycles if board.endurance else None for name, board in boards.items()
+    }
+    maps = wear_map(wear).partition_by("case_id", "target", as_dict=True)
+    recorded = cases.join(wear.select("case_id", "target").unique(), on=["case_id", "target"],
+                          how="semi", maintain_order="left")  # fmt: skip
+    lines = wear_summary(wear, recorded, endurance).to_dicts()
+    written = {
+        (subject.name, subject.target): subject.workload.a_byte_written()
+        for subject in cases_of(directory, None, 1.0)
+        if subject.workload
+    }
+    keys = [(line["case_id"], line["target"]) for line in lines]
+    return [Worn(line, maps[key], written[key]) for line, key in zip(lines, keys, strict=True)]
 
 
 def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:

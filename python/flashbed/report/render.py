@@ -18,8 +18,16 @@ from markupsafe import Markup
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
 from flashbed.experiment import Claim
-from flashbed.figures import agreement_figure, saving_figure
-from flashbed.report.content import BOUNDS_PCT, MEASURES, Content, agreement_errors, figure_tables
+from flashbed.figures import agreement_figure, saving_figure, wear_figure
+from flashbed.lifetime.observed import CAUSES
+from flashbed.report.content import (
+    BOUNDS_PCT,
+    MEASURES,
+    Content,
+    Worn,
+    agreement_errors,
+    figure_tables,
+)
 
 __all__ = ["render"]
 
@@ -29,6 +37,9 @@ _NAMES = {
     "uml": "user-mode Linux",
     "emulator": "the emulated board",
 }
+_AXES = ("board", "kernel", "pattern", "requests", "read_ahead_kib", "seed")
+MAPS_MAX = 12
+"""Maps of wear on a page."""
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
@@ -96,6 +107,8 @@ def _section(content: Content, number: int) -> dict[str, Any]:
                 "specification": agreement_figure(*agreement_errors(content.agreement)),
             }
         )
+    if content.wear:
+        figures.append(_wear_figure(content.wear, number))
     return {
         "experiment": experiment,
         "facts": experiment.experiment,
@@ -105,6 +118,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
+        "wear": content.wear,
+        "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
+        "causes": CAUSES,
         "agreement": content.agreement.to_dicts(),
         "agreement_summary": content.agreement_summary.to_dicts(),
         "within": _within(content),
@@ -114,6 +130,40 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "profiles": content.profiles,
         "runs": content.runs,
     }
+
+
+def _wear_figure(worn: Sequence[Worn], number: int) -> dict[str, Any]:
+    shown = worn[:MAPS_MAX]
+    differing = [axis for axis in _AXES if len({each.figures[axis] for each in shown}) > 1]
+    panels = [(_map_title(each, differing), _map_line(each), each.cells) for each in shown]
+    more = f" The first {MAPS_MAX} of {len(worn)} cases." if len(worn) > MAPS_MAX else ""
+    return {
+        "id": f"figure-{number}-wear",
+        "name": "Figure W",
+        "title": "Erases of every block",
+        "caption": "Each square is a block of the partition, row by row from the top left; beside"
+        " a row stands the number of its first block. Colour is how often a block was erased since"
+        " the file system was made, which erased every block once. Even colour is good"
+        f" levelling.{more}",
+        "specification": wear_figure(panels),
+    }
+
+
+def _map_title(worn: Worn, differing: Sequence[str]) -> str:
+    """File system and target, and whatever else differs between the maps."""
+    names = {"requests": "{} requests", "seed": "seed {}", "kernel": "Linux {}",
+             "read_ahead_kib": "read-ahead {} KiB"}  # fmt: skip
+    parts = [worn.figures["fs"].upper()]
+    parts += [names.get(axis, "{}").format(worn.figures[axis]) for axis in differing]
+    return f"{', '.join(parts)} · {_NAMES.get(worn.figures['target'], worn.figures['target'])}"
+
+
+def _map_line(worn: Worn) -> str:
+    figures = worn.figures
+    line = f"worst block {figures['worst']:,} erases, mean {figures['mean']:,.1f}"
+    if figures["worst_pct"] is None:
+        return line
+    return f"{line}; {figures['worst_pct']:.2g} % of {figures['endurance']:,}"
 
 
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

@@ -49,8 +49,8 @@ class Program:
     as a file of its own. Programs of the same board, kernel, file system and `prepare` start from
     the same state, which a target may build once. With `check_contents` a target that has contents
     fills `content_crc32` of `requests`. `record_changes` asks for `changes` of `requests`, `cuts`
-    (which needs it) for a `Survey` of each after the case; `chip_commands` are given to the chip's
-    driver at the mark (docs/powercut.md). `erases` and the blocks that are bad from the factory are
+    (which needs it) for a `Survey` of each after the case, `record_wear` for the `wear` table;
+    `chip_commands` are given to the chip's driver at the mark (docs/powercut.md). `erases` and the blocks that are bad from the factory are
     part of that state; other faults begin at the mark. A target that cannot do it fails the case.
     """
 
@@ -63,6 +63,7 @@ class Program:
     body: str
     check_contents: bool = False
     record_changes: bool = False
+    record_wear: bool = False
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
     erases: tuple[int, ...] = ()
@@ -132,6 +133,7 @@ class Batch:
     failures: tuple[Failure, ...] = ()
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
+    wear: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 NOT_MODELLED = " is not modelled"

@@ -62,6 +62,7 @@ class SimTarget:
                 first.kernel.sim_json,
                 [row_of(program) for program in group],
                 trace_flash,
+                first.record_wear,
                 threads,
             )
             done += len(group)
@@ -108,9 +109,10 @@ def _chip(program: Program) -> tuple[Any, ...]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str], list[Program]] = {}
+    groups: dict[tuple[str, str, bool], list[Program]] = {}
     for program in programs:
-        groups.setdefault((program.board.sha256, program.kernel.sha256), []).append(program)
+        key = (program.board.sha256, program.kernel.sha256, program.record_wear)
+        groups.setdefault(key, []).append(program)
     for group in groups.values():
         for start in range(0, len(group), CASES_PER_CALL):
             yield group[start : start + CASES_PER_CALL]
@@ -146,7 +148,8 @@ def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
     failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
     tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
     surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
-    return Batch(*tables, failures=failures, surveys=surveys)
+    wear = _wear(raw, case_ids)
+    return Batch(*tables, failures=failures, surveys=surveys, wear=wear)
 
 
 def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:
@@ -213,4 +216,16 @@ def _flash(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
         _named(flash["kind"], raw["kind_names"]).alias("kind"),
         _named(flash["task"], raw["task_names"]).alias("task"),
         pl.exclude("case_index", "kind", "task"),
+    )
+
+
+def _wear(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
+    """Every block of the simulator is good: nothing wears out in it."""
+    wear = _frame(raw["wear"])
+    if not wear.width:
+        return wear  # it was not asked for
+    return wear.select(
+        _named(wear["case_index"], case_ids).alias("case_id"),
+        pl.exclude("case_index"),
+        pl.lit("good").alias("state"),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flashbed.case import Case
-from flashbed.workloads import fsync_files, micro_read
+from flashbed.workloads import fsync_files, micro_read, overwrite
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -19,4 +19,5 @@ Workload = Callable[[Case, int], tuple[str, str]]
 WORKLOADS: dict[str, Workload] = {
     "micro-read": micro_read.operations,
     "fsync-files": fsync_files.operations,
+    "overwrite": overwrite.operations,
 }

@@ -28,9 +28,7 @@ def usable_bytes(fs: str, board: Board, bad_blocks: tuple[int, ...]) -> int:
 
 
 @lru_cache(maxsize=64)
-def _usable_bytes(
-    fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]
-) -> int:
+def _usable_bytes(fs: str, board_json: str, kernel_json: str, bad_blocks: tuple[int, ...]) -> int:
     try:
         from flashbed._sim import fresh_bytes
     except ImportError:

@@ -8,6 +8,7 @@ pub mod jffs2;
 pub mod ubifs;
 pub mod yaffs2;
 
+use crate::causes::Causes;
 use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
 use crate::mtd::Mtd;
@@ -234,6 +235,8 @@ pub trait FlashFs: Clone {
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The chip below.
     fn flash(&self) -> &Self::Flash;
+    /// What was programmed, and why.
+    fn causes(&self) -> &Causes;
     /// The chip below, to tell an observer something.
     fn flash_mut(&mut self) -> &mut Self::Flash;
     /// Another task goes on from here, or none until something is due.

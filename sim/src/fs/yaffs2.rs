@@ -12,6 +12,7 @@
 //! 1. Chunks of a block are written in order; the last is the block's summary.
 //! 2. A chunk is in the short-op cache at most once.
 
+use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::mtd::Mtd;
@@ -62,7 +63,7 @@ pub struct Yaffs2<F> {
 
 impl<F: Flash> Yaffs2<F> {
     /// An erased partition is an empty YAFFS2: mounts it.
-    pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Self, Ns)> {
+    pub fn format(mut mtd: Mtd<F>, mut now: Ns) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 1 {
             let message = format!(
@@ -79,6 +80,9 @@ impl<F: Flash> Yaffs2<F> {
             return Err(FsError::NotModelled(
                 "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
             ));
+        }
+        for block in 0..mtd.blocks() {
+            now = mtd.erase(now, block)?;
         }
         let tags = pages_per_block * SUMMARY_TAGS_BYTES + mtd.page_bytes() - 1;
         let summary_chunks = tags / (mtd.page_bytes() - SUMMARY_HEADER_BYTES);
@@ -103,7 +107,7 @@ impl<F: Flash> Yaffs2<F> {
 
     /// yaffs_alloc_chunk and yaffs_write_new_chunk: the next page; the first of a block is read
     /// once to see that it is erased, and the block's summary follows its last chunk.
-    fn write_chunk(&mut self, mut now: Ns) -> Result<(ChunkId, Ns)> {
+    fn write_chunk(&mut self, mut now: Ns, cause: Cause) -> Result<(ChunkId, Ns)> {
         let usable = (self.mtd.blocks() - RESERVED_BLOCKS) * self.pages_per_block;
         if self.next_page >= usable {
             return Err(FsError::NoSpace);
@@ -112,19 +116,20 @@ impl<F: Flash> Yaffs2<F> {
         if page % self.pages_per_block == 0 {
             now = self.mtd.read_with_oob(now, self.offset(page), 1)?;
         }
-        now = self.program(now, page)?;
+        now = self.program(now, page, cause)?;
         self.next_page += 1;
         if self.next_page % self.pages_per_block == self.chunks_per_summary {
             while self.next_page % self.pages_per_block != 0 {
-                now = self.program(now, self.next_page)?;
+                now = self.program(now, self.next_page, Cause::Metadata)?;
                 self.next_page += 1;
             }
         }
         Ok((page, now))
     }
 
-    fn program(&mut self, now: Ns, page: u32) -> Result<Ns> {
-        Ok(self.mtd.write_with_oob(now + self.mtd.costs().yaffs2_chunk_ns, self.offset(page))?)
+    fn program(&mut self, now: Ns, page: u32, cause: Cause) -> Result<Ns> {
+        let now = now + self.mtd.costs().yaffs2_chunk_ns;
+        Ok(self.mtd.write_with_oob(now, self.offset(page), cause)?)
     }
 
     fn offset(&self, page: u32) -> u64 {
@@ -169,7 +174,7 @@ impl<F: Flash> Yaffs2<F> {
         chunks.sort_unstable();
         self.cache.retain(|entry| !dirty(entry));
         for chunk in chunks {
-            let (page, later) = self.write_chunk(now)?;
+            let (page, later) = self.write_chunk(now, Cause::Data)?;
             let file = self.file_mut(ino);
             let index = chunk as usize;
             if file.chunks.len() <= index {
@@ -187,12 +192,12 @@ impl<F: Flash> Yaffs2<F> {
         if !core::mem::take(&mut self.file_mut(ino).dirty) {
             return Ok(now);
         }
-        Ok(self.write_chunk(now)?.1)
+        Ok(self.write_chunk(now, Cause::Metadata)?.1)
     }
 
     /// yaffs_create_obj: a new object's header is written at once.
     fn make(&mut self, now: Ns) -> Result<(Ino, Ns)> {
-        let (_, now) = self.write_chunk(now)?;
+        let (_, now) = self.write_chunk(now, Cause::Metadata)?;
         self.files.push(File::default());
         Ok((Ino(self.files.len() as u32), now))
     }
@@ -331,6 +336,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn flash(&self) -> &F {
         self.mtd.flash()
+    }
+
+    fn causes(&self) -> &Causes {
+        self.mtd.causes()
     }
 
     fn flash_mut(&mut self) -> &mut F {

@@ -15,6 +15,7 @@
 
 use super::free::FreeBlocks;
 use super::{Block, Header, Holds, Ubi, HEADER_BYTES};
+use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::trace::Task;
@@ -369,7 +370,8 @@ impl<F: Flash> Ubi<F> {
         now = self.write_volume_header(now, to, leb, (bytes > 0).then_some(bytes))?;
         now = self.mtd.read(now, self.address(to, header), HEADER_BYTES)?;
         if bytes > 0 {
-            now = self.mtd.write(now, self.address(to, self.leb_start), bytes)?;
+            let moved = Causes::of(Cause::WearLevelling, bytes);
+            now = self.mtd.write_for(now, self.address(to, self.leb_start), bytes, moved)?;
         }
         self.blocks[to as usize].written_bytes = bytes;
         *self.place_mut(leb) = to;

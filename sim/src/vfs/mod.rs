@@ -16,6 +16,7 @@ pub mod readahead;
 mod rename;
 mod writeback;
 
+use crate::causes::Causes;
 use crate::content::{Contents, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
@@ -111,6 +112,11 @@ impl<S: FlashFs> Vfs<S> {
     /// The chip at the bottom.
     pub fn flash(&self) -> &S::Flash {
         self.fs.flash()
+    }
+
+    /// What was programmed so far, and why.
+    pub fn causes(&self) -> Causes {
+        *self.fs.causes()
     }
 
     /// The file system, to be asked what nothing else needs to know.

@@ -120,7 +120,7 @@ pub fn run(
     read_ahead_kib: u32,
     body: &str,
 ) -> Measured {
-    let setting = Setting { board, kernel, fs, prepare, trace_flash: false };
+    let setting = Setting { board, kernel, fs, prepare, trace_flash: false, record_wear: false };
     let case = CaseInput { read_ahead_kib, body, cuts: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))

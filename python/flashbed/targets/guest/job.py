@@ -120,6 +120,8 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
         words.append("contents")
     if program.record_changes or program.cuts:
         words.append("changes")
+    if program.record_wear:
+        words.append("wear")
     return ",".join(words)
 
 
@@ -130,7 +132,8 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
         first = group.items[0]
         if our_chip:
             parts += (f"setup {command}\n" for command in setup_commands(first.program))
-        parts += (f"group {group.name} {first.program.fs}\n", _section(first.prepare))
+        wear = " wear" if any(item.program.record_wear for item in group.items) else ""
+        parts += (f"group {group.name} {first.program.fs}{wear}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))

@@ -9,7 +9,7 @@ from time import monotonic
 import polars as pl
 
 from flashbed.tables import SCHEMAS
-from flashbed.targets.base import Batch, Failure
+from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest.job import Item, described
 from flashbed.targets.guest.stream import CaseDone
 from flashbed.targets.room import Room, reached
@@ -31,6 +31,8 @@ _CASES = {
         "cache_hits",
         "cache_misses",
         "cache_adds",
+        "erase_count_max",
+        "erase_count_mean",
         "bad_blocks",
         "ecc_corrected",
         "ecc_failed",
@@ -39,6 +41,7 @@ _CASES = {
 }
 # The runner adds the target.
 _REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
+_WEAR = {name: kind for name, kind in SCHEMAS["wear"].items() if name != "target"}
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
 
 
@@ -76,9 +79,9 @@ def gathered(batches: Iterable[Batch], seconds: float) -> Iterator[Batch]:
 
 
 def _together(batches: Sequence[Batch]) -> Batch:
-    cases, requests, flash = (
+    cases, requests, flash, wear = (
         pl.concat([getattr(batch, name) for batch in batches], how="diagonal")
-        for name in ("cases", "requests", "flash")
+        for name in ("cases", "requests", "flash", "wear")
     )
     return Batch(
         cases,
@@ -86,6 +89,7 @@ def _together(batches: Sequence[Batch]) -> Batch:
         flash,
         failures=tuple(failure for batch in batches for failure in batch.failures),
         surveys=tuple(survey for batch in batches for survey in batch.surveys),
+        wear=wear,
     )
 
 
@@ -122,15 +126,34 @@ def batch_of(
     unknown = any(row.flash_time_ns is None for row in case.requests)
     totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced
+    wear = _wear_of(item.program, case)
+    worn = [erases for _, _, erases, _, _ in wear if erases is not None]
+    erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
     fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
     state = reached(room, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
     measured = (
         case_id, *state, *totals, transferred, reads, programs, erases, *page_cache,
-        bad, corrected, uncorrected, kernel_release,
+        *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
         cases=_frame([measured], _CASES),
         requests=_frame(requests, _REQUESTS),
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
+        wear=_frame(wear, _WEAR),
     )
+
+
+def _wear_of(
+    program: Program, case: CaseDone
+) -> list[tuple[str, int, int | None, int, str | None]]:
+    """A row each block of the partition, if wear was asked for.
+
+    A board that sees erases only, and no blocks, names those it saw: the others had none.
+    """
+    if not program.record_wear:
+        return []
+    seen = {block: rest for block, *rest in case.wear}
+    first = program.board.partition.first_block
+    blocks = range(first, first + program.board.partition.blocks)
+    return [(program.case_id, block, *seen.get(block, (None, 0, None))) for block in blocks]

@@ -74,12 +74,14 @@ class Row(NamedTuple):
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task).
+    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task). wear: (block,
+    erases, erases_measured, state), of the chip; None is what the board does not know.
     """
 
     case_id: str
     requests: list[Row] = field(default_factory=list)
     flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
+    wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
     faults: tuple[int, int, int] | None = None
@@ -167,7 +169,7 @@ class Reader:
     def _row(self, line: str) -> Event | None:
         word, *fields = line.split(" ")
         match word:
-            case "r" | "f" | "c" | "e" | "end":
+            case "r" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "u" | "endcut":
                 return self._cut_row(word, fields)
@@ -202,6 +204,10 @@ class Reader:
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
             case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))
+        elif word == "w":
+            block, measured = int(fields[0]), int(fields[2])
+            state = None if fields[3] == "-" else fields[3]
+            case.wear.append((block, _known(fields[1]), measured, state))
         elif word == "c":
             reads, programs, erases, lost = map(int, fields)
             case.counts = (reads, programs, erases, lost)

@@ -12,6 +12,7 @@ use super::nodelist::{Entry, Fragment, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;
+use crate::causes::Cause;
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
@@ -214,7 +215,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let now = self.flash_read(now, node.flash_offset, bytes)?;
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &[bytes], None)?;
+        let now = self.flash_write(now, to, &[(Cause::Collection, bytes)], None)?;
         let summary = match node.role {
             Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes),
             _ => Summary::Inode,

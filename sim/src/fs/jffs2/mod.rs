@@ -31,6 +31,7 @@ mod space;
 mod wbuf;
 mod write;
 
+use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
@@ -101,8 +102,8 @@ pub struct Jffs2<F> {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// Formats the erased partition (a cleanmarker in the OOB of every block, as flash_erase -j
-    /// writes them) and mounts it.
+    /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
+    /// and mounts it.
     pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         if mtd.size_bytes() > u64::from(u32::MAX) {
@@ -119,6 +120,7 @@ impl<F: Flash> Jffs2<F> {
         }
         for block in (0..mtd.blocks()).filter(|&block| !mtd.is_bad(block)).collect::<Vec<_>>() {
             let offset = u64::from(block) * u64::from(block_bytes);
+            now = mtd.erase(now, block)?;
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
         let fs = Jffs2 {
@@ -317,6 +319,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn flash(&self) -> &F {
         self.mtd.flash()
+    }
+
+    fn causes(&self) -> &Causes {
+        self.mtd.causes()
     }
 
     fn flash_mut(&mut self) -> &mut F {

@@ -16,6 +16,7 @@ use super::layout::{
 use super::nodelist::{Node, NodeId, Role, State};
 use super::space::List;
 use super::Jffs2;
+use crate::causes::Cause;
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
@@ -178,7 +179,8 @@ impl<F: Flash> Jffs2<F> {
         if self.summary_bytes + SUMMARY_MARKER_BYTES + 2 * padding > SUMMARY_BYTES_MAX {
             return Ok(None);
         }
-        let now = self.flash_write(now, offset, &[bytes], None)?;
+        let parts = [(Cause::Metadata, bytes - padding), (Cause::Padding, padding)];
+        let now = self.flash_write(now, offset, &parts, None)?;
         self.link_node(block, Node { state: State::Normal, ..bare(Role::Summary, bytes) });
         Ok(Some(now))
     }

@@ -12,6 +12,7 @@
 use super::gc::Pass;
 use super::space::List;
 use super::Jffs2;
+use crate::causes::{Cause, Held};
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
@@ -26,6 +27,8 @@ pub struct WriteBuffer {
     pub start: Option<u32>,
     /// wbuf_len.
     pub bytes: u32,
+    /// What its bytes are.
+    held: Held,
     /// wbuf_inodes.
     pub pending: Vec<Ino>,
     /// When the delayed flush is due.
@@ -33,18 +36,19 @@ pub struct WriteBuffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_writev: `parts` one after another at `to`, whole pages past the buffer. `ino` is
+    /// jffs2_flash_writev: `parts` one after another at `to`, each of one cause, whole pages past the buffer. `ino` is
     /// none for garbage collection and summaries.
     pub(super) fn flash_write(
         &mut self,
         now: Ns,
         to: u32,
-        parts: &[u32],
+        parts: &[(Cause, u32)],
         ino: Option<Ino>,
     ) -> Result<Ns> {
         let mut now = self.aim_wbuf(now, to)?;
         let page_bytes = self.mtd.page_bytes();
-        for &part in parts {
+        for &(cause, part) in parts {
+            self.wbuf.held.push(cause, part);
             let mut left = part;
             left -= self.fill_wbuf(left);
             now = self.flush_full_wbuf(now)?;
@@ -52,7 +56,8 @@ impl<F: Flash> Jffs2<F> {
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
                 now = self.let_check_go_on(now)?;
-                now = self.mtd.write(now, u64::from(start), whole)?;
+                let causes = self.wbuf.held.take(whole);
+                now = self.mtd.write_for(now, u64::from(start), whole, causes)?;
                 self.wbuf.start = Some(start + whole);
                 left -= whole;
             }
@@ -86,10 +91,12 @@ impl<F: Flash> Jffs2<F> {
         if moved || self.wbuf.start.is_none() {
             self.wbuf.start = Some(page);
             self.wbuf.bytes = to - page;
+            self.wbuf.held.push(Cause::Padding, to - page);
         }
         let end = self.wbuf.start.expect("set") + self.wbuf.bytes;
         assert!(to >= end && to < end + 4, "write at {to}, but the buffer ends at {end}");
         self.wbuf.bytes += to - end;
+        self.wbuf.held.push(Cause::Padding, to - end);
         self.flush_full_wbuf(now)
     }
 
@@ -120,7 +127,8 @@ impl<F: Flash> Jffs2<F> {
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
         let now = self.let_check_go_on(now)?;
-        let now = self.mtd.write(now, u64::from(start), page_bytes)?;
+        let causes = self.wbuf.held.take(page_bytes);
+        let now = self.mtd.write_for(now, u64::from(start), page_bytes, causes)?;
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
             self.link_wasted(start / self.block_bytes, waste);

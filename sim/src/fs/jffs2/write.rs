@@ -9,6 +9,7 @@ use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::nodelist::{Node, NodeId, Role, State};
 use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
+use crate::causes::Cause;
 use crate::chip::Flash;
 use crate::content::Contents;
 use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
@@ -34,8 +35,14 @@ impl<F: Flash> Jffs2<F> {
             Role::Summary | Role::Padding => unreachable!("written elsewhere"),
         };
         let to = self.write_offset(self.next_block.expect("space was reserved"));
+        let causes = match (writer, node.role) {
+            (None, _) => [Cause::Collection; 2],
+            (Some(_), Role::Data { .. }) => [Cause::Metadata, Cause::Data],
+            (Some(_), _) => [Cause::Metadata; 2],
+        };
+        let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
         let node = Node { total_bytes: pad(parts.iter().sum()), ..node };
-        match self.flash_write(now, to, &parts, writer) {
+        match self.flash_write(now, to, &caused, writer) {
             Ok(now) => self.add_node(now, node, summary),
             Err(error) => {
                 // Of a node in which the power fails, the next mount may see the header.

@@ -5,11 +5,12 @@
 //!
 //! Invariant: a write-buffer covers `offset..offset + size` of its LEB, a part of one page.
 
-use super::geometry::{align, Geometry, HEADS};
+use super::geometry::{align, Geometry, DATA_HEADER_BYTES, HEADS};
 use super::journal::{BASE_HEAD, DATA_HEAD, GC_HEAD};
 use super::key::Place;
 use super::lprops::Change;
 use super::Ubifs;
+use crate::causes::{Cause, Held};
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
@@ -27,6 +28,8 @@ pub struct Head {
     pub offset: u32,
     size: u32,
     pub used: u32,
+    /// What its bytes are.
+    held: Held,
     /// Inodes with a node in the buffer.
     inodes: Vec<u32>,
     pub timer: Option<Ns>,
@@ -54,7 +57,8 @@ impl<F: Flash> Ubifs<F> {
         let leb = state.leb.expect("a head that writes has a LEB");
         let offset = state.offset;
         state.offset += bytes;
-        self.ubi.write(now, leb, offset, bytes)
+        let causes = state.held.take(bytes);
+        self.ubi.write_for(now, leb, offset, bytes, causes)
     }
 
     /// bud_wbuf_callback.
@@ -159,6 +163,22 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
+    /// What the bytes of nodes for a head are: the data head has data nodes only, and what the
+    /// collector's head gets was somewhere else before.
+    fn hold(&mut self, head: usize, bytes: u32) {
+        let held = &mut self.journal.heads[head].held;
+        let padded = align(bytes, 8);
+        match head {
+            GC_HEAD => held.push(Cause::Collection, padded),
+            DATA_HEAD => {
+                held.push(Cause::Metadata, DATA_HEADER_BYTES);
+                held.push(Cause::Data, bytes - DATA_HEADER_BYTES);
+                held.push(Cause::Metadata, padded - bytes);
+            }
+            _ => held.push(Cause::Metadata, padded),
+        }
+    }
+
     /// write_head: nodes of `bytes` go to a head that has room for them.
     pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Place, Ns)> {
         let costs = self.ubi.costs();
@@ -166,6 +186,7 @@ impl<F: Flash> Ubifs<F> {
         let state = &self.journal.heads[head];
         let leb = state.leb.expect("reserved");
         let place = Place { leb, offset: state.offset + state.used, bytes };
+        self.hold(head, bytes);
         Ok((place, self.write_buffered(now + cpu, head, bytes)?))
     }
 }

@@ -36,6 +36,7 @@ mod tnc_delete;
 mod tnc_index;
 mod tnc_insert;
 
+use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, ROOT};
 use crate::mtd::Mtd;
@@ -333,6 +334,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn flash(&self) -> &F {
         self.ubi.mtd().flash()
+    }
+
+    fn causes(&self) -> &Causes {
+        self.ubi.mtd().causes()
     }
 
     fn flash_mut(&mut self) -> &mut F {

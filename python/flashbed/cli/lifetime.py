@@ -1,0 +1,238 @@
+"""The command `lifetime`: years until a block reaches its endurance."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.run import CaseId, Out, Set, measure, target_names
+from flashbed.errors import InputError, RunError
+from flashbed.places import shown
+
+if TYPE_CHECKING:
+    from flashbed.lifetime.observed import Subject
+    from flashbed.profiles import Board
+
+__all__ = ["duration_s", "rate_per_day", "register"]
+
+_SECONDS = {
+    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "w": 604_800.0,
+    "week": 604_800.0, "mo": 2_629_800.0, "month": 2_629_800.0, "y": 31_557_600.0,
+    "year": 31_557_600.0,
+}  # fmt: skip
+_UNITS = "s, min, h, d, w, mo or y"
+TEXT_BYTES_MAX = 64 << 20
+
+Repeat = Annotated[
+    str | None,
+    typer.Option(
+        "--repeat", metavar="N/UNIT", help="How often the workload runs: 1/min, 10/h, 1/5min."
+        " Default: round after round without a break.",
+    ),
+]  # fmt: skip
+Endurance = Annotated[
+    int | None,
+    typer.Option("--endurance", metavar="N", help="Erases a block endures. Default: the board's."),
+]
+BoardName = Annotated[
+    str | None, typer.Option("--board", metavar="NAME", help="The board a reading or table is of.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="How long ago the counters stood at 0, or at --before: 3y."
+    ),
+]
+Before = Annotated[
+    Path | None, typer.Option("--before", metavar="FILE", help="An earlier reading of counters.")
+]
+On = Annotated[str | None, typer.Option("--on", metavar="TARGET", help="Where it is run.")]
+Format = Annotated[str | None, typer.Option("--format", metavar="json", help="For a program.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "lifetime",
+        epilog="Examples: `flashbed lifetime lifetime/overwrite --repeat 1/h` · "
+        "`flashbed lifetime results/lifetime/overwrite --case ID --repeat 1/min` · "
+        "`flashbed lifetime wear.parquet --repeat 1/min --board emulated` · "
+        "`ubinfo /dev/ubi0 | ssh ... flashbed lifetime - --since 3y --endurance 100000` · "
+        "`flashbed lifetime june.txt --before may.txt --since 30d --endurance 100000`",
+    )(lifetime)
+
+
+def lifetime(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="An experiment, a run's directory, a wear table (.parquet), or a board's erase"
+            " counters: a file with what ubinfo, sysfs, the kernel or ubidumpec printed, - for"
+            " standard input.",
+        ),
+    ],
+    repeat: Repeat = None,
+    endurance: Endurance = None,
+    board: BoardName = None,
+    since: Since = None,
+    before: Before = None,
+    case: CaseId = None,
+    settings: Set = None,
+    on: On = None,
+    out: Out = None,
+    output: Format = None,
+) -> None:
+    """How long the flash lasts: years until a block reaches its endurance."""
+    from flashbed.lifetime.estimate import estimate
+    from flashbed.lifetime.words import as_json, row, text
+    from flashbed.profiles import load_board
+
+    if output not in (None, "json"):
+        raise InputError(f"--format {output}: only json")
+    if endurance is not None and not 0 < endurance < 2**31:
+        raise InputError(f"--endurance {endurance}: not a number of erases")
+    rounds = None if repeat is None else rate_per_day(repeat)
+    known = None if board is None else load_board(board)
+    path = Path(what)
+    if what == "-" or (path.is_file() and path.suffix not in (".parquet", ".toml")):
+        _none(repeat=repeat, case=case, set=settings, on=on, out=out)
+        subjects = [_counters(what, since, before, known)]
+    else:
+        _none(since=since, before=before)
+        subjects = _worn(what, case, settings or [], on, out, rounds, known)
+    found = []
+    for subject in subjects:
+        cycles, source = _endurance(subject, endurance)
+        found.append((subject, estimate(subject.observed, cycles), cycles, source))
+    if output == "json":
+        print(json.dumps({"lifetime": [as_json(*each) for each in found]}, indent=1))
+    elif len(found) == 1:
+        print(text(*found[0]))
+    else:
+        _list([row(*each[:2]) for each in found])
+
+
+def _none(**options: object) -> None:
+    """Options that mean nothing with what was given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name}: means nothing here (see flashbed lifetime --help)")
+
+
+def _list(rows: list[list[str]]) -> None:
+    heads = ["case", "target", "mean", "worst", "amplification", "lifetime"]
+    widths = [max(len(line[n]) for line in [heads, *rows]) for n in range(len(heads))]
+    for line in [heads, *rows]:
+        cells = zip(line, widths, strict=True)
+        print("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
+    print("mean, worst: erases of a block a day; * with a warning: --case shows it")
+
+
+def _endurance(subject: Subject, given: int | None) -> tuple[int, str]:
+    if given is not None:
+        return given, f"{given:,} erases (--endurance)"
+    board = subject.board
+    if board is None:
+        raise InputError("--endurance N or --board NAME: how often may a block be erased?")
+    if board.endurance is None:
+        raise InputError(f"{shown(board.path)}: no [endurance] in it; say --endurance")
+    return board.endurance.cycles, f"{board.endurance.cycles:,} erases ({board.endurance.source})"
+
+
+def _worn(
+    what: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
+    rounds: float | None, board: Board | None,
+) -> list[Subject]:  # fmt: skip
+    """Cases: of an experiment that is run, of a run that is there, of a table."""
+    from flashbed.lifetime.observed import cases_of, wear_table_of
+
+    path = Path(what)
+    if path.suffix == ".parquet":
+        if not path.is_file():
+            raise InputError(f"{shown(path)}: no such file")
+        _none(case=case, set=settings or None, on=on, out=out)
+        if rounds is None:
+            raise InputError(f"{shown(path)}: how often does this happen? --repeat, as in 1/min")
+        return wear_table_of(path, rounds, board)
+    _none(board=board)
+    if path.is_dir():
+        _none(set=settings or None, on=on, out=out)
+        return cases_of(path, case, rounds)
+    directory = _run(what, case, settings, on, out)
+    return cases_of(directory, case, rounds)
+
+
+def _run(
+    name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None
+) -> Path:
+    """Runs an experiment, or one case of it, with its wear; the directory of its results."""
+    from flashbed.experiment import load_experiment, parse_settings, plan
+
+    experiment = load_experiment(name)
+    planned = plan(experiment, parse_settings(settings))
+    if case is not None:
+        planned = [item for item in planned if item.case.case_id == case]
+        if not planned:
+            raise InputError(f"--case {case}: no such case in {experiment.id}")
+    (target,) = target_names([on or "sim"])[:1]
+    planned = [item for item in planned if target in item.targets]
+    if not planned:
+        raise InputError(f"--on {target}: no case of {experiment.id} that was asked for runs on it")
+    directory = out or Path("results") / "lifetime" / experiment.id
+    outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"])
+    if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
+        raise RunError(f"nothing of {experiment.id} could be run on {target}")
+    return directory
+
+
+def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:
+    from flashbed.lifetime.counters import parse_counters
+    from flashbed.lifetime.observed import counters_of
+
+    if since is None:
+        raise InputError(
+            "--since TIME: how old is the device, or how long ago was the reading --before?"
+        )
+    seconds = duration_s(since, "--since")
+    name = "standard input" if what == "-" else shown(Path(what))
+    now = parse_counters(_text(None if what == "-" else Path(what)), name)
+    earlier = None if before is None else parse_counters(_text(before), shown(before))
+    return counters_of(now, earlier, seconds, name, board)
+
+
+def _text(path: Path | None) -> str:
+    """A file's text, or standard input's; bytes that are none become one sign."""
+    try:
+        raw = sys.stdin.buffer.read(TEXT_BYTES_MAX) if path is None else path.read_bytes()
+    except OSError as why:
+        raise InputError(f"{shown(path) if path else '-'}: {why.strerror}") from None
+    return raw[:TEXT_BYTES_MAX].decode("utf-8", "replace")
+
+
+_AMOUNT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
+
+
+def duration_s(text: str, option: str) -> float:
+    """`3y`, `18 months`, `30d` in seconds. Raises `InputError`."""
+    match = re.fullmatch(rf"{_AMOUNT}\s*([a-z]+?)s?", text.strip())
+    if not match or match[2] not in _SECONDS or float(match[1]) <= 0:
+        raise InputError(f"{option} {text}: a time above 0 with a unit of {_UNITS}, as in 3y")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def rate_per_day(text: str) -> float:
+    """`1/min`, `10/h`, `1/5min` as rounds a day. Raises `InputError`."""
+    match = re.fullmatch(rf"{_AMOUNT}/(?:{_AMOUNT}\s*)?([a-z]+)", text.strip())
+    if not match or match[3] not in _SECONDS:
+        raise InputError(f"--repeat {text}: N/UNIT with a unit of {_UNITS}, as in 1/min")
+    often, period = float(match[1]), float(match[2] or 1)
+    if often <= 0 or period <= 0:
+        raise InputError(f"--repeat {text}: has to be above 0")
+    return often * 86_400.0 / (period * _SECONDS[match[3]])

@@ -1,0 +1,199 @@
+"""From erases seen over some time to the time until a block reaches its endurance.
+
+Pure arithmetic. What was seen is a count, and a small count says little, so every rate comes with a
+95 % interval: that of a Poisson count (Garwood 1936) where blocks differ as if erased at random.
+Erases mostly follow each other more regularly than that, and how much more is seen in the blocks
+themselves: the variance between them over their mean scales the interval, and the erase that was
+just missed or just caught is left of it when there is none. Of the worst block of many the
+interval is for all of them at once (Bonferroni), because it was picked for having most.
+
+Two things bound a rate besides its count. What was programmed has to be erased some day, so the
+long-run erases are at least the programmed blocks. And UBI moves data when erase counters drift
+apart (drivers/mtd/ubi/wl.c: WL_FREE_MAX_DIFF, twice its threshold), so its worst block cannot run
+further ahead than that.
+
+Left out: blocks that go bad early, retention, read disturb, a workload that changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "DAY_S",
+    "USUAL_AMPLIFICATION",
+    "YEAR_S",
+    "Estimate",
+    "Interval",
+    "Observed",
+    "count_interval",
+    "dispersion",
+    "estimate",
+]
+
+DAY_S = 86_400.0
+YEAR_S = 365.25 * DAY_S
+USUAL_AMPLIFICATION = 5
+"""What is put in where nobody measured: technical note MISC-TN-017 of DAVE Embedded Systems."""
+STEADY_SHARE = 0.9
+"""Erased over programmed bytes, from which on a measurement counts as steady."""
+_OUTSIDE = 0.05
+_LEAST_DISPERSION = 0.01
+_LEAST_BLOCKS = 10
+"""Fewer say nothing of how blocks differ."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Erases over `seconds` of use, and what the blocks had been through before they end.
+
+    `erases` is of all blocks, give or take `erases_slack`; `worst` is of the block that reaches its
+    endurance first if it goes on like that. `spent_mean` and `spent_worst` are the erases so far,
+    of the mean and of that block; 0 for a new chip. `programmed_blocks` is what was programmed, in
+    blocks; `dispersion` that of the erases between the blocks. None is unknown.
+    """
+
+    seconds: float
+    blocks: int | None
+    erases: float | None
+    worst: int
+    spent_mean: float | None = 0.0
+    spent_worst: int = 0
+    erases_slack: float = 0.0
+    dispersion: float = 1.0
+    programmed_blocks: float | None = None
+    wl_threshold: int | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Years, and the likeliest value between them. None is unknown; of `high` also: without end."""
+
+    low: float | None
+    value: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What comes of it: `low` to `high` years, and the two intervals that they are made of.
+
+    `steady` is whether erasing kept up with programming; None if nobody knows.
+    """
+
+    low: float | None
+    high: float | None
+    perfect_levelling: Interval
+    levelling_seen: Interval
+    levelled_by_ubi_low: float | None
+    mean_block_per_day: float | None
+    worst_block_per_day: float
+    steady: bool | None
+
+
+def dispersion(counts: Sequence[int]) -> float:
+    """Variance over mean of the blocks' counts, at most 1: what erases at random would have."""
+    if len(counts) < _LEAST_BLOCKS or not any(counts):
+        return 1.0
+    mean = sum(counts) / len(counts)
+    variance = sum((count - mean) ** 2 for count in counts) / (len(counts) - 1)
+    return min(1.0, max(_LEAST_DISPERSION, variance / mean))
+
+
+def count_interval(
+    count: float, scatter: float = 1.0, outside: float = _OUTSIDE
+) -> tuple[float, float]:
+    """The means between which a count this far off would be rarer than `outside`.
+
+    `scatter` is the dispersion: 1 gives the Poisson interval, 0 would be the count give or take 1.
+    """
+    from scipy.special import gammaincinv
+
+    scaled = count / scatter
+    low = float(gammaincinv(scaled, outside / 2)) * scatter if count > 0 else 0.0
+    high = float(gammaincinv(scaled + 1, 1 - outside / 2)) * scatter
+    return max(0.0, low - (1 - scatter)), high + (1 - scatter)
+
+
+def estimate(seen: Observed, endurance: int) -> Estimate | None:
+    """Years until a block has been erased `endurance` times; None if nothing wears."""
+    if not seen.erases and not seen.worst and not seen.programmed_blocks:
+        return None
+    perfect, mean_rates, steady = _perfect(seen, endurance)
+    levelling = _levelling(seen, endurance, perfect, steady)
+    by_ubi = _by_ubi(seen, endurance, mean_rates)
+    low = levelling.low
+    if low is not None and by_ubi is not None:
+        low = max(low, by_ubi)
+    high = levelling.high if by_ubi is None else perfect.high or levelling.high
+    mean = None if mean_rates is None else mean_rates[1] * DAY_S
+    return Estimate(
+        low=low,
+        high=high,
+        perfect_levelling=perfect,
+        levelling_seen=levelling,
+        levelled_by_ubi_low=by_ubi if low is not None else None,
+        mean_block_per_day=mean,
+        worst_block_per_day=seen.worst / seen.seconds * DAY_S,
+        steady=steady,
+    )
+
+
+_Rates = tuple[float, float, float]
+"""Erases of the mean block a second: lowest, likeliest, highest."""
+
+
+def _perfect(seen: Observed, endurance: int) -> tuple[Interval, _Rates | None, bool | None]:
+    """If every block were erased as often as every other from now on."""
+    if seen.erases is None or seen.blocks is None or seen.spent_mean is None:
+        return Interval(None, None, None), None, None
+    low, _ = count_interval(max(seen.erases - seen.erases_slack, 0.0), seen.dispersion)
+    _, high = count_interval(seen.erases + seen.erases_slack, seen.dispersion)
+    value = seen.erases
+    steady = None
+    if seen.programmed_blocks is not None:
+        steady = seen.erases >= STEADY_SHARE * seen.programmed_blocks
+        value = value if steady else seen.programmed_blocks
+        low, high = min(low, seen.programmed_blocks), max(high, seen.programmed_blocks)
+        low = low if steady else seen.programmed_blocks
+    share = seen.blocks * seen.seconds
+    rates = (low / share, value / share, high / share)
+    left = max(endurance - seen.spent_mean, 0.0)
+    years = [_years(left, rate) for rate in rates]
+    if steady is False:
+        return Interval(None, None, years[0]), rates, steady
+    return Interval(years[2], years[1], years[0]), rates, steady
+
+
+def _levelling(seen: Observed, endurance: int, perfect: Interval, steady: bool | None) -> Interval:
+    """If the worst block goes on as it did; never better than the mean block."""
+    left = max(endurance - seen.spent_worst, 0)
+    _, high = count_interval(seen.worst, seen.dispersion, _OUTSIDE / (seen.blocks or 1))
+    low_rate, _ = count_interval(seen.worst, seen.dispersion)
+    value = _years(left, seen.worst / seen.seconds)
+    longest = _years(left, low_rate / seen.seconds)
+    if perfect.high is not None:
+        longest = perfect.high if longest is None else min(longest, perfect.high)
+    if steady is False:
+        return Interval(None, None, longest)
+    if value is not None and longest is not None:
+        value = min(value, longest)
+    return Interval(_years(left, high / seen.seconds), value, longest)
+
+
+def _by_ubi(seen: Observed, endurance: int, rates: _Rates | None) -> float | None:
+    """Until the mean block is within UBI's largest difference of the endurance."""
+    if seen.wl_threshold is None or rates is None or seen.spent_mean is None:
+        return None
+    left = endurance - 2 * seen.wl_threshold - seen.spent_mean
+    return _years(left, rates[2]) if left > 0 else None
+
+
+def _years(erases: float, per_second: float) -> float | None:
+    """None if there is no end to it."""
+    if per_second <= 0:
+        return None
+    years = erases / per_second / YEAR_S
+    return years if math.isfinite(years) else None

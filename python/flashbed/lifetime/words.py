@@ -1,0 +1,259 @@
+"""An estimate as text and as JSON: units, and the digits that mean something; nothing more.
+
+Years are given as an interval wherever its ends differ by more than a reader would round away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashbed.lifetime.estimate import (
+    DAY_S,
+    USUAL_AMPLIFICATION,
+    YEAR_S,
+    Estimate,
+    Interval,
+    Observed,
+)
+from flashbed.lifetime.observed import CAUSES, Subject, Workload
+
+__all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
+
+LONG_YEARS = 1000.0
+"""Beyond it other things end first: data sheets promise ten years of retention."""
+ALIKE = 1.15
+"""Ends of an interval that differ by less are one number."""
+FEW_ERASES = 10
+"""A worst block erased less often than this says nothing of levelling."""
+
+
+def years_text(low: float | None, high: float | None) -> str:
+    """An interval of years in words."""
+    if high == 0:
+        return "none: the endurance has been reached"
+    if low is not None and low > LONG_YEARS:
+        return f"over {LONG_YEARS:,.0f} years"
+    if low is None:
+        return "no bound known" if high is None else f"at most {_years(high)}"
+    if high is None:
+        return f"at least {_years(low)}"
+    if high <= low * ALIKE:
+        return f"about {_years((low * high) ** 0.5)}"
+    first = _in_unit(low)
+    last = ("over 1,000", "years") if high > LONG_YEARS else _in_unit(high)
+    unit = "" if first[1] == last[1] else f" {first[1]}"
+    return f"{first[0]}{unit} to {last[0]} {last[1]}"
+
+
+def _years(years: float) -> str:
+    return " ".join(_in_unit(years))
+
+
+def _in_unit(years: float) -> tuple[str, str]:
+    if years >= 2:
+        return _digits(years), "years"
+    if years >= 1 / 6:
+        return _digits(years * 12), "months"
+    days = years * YEAR_S / DAY_S
+    return (_digits(days), "days") if days >= 1 else (_digits(days * 24), "hours")
+
+
+def _digits(value: float) -> str:
+    """No digit after the point from 10 on."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def usual_guess_years(subject: Subject, endurance: int) -> float | None:
+    """Capacity times endurance over bytes written times the usual guess; None if unknown."""
+    work, blocks = subject.workload, subject.observed.blocks
+    if not work or not work.bytes_written or not subject.board or not blocks:
+        return None
+    chip = subject.board.chip
+    budget = blocks * chip.pages_per_block * chip.page_bytes * endurance
+    a_year = work.bytes_written * work.rounds_per_day * YEAR_S / DAY_S
+    return budget / (USUAL_AMPLIFICATION * a_year)
+
+
+def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> list[str]:
+    """What the figure stands on, each in a sentence, the doubts last."""
+    seen, work = subject.observed, subject.workload
+    said = [f"endurance: {endurance_source}"]
+    if work is None:
+        said.append("the device goes on being used as it was in that time")
+        if seen.erases is None:
+            said.append(
+                "ubinfo and max_ec know the worst block only; the kernel's log and debugfs more"
+            )
+    elif work.given_rate:
+        said.append("every round wears the flash as the measured one did")
+    else:
+        said.append("rounds follow each other without a break, each as the measured one")
+    if seen.wl_threshold is not None and found and found.levelled_by_ubi_low is not None:
+        said.append(
+            f"UBI moves data before blocks differ by more than {2 * seen.wl_threshold:,} erases"
+        )
+    return said + (_doubts(seen, found) if found else [])
+
+
+def _doubts(seen: Observed, found: Estimate) -> list[str]:
+    doubts = []
+    if found.steady is False:
+        doubts.append(
+            f"WARNING: {seen.erases or 0:,.0f} blocks were erased and"
+            f" {seen.programmed_blocks or 0:,.0f} programmed: free space was used up, and what"
+            " collecting it again costs is not in here; measure a longer part, or after more writes"
+        )
+    if seen.blocks and seen.erases is not None and seen.erases < seen.blocks:
+        doubts.append(
+            f"WARNING: {seen.erases:,.0f} erases on {seen.blocks:,} blocks: not once round yet"
+        )
+    if seen.worst < FEW_ERASES:
+        times = "once" if seen.worst == 1 else f"{seen.worst} times"
+        doubts.append(
+            f"WARNING: the worst block was erased {times}: that says little of levelling"
+            if seen.worst
+            else "WARNING: no block was erased: nothing is known of levelling"
+        )
+    return doubts
+
+
+def text(subject: Subject, found: Estimate | None, endurance: int, endurance_source: str) -> str:
+    """The answer with what it is made of, a fact a line."""
+    seen, work = subject.observed, subject.workload
+    lines = [subject.name + (f" on {subject.target}" if subject.target else "")]
+
+    def fact(name: str, what: str) -> None:
+        lines.append(f"  {name:<14}{what}")
+
+    fact("flash", _flash(subject, endurance))
+    if work:
+        fact("workload", _workload(work))
+    if found is None:
+        fact("lifetime" if work else "time left", "no end: nothing was programmed or erased")
+        return "\n".join(lines)
+    fact("erases", _erases(seen, found))
+    if work and work.bytes_written:
+        fact("amplification", _amplification(work))
+    fact("lifetime" if work else "time left", years_text(found.low, found.high))
+    fact("", f"perfect levelling: {_interval(found.perfect_levelling)}")
+    fact("", f"the levelling seen: {_interval(found.levelling_seen)}")
+    guess = usual_guess_years(subject, endurance)
+    if guess is not None:
+        fact("", f"guessing an amplification of {USUAL_AMPLIFICATION}: {years_text(guess, guess)}")
+    for number, note in enumerate(notes(subject, found, endurance_source)):
+        fact("stands on" if number == 0 else "", note)
+    return "\n".join(lines)
+
+
+def _interval(interval: Interval) -> str:
+    return years_text(interval.low, interval.high)
+
+
+def _flash(subject: Subject, endurance: int) -> str:
+    blocks = subject.observed.blocks
+    count = "an unknown number of blocks" if blocks is None else f"{blocks:,} good blocks"
+    chip = subject.board.chip if subject.board else None
+    size = f" of {chip.page_bytes * chip.pages_per_block // 1024} KiB" if chip else ""
+    return f"{count}{size}, {endurance:,} erases each"
+
+
+def _workload(work: Workload) -> str:
+    parts = []
+    if work.bytes_written is not None:
+        parts.append(f"{_bytes(work.bytes_written)} written")
+    if work.seconds is not None:
+        parts.append(f"in {_time(work.seconds)}")
+    rate = f"{_digits_small(work.rounds_per_day)} rounds a day"
+    parts.append(f"{rate}" if work.given_rate else f"round after round ({rate})")
+    return ", ".join([" ".join(parts[:-1]), parts[-1]]) if parts[:-1] else parts[-1]
+
+
+def _erases(seen: Observed, found: Estimate) -> str:
+    worst = f"worst block {_digits_small(found.worst_block_per_day)} a day"
+    if found.mean_block_per_day is None:
+        return f"{worst} ({seen.worst:,} seen)"
+    mean = f"mean block {_digits_small(found.mean_block_per_day)}"
+    return f"{mean}, {worst} ({seen.worst:,} seen, of {seen.erases or 0:,.0f} in all)"
+
+
+def _amplification(work: Workload) -> str:
+    share = work.a_byte_written()
+    line = (
+        f"{share['programmed'] or 0:.2f} bytes programmed and {share['erased'] or 0:.2f} erased"
+        " a byte written"
+    )
+    parts = [f"{name.replace('_', ' ')} {share[name]:.2f}" for name in CAUSES if share[name]]
+    return f"{line}: {', '.join(parts)}" if parts else line
+
+
+def _digits_small(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+
+
+def _time(seconds: float) -> str:
+    for unit, length in (("days", DAY_S), ("h", 3600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds * 1000:,.0f} ms"
+
+
+def row(subject: Subject, found: Estimate | None) -> list[str]:
+    """One line of a list of many: name, target, erases a day, amplification, lifetime."""
+    work = subject.workload
+    ratio = work.a_byte_written()["programmed"] if work else None
+    doubt = " *" if found and _doubts(subject.observed, found) else ""
+    return [
+        subject.name,
+        subject.target or "",
+        _digits_small(found.mean_block_per_day or 0) if found else "0",
+        _digits_small(found.worst_block_per_day) if found else "0",
+        "-" if ratio is None else f"{ratio:.2f}",
+        (years_text(found.low, found.high) if found else "no end") + doubt,
+    ]
+
+
+def as_json(
+    subject: Subject, found: Estimate | None, endurance: int, endurance_source: str
+) -> dict[str, Any]:
+    """All of it; unknown is null. `years` is null where nothing wears."""
+    seen, work = subject.observed, subject.workload
+    return {
+        "name": subject.name,
+        "target": subject.target,
+        "fs": subject.fs,
+        "board": subject.board.name if subject.board else None,
+        "endurance_cycles": endurance,
+        "endurance_source": endurance_source,
+        "blocks": seen.blocks,
+        "blocks_erased": subject.blocks_erased,
+        "erases": seen.erases,
+        "worst_block_erases": seen.worst,
+        "rounds_per_day": work.rounds_per_day if work else None,
+        "round_s": work.seconds if work else None,
+        "bytes_written": work.bytes_written if work else None,
+        "bytes_programmed": work.bytes_programmed if work else None,
+        "bytes_erased": work.bytes_erased if work else None,
+        "bytes_by_cause": dict(work.bytes_by_cause) if work and work.bytes_by_cause else None,
+        "amplification": work.a_byte_written()["programmed"] if work else None,
+        "mean_block_erases_per_day": found.mean_block_per_day if found else None,
+        "worst_block_erases_per_day": found.worst_block_per_day if found else None,
+        "years": {"low": found.low, "high": found.high} if found else None,
+        "years_perfect_levelling": _json(found.perfect_levelling) if found else None,
+        "years_levelling_seen": _json(found.levelling_seen) if found else None,
+        "years_guessed_amplification": usual_guess_years(subject, endurance),
+        "steady": found.steady if found else None,
+        "stands_on": notes(subject, found, endurance_source),
+    }
+
+
+def _json(interval: Interval) -> dict[str, float | None]:
+    return {"low": interval.low, "value": interval.value, "high": interval.high}

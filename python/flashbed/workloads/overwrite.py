@@ -1,0 +1,50 @@
+"""A file that is overwritten and synced, again and again: what wears flash.
+
+The file is written in order, made durable and left alone. Then `requests` writes of
+`request_bytes`, each followed by fsync, go to places in order, from the beginning again at the end
+of the file (a ring: a log, a recording), or to random ones, drawn with replacement (a data base).
+As many writes come before the mark as after it, so that what is measured finds the flash as such
+writes leave it; no two writes write the same bytes.
+
+Left out: files that grow, are removed or renamed; data that can be compressed.
+"""
+
+from __future__ import annotations
+
+import random
+
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.workloads.files import prepared, written_file
+
+__all__ = ["operations"]
+
+FILE = "file.bin"
+WRITE_BYTES = 4096
+CONTENT_SEED = 1
+
+
+def operations(case: Case, settle_ns: int) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files.
+
+    Raises `InputError` if a request does not fit the file.
+    """
+    places = case.file_bytes // case.request_bytes
+    if not places:
+        raise InputError(
+            f"{case.case_id}: a request of {case.request_bytes} bytes does not fit the file"
+        )
+    draw = random.Random(case.seed).random  # the same in every version of Python
+    lines = []
+    for number in range(2 * case.requests):
+        if number == case.requests:
+            lines.append("mark")
+        place = number % places if case.pattern == "sequential" else int(draw() * places)
+        offset = place * case.request_bytes
+        content = case.seed * 10_000_000 + number + CONTENT_SEED + 1
+        lines += [f"write 0 {offset} {case.request_bytes} {content} 0", "fsync 0"]
+    body = "\n".join((HEADER, f"open 0 {FILE} rw", *lines, ""))
+    return prepared(
+        [written_file(FILE, case.file_bytes, WRITE_BYTES, CONTENT_SEED)], settle_ns
+    ), body

@@ -1,0 +1,64 @@
+"""Simulator and real kernels wear the same blocks, and the driver's log says so too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flashbed.targets.base import Batch, Program, Target
+from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
+from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml import UmlTarget
+from tests.layers.test_wear import check_whole, erases_of, ring
+
+
+def measured(target: Target, *programs: Program) -> Batch:
+    """What the programs gave, in one."""
+    batches = list(target.run(programs, trace_flash=True, progress=lambda *_: None))
+    assert not [failure for batch in batches for failure in batch.failures]
+    tables = ("cases", "requests", "flash", "wear")
+    whole = (pl.concat([getattr(b, name) for b in batches], how="diagonal") for name in tables)
+    return Batch(**dict(zip(tables, whole, strict=True)))
+
+
+@pytest.mark.uml
+@pytest.mark.extension
+def test_real_ubifs_erases_the_blocks_the_simulator_says(tmp_path: Path) -> None:
+    program = ring("a", "ubifs")
+    real = measured(UmlTarget(work_dir=tmp_path), program)
+    simulated = measured(SimTarget(), program)
+    check_whole(simulated)
+    columns = ("case_id", "block", "erases", "erases_measured", "state")
+    assert simulated.wear.select(columns).equals(real.wear.select(columns))
+
+
+@pytest.mark.uml
+def test_what_a_chip_has_been_through_before_a_case_does_not_count(tmp_path: Path) -> None:
+    """Cases share a boot and its chip; each is as worn as if it had been alone."""
+    program = ring("a", "jffs2", 40)
+    real = measured(UmlTarget(work_dir=tmp_path), program, replace(program, case_id="b"))
+    assert real.cases["case_id"].to_list() == ["a", "b"]
+    # Once for the file system that was made; the garbage collector takes a block or two.
+    assert all(1 <= mean < 1.05 for mean in real.cases["erase_count_mean"])
+
+
+@pytest.mark.uml
+def test_wear_of_user_mode_linux_is_what_its_drivers_log_says(tmp_path: Path) -> None:
+    """JFFS2 with its garbage collector at work: every block has been erased again."""
+    real = measured(UmlTarget(work_dir=tmp_path), ring("a", "jffs2", 8000))
+    check_whole(real)
+    assert real.wear["erases_measured"].sum() > 300
+
+
+@pytest.mark.emulator
+def test_the_emulated_board_knows_its_wear_and_nandsim_what_was_seen(tmp_path: Path) -> None:
+    program = ring("a", "ubifs", 300)
+    board = measured(EmulatorTarget(work_dir=tmp_path / "ours"), program)
+    check_whole(board)
+    seen = measured(NandsimTarget(work_dir=tmp_path / "nandsim"), program).wear
+    assert seen["erases"].null_count() == seen.height == 400
+    erases = {block: n for block, n in seen.select("block", "erases_measured").rows() if n}
+    assert erases == erases_of(board.flash)

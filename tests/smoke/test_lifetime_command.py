@@ -1,0 +1,164 @@
+"""`flashbed lifetime` as a user meets it, and the examples of its document."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.fake import FakeTarget
+from tests.smoke.conftest import Run
+
+Fakes = dict[str, FakeTarget]
+CASE = "jffs2-omap3evm-2.6.37-sequential-8x4096-of-524288-ra0-s1"
+"""On the fake target block n of 800 is erased n times by a round, and nothing is programmed."""
+
+
+def json_of(run: Run, *arguments: str) -> list[dict[str, object]]:
+    status, out, _ = run("lifetime", *arguments, "--format", "json")
+    assert status == 0
+    found: list[dict[str, object]] = json.loads(out)["lifetime"]
+    return found
+
+
+def test_an_experiment_is_run_with_its_wear(small: Path, fakes: Fakes, run: Run) -> None:
+    """799 erases of the worst block a day: 100,000 take 125 days, 0.343 years."""
+    (answer,) = json_of(run, "one", "--case", CASE, "--repeat", "1/day")
+    assert fakes["sim"].ran == [CASE]
+    assert (answer["name"], answer["target"], answer["board"]) == (CASE, "sim", "omap3evm")
+    assert (answer["blocks"], answer["blocks_erased"], answer["erases"]) == (800, 799, 319_600)
+    seen = answer["years_levelling_seen"]
+    assert isinstance(seen, dict)
+    assert seen["value"] == pytest.approx(100_000 / 799 / 365.25)
+    perfect = answer["years_perfect_levelling"]
+    assert isinstance(perfect, dict)
+    assert perfect["value"] == pytest.approx(100_000 / 399.5 / 365.25)
+    # What was run is kept, and answers the next question.
+    fakes["sim"].unavailable = "broken"
+    directory = "results/lifetime/small/one"
+    (again,) = json_of(run, directory, "--case", CASE, "--repeat", "2/day")
+    assert again["worst_block_erases_per_day"] == 2 * 799
+
+
+def test_many_cases_are_a_list(small: Path, fakes: Fakes, run: Run) -> None:
+    status, out, _ = run("lifetime", "one", "--set", "seed=1", "--set", "pattern=random")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["case", "target", "mean", "worst", "amplification", "lifetime"]
+    assert len(lines) == 2 + len(fakes["sim"].ran)
+
+
+def test_a_wear_table_stands_alone(small: Path, fakes: Fakes, run: Run) -> None:
+    run("run", "one", "--case", CASE, "--trace", "flash,wear", "--out", "r")
+    assert len(run("table", "r", "flash")[1].splitlines()) == 2
+    _, out, _ = run("table", "r", "wear", "--format", "csv")
+    assert out.splitlines()[2] == f"{CASE},sim,1,2,1,good"
+    pl.read_csv(io.StringIO(out)).write_parquet("mine.parquet")
+    (answer,) = json_of(run, "mine.parquet", "--repeat", "1/day", "--board", "omap3evm")
+    (same,) = json_of(run, "r", "--repeat", "1/day")
+    assert answer["years"] == same["years"]
+    _, out, _ = run("lifetime", "mine.parquet", "--repeat", "1/day", "--endurance", "799000")
+    assert "  lifetime      2.4 to 2.9 years\n" in out
+
+
+def test_counters_come_from_standard_input_too(
+    small: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pipe:
+        buffer = io.BytesIO(b"ubi0: max/mean erase counter: 431/213, WL threshold: 4096\n")
+
+    monkeypatch.setattr(sys, "stdin", Pipe())
+    status, out, err = run("lifetime", "-", "--since", "3y", "--endurance", "3000")
+    assert (status, err) == (0, "")
+    assert out.startswith("standard input\n")
+    assert "worst block 0.393 a day (431 seen)" in out
+    assert "time left" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("nothing", "no experiment 'nothing'"),
+        ("one --case x", "--case x: no such case in small/one"),
+        ("one --repeat soon", "--repeat soon: N/UNIT"),
+        ("one --endurance 0", "--endurance 0: not a number of erases"),
+        ("one --board omap3evm", "--board: means nothing here"),
+        ("one --since 3y", "--since: means nothing here"),
+        ("one --on moon", "--on moon: no such target"),
+        ("one --format csv", "--format csv: only json"),
+        ("boards.txt --endurance 10", "--since TIME: how old is the device"),
+        ("boards.txt --since 3y", "boards.txt:1: 'a file' is no row of erase counters"),
+        ("boards.txt --since 3y --case x", "--case: means nothing here"),
+        ("counts.txt --since long", "--since long: a time above 0"),
+        ("counts.txt --since 3y", "--endurance N or --board NAME"),
+        ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
+        ("counts.txt --since 3y --board bare", "boards/bare.toml: no [endurance] in it"),
+        ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: No such file"),
+        ("counts.txt --since 3y --before more.txt --endurance 9", "readings are swapped"),
+        ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),
+        ("bad.parquet --repeat 1/h", "bad.parquet: cannot be read as Parquet"),
+        ("bad.parquet", "bad.parquet: how often does this happen? --repeat"),
+        ("other.parquet --repeat 1/h", "other.parquet: no wear table: it has no column block"),
+        ("typed.parquet --repeat 1/h", "typed.parquet: no wear table: a column has another type"),
+        ("empty.parquet --repeat 1/h", "empty.parquet: a wear table without rows"),
+        ("folder", "folder: not the result of a run"),
+        (f"half --case {CASE}", f"half: no wear of {CASE} on sim; `--trace wear` records it"),
+        ("r", "r: wear was not recorded; `flashbed run --trace wear` records it"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    small: Path, fakes: Fakes, run: Run, arguments: str, says: str
+) -> None:
+    run("run", "one", "--case", CASE, "--out", "r")
+    run("run", "one", "--case", CASE.replace("ra0", "ra128"), "--trace", "wear", "--out", "half")
+    run("run", "one", "--case", CASE, "--out", "half")
+    Path("boards.txt").write_text("a file")
+    Path("counts.txt").write_text("5\n5\n")
+    Path("more.txt").write_text("6\n6\n")
+    Path("bad.parquet").write_text("no")
+    Path("folder").mkdir()
+    columns = {"case_id": "a", "target": "sim", "block": "x", "erases_measured": 1, "state": "good"}
+    pl.DataFrame({"case_id": ["a"]}).write_parquet("other.parquet")
+    pl.DataFrame({name: [value] for name, value in columns.items()}).write_parquet("typed.parquet")
+    numbers = pl.DataFrame({**{name: [value] for name, value in columns.items()}, "block": [1]})
+    numbers.clear().write_parquet("empty.parquet")
+    board = (small / "boards" / "omap3evm.toml").read_text().replace('"omap3evm"', '"bare"')
+    bare = re.sub(r"\[endurance\].*?\n\n", "", board, flags=re.DOTALL)
+    (small / "boards" / "bare.toml").write_text(bare)
+    status, out, err = run("lifetime", *arguments.split())
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.startswith("flashbed: ")
+    assert err.count("\n") == 1
+
+
+def test_a_target_that_cannot_run_is_said_and_exit_1(small: Path, fakes: Fakes, run: Run) -> None:
+    fakes["sim"].unavailable = "the simulator is not compiled"
+    status, _, err = run("lifetime", "one")
+    assert status == 1
+    assert "sim not measured: the simulator is not compiled" in err
+
+
+@pytest.mark.extension
+def test_the_examples_of_the_document_are_true(
+    project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every `$ flashbed …` prints what stands below it; files are what the document shows."""
+    text = (project / "docs" / "lifetime.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    for name, content in re.findall(
+        r"^`(\S+\.txt)`[^\n]*:\n\n```text\n(.*?)```", text, re.M | re.S
+    ):
+        Path(name).write_text(content)
+    examples = re.findall(r"```console\n\$ flashbed (.*?)\n(.*?)```", text, re.DOTALL)
+    assert len(examples) >= 4
+    for command, printed in examples:
+        status, out, _ = run(*shlex.split(command))
+        assert status == 0, command
+        assert out.rstrip().splitlines() == printed.rstrip().splitlines(), command

@@ -100,7 +100,7 @@ def test_wear_costs_nothing_where_it_is_not_asked_for() -> None:
 def test_the_job_asks_for_wear_of_the_case_and_of_its_group() -> None:
     items = items_of([ring("a", "jffs2", 2), ring("b", "ubifs", 2, record_wear=False)],
                      {"a": 1, "b": 2})  # fmt: skip
-    text = text_of(groups_of(items), trace_flash=False)
+    text = text_of(groups_of(items), trace_flash=False, our_chip=True)
     assert "group g0 jffs2 wear\n" in text
     assert "\ncase c1 0 counts,wear\n" in text
     assert "group g1 ubifs\n" in text
@@ -117,7 +117,7 @@ def guest_batch(rows: str) -> Batch:
     program = Program("a", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
                       f"{HEADER}prepared\n", f"{HEADER}sync\n", record_wear=True)  # fmt: skip
     (item,) = items_of([program], {"a": 1})
-    return batch_of(item, stream(rows), "6.1.0", Measuring(software_time=True))
+    return batch_of(item, stream(rows), None, "6.1.0", Measuring(software_time=True))
 
 
 def test_a_driver_that_knows_its_blocks_fills_the_whole_table() -> None:

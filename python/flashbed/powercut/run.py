@@ -56,7 +56,6 @@ class PowerCuts:
     choice: Choice
     name: str
     """That of the target behind it."""
-    software_time: bool = True
 
     @property
     def software_time(self) -> bool:

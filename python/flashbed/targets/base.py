@@ -45,13 +45,14 @@ class Cut:
 class Program:
     """One case as a target sees it.
 
-    `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the case
-    as a file of its own. Programs of the same board, kernel, file system and `prepare` start from
-    the same state, which a target may build once. With `check_contents` a target that has contents
-    fills `content_crc32` of `requests`. `record_changes` asks for `changes` of `requests`, `cuts`
-    (which needs it) for a `Survey` of each after the case, `record_wear` for the `wear` table;
-    `chip_commands` are given to the chip's driver at the mark (docs/powercut.md). `erases` and the blocks that are bad from the factory are
-    part of that state; other faults begin at the mark. A target that cannot do it fails the case.
+    `prepare` is a flashbed-ops file up to and with its `prepared` line, `body` the rest of the
+    case as a file of its own. Programs of the same board, kernel, file system and `prepare`
+    start from the same state, which a target may build once. With `check_contents` a target
+    that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
+    of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
+    for the `wear` table; `chip_commands` are given to the chip's driver at the mark
+    (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
+    state; other faults begin at the mark. A target that cannot do it fails the case.
     """
 
     case_id: str

@@ -43,7 +43,6 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
         "kind_names": ["read", "program", "erase"],
         "task_names": ["foreground"],
         "failures": [("a", "no space left on device")],
-        "surveys": [],
     }  # fmt: skip
     batch = batch_of(raw, [program("a"), program("b")])
     assert batch.cases.to_dicts() == [

@@ -143,13 +143,22 @@ static int mark_bad(u32 block)
 	return err;
 }
 
+/* What `faults` asks for: a seed, operations in a million that fail, reads in a million with so many bits wrong. */
+struct rates {
+	u64 seed;
+	u32 program_fail_ppm;
+	u32 erase_fail_ppm;
+	u32 bit_flip_ppm;
+	u32 bit_flips;
+};
+
 /* What goes wrong from here on, operations counted from here. */
-static int set_faults(const struct fbn_faults *asked)
+static int set_faults(const struct rates *asked)
 {
 	struct fbn_faults *faults = &flashbed.faults;
 
-	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM || asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips_min ||
-	    asked->bit_flips_min > FBN_FLIPS_MAX)
+	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM || asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips ||
+	    asked->bit_flips > FBN_FLIPS_MAX)
 		return -EINVAL;
 	faults->seed = asked->seed;
 	faults->first_read = flashbed.counts.reads;
@@ -158,8 +167,8 @@ static int set_faults(const struct fbn_faults *asked)
 	faults->program_fail_ppm = asked->program_fail_ppm;
 	faults->erase_fail_ppm = asked->erase_fail_ppm;
 	faults->bit_flip_ppm = asked->bit_flip_ppm;
-	faults->bit_flips_min = asked->bit_flips_min;
-	faults->bit_flips_max = asked->bit_flips_min;
+	faults->bit_flips_min = asked->bit_flips;
+	faults->bit_flips_max = asked->bit_flips;
 	faults->programs.used = 0;
 	faults->erases.used = 0;
 	return 0;
@@ -169,7 +178,7 @@ static int set_faults(const struct fbn_faults *asked)
 static int obey_faults(const char *command)
 {
 	struct fbn_faults *faults = &flashbed.faults;
-	struct fbn_faults asked;
+	struct rates asked;
 	u64 number;
 	u32 first;
 	u32 count;
@@ -186,7 +195,7 @@ static int obey_faults(const char *command)
 		return 0;
 	}
 	if (sscanf(command, "faults %llu %u %u %u %u%c", &asked.seed, &asked.program_fail_ppm, &asked.erase_fail_ppm, &asked.bit_flip_ppm,
-		   &asked.bit_flips_min, &more) == 5)
+		   &asked.bit_flips, &more) == 5)
 		return set_faults(&asked);
 	if (sscanf(command, "fail-program %llu%c", &number, &more) == 1 && number)
 		return fbn_choose(&faults->programs, flashbed.counts.programs + number - 1);

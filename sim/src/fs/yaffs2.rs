@@ -63,7 +63,7 @@ pub struct Yaffs2<F> {
 
 impl<F: Flash> Yaffs2<F> {
     /// An erased partition is an empty YAFFS2: mounts it.
-    pub fn format(mut mtd: Mtd<F>, mut now: Ns) -> Result<(Self, Ns)> {
+    pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 1 {
             let message = format!(
@@ -80,9 +80,6 @@ impl<F: Flash> Yaffs2<F> {
             return Err(FsError::NotModelled(
                 "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
             ));
-        }
-        for block in 0..mtd.blocks() {
-            now = mtd.erase(now, block)?;
         }
         let tags = pages_per_block * SUMMARY_TAGS_BYTES + mtd.page_bytes() - 1;
         let summary_chunks = tags / (mtd.page_bytes() - SUMMARY_HEADER_BYTES);

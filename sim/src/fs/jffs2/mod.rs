@@ -120,7 +120,6 @@ impl<F: Flash> Jffs2<F> {
         }
         for block in (0..mtd.blocks()).filter(|&block| !mtd.is_bad(block)).collect::<Vec<_>>() {
             let offset = u64::from(block) * u64::from(block_bytes);
-            now = mtd.erase(now, block)?;
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
         let fs = Jffs2 {

@@ -157,6 +157,7 @@ def run_target(
     """
     cases = [item.case for item in planned if target.name in item.targets]
     programs = programs_of(experiment, cases)
+    trace_flash = trace_flash or "flash" in experiment.experiment.trace
     keys = _keys(programs, target.name, trace_flash, conditions)
     finished = directory.finished()
     missing = [

@@ -5,5 +5,17 @@ from __future__ import annotations
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
 from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.rates import per_request, rate_points, rates
 
-__all__ = ["Verdict", "agreement", "agreement_summary", "curves", "judge", "measures", "savings"]
+__all__ = [
+    "Verdict",
+    "agreement",
+    "agreement_summary",
+    "curves",
+    "judge",
+    "measures",
+    "per_request",
+    "rate_points",
+    "rates",
+    "savings",
+]

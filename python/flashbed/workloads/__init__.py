@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flashbed.case import Case
-from flashbed.workloads import fsync_files, micro_read
+from flashbed.workloads import fsync_files, micro_read, micro_write, overwrite, raw, read_layout
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -18,5 +18,9 @@ Workload = Callable[[Case, int], tuple[str, str]]
 
 WORKLOADS: dict[str, Workload] = {
     "micro-read": micro_read.operations,
+    "micro-write": micro_write.operations,
+    "read-layout": read_layout.operations,
+    "overwrite": overwrite.operations,
+    "raw": raw.operations,
     "fsync-files": fsync_files.operations,
 }

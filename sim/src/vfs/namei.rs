@@ -18,7 +18,7 @@ use crate::vfs::readahead::ReadAheadState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// errno values of a walk (asm-generic/errno-base.h).
-pub(super) const ENOENT: i64 = -2;
+pub(crate) const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
 pub(super) const ENOTDIR: i64 = -20;
 

@@ -42,7 +42,7 @@ __all__ = ["Guest", "Progress", "run_guest"]
 
 BOOTS_IN_VAIN = 3
 """After this many boots in a row that finished no case, the rest is given up."""
-_SMALLEST_BLOCKS = {"jffs2": 5, "ubifs": 17 + 4}
+_SMALLEST_BLOCKS = {"jffs2": 5, "ubifs": 17 + 4, "mtd": 1, "mtd-driver": 1}
 Progress = Callable[[str, int], None]
 
 

@@ -222,6 +222,7 @@ impl<F: Flash> Ubi<F> {
     fn write_data(&mut self, now: Ns, block: u32, offset: u32, length: u32) -> Result<Ns> {
         self.blocks[block as usize].written_bytes = offset + length;
         let now = self.lock_chip(now)?;
+        let now = now + self.mtd.costs().ubi_write_ns;
         let now = self.mtd.write(now, self.address(block, self.leb_start + offset), length)?;
         self.unlock_chip(now)
     }

@@ -53,7 +53,7 @@ impl<F: Flash> Jffs2<F> {
         }
         let id = id.expect("a block that is collected has a good node");
         self.gc_block = Some(GcBlock { node: Some(id), ..gc });
-        let now = self.collect(now, id, pages)?;
+        let now = self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages)?;
         self.finish_gc_block();
         Ok(Some(now))
     }

@@ -462,7 +462,18 @@ def _expanded(chosen: Experiment) -> list[Planned]:
             grid.read_ahead_kib, grid.seed, grid.state, grid.faults,
             grid.request_bytes or (chosen.workload.request_bytes,),
         )  # fmt: skip
-        for board, kernel, fs, pattern, requests, read_ahead_kib, seed, state, faults, size in points:
+        for (
+            board,
+            kernel,
+            fs,
+            pattern,
+            requests,
+            read_ahead_kib,
+            seed,
+            state,
+            faults,
+            size,
+        ) in points:
             case = Case(
                 experiment=chosen.id,
                 board=board,

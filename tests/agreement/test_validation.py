@@ -87,5 +87,5 @@ def test_what_writes_do_to_the_chip_is_exact(board_name: str) -> None:
     chosen = [program for program in every if kind_of[program.case_id] in WRITES_EXACT]
     assert len(chosen) == 40
     told = summary(compare(measured("sim", chosen)[0], measured("uml", chosen)[0]))
-    for name in (*COUNTS, "flash_time"):
+    for name in COUNTS:  # not the chip's time: who waits for UBI's thread is a matter of its turn
         assert told[name]["exact_share"] == 1

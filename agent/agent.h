@@ -17,7 +17,7 @@ enum { SLOTS = 64, MAX_LINE = 4096, MAX_PATH_BYTES = 1023, MAX_NAME_BYTES = 255,
 /* ops.c: the reader of flashbed-ops 1 */
 
 enum op_kind {
-	OP_MKDIR, OP_OPEN, OP_CLOSE, OP_READ, OP_WRITE, OP_FSYNC, OP_FDATASYNC, OP_TRUNCATE, OP_FADVISE, OP_UNLINK, OP_RMDIR,
+	OP_MKDIR, OP_OPEN, OP_CLOSE, OP_READ, OP_WRITE, OP_FSYNC, OP_FDATASYNC, OP_TRUNCATE, OP_FADVISE, OP_ERASE, OP_UNLINK, OP_RMDIR,
 	OP_RENAME, OP_SYNC, OP_DROP_CACHES, OP_REMOUNT, OP_PAUSE, OP_COMPUTE, OP_SQL, OP_PREPARED, OP_MARK
 };
 
@@ -152,7 +152,7 @@ void wear_free(struct wear *wear);
 
 /* fs.c: a fresh file system on an erased partition */
 
-enum fs_kind { FS_NONE, FS_JFFS2, FS_UBIFS };
+enum fs_kind { FS_NONE, FS_JFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER };
 
 /* What df says is available, and of the partition: pages that are programmed, blocks that are bad (-1 where nobody knows). */
 struct fs_room {
@@ -178,6 +178,13 @@ int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not whil
 int fs_remount(struct fs *fs);
 int fs_room(struct fs *fs, struct fs_room *room);
 int fs_set_read_ahead(struct fs *fs, uint64_t kib);
+
+/* raw.c: the partition itself as the one file of a directory */
+
+bool raw_kind(enum fs_kind kind);
+int raw_link(const struct fs *fs, enum fs_kind kind);
+int raw_unlink(const struct fs *fs);
+int raw_erase(int fd, uint64_t offset, uint64_t length);
 
 /* run.c: executing operations */
 

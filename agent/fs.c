@@ -205,6 +205,8 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 
 	if (err)
 		return err;
+	if (raw_kind(plan->kind))
+		return 0;
 	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, plan);
 }
 
@@ -357,8 +359,12 @@ static int mount_ubifs(struct fs *fs, bool new)
 
 static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 {
-	const int err = kind == FS_JFFS2 ? mount_jffs2(fs) : mount_ubifs(fs, new);
+	int err;
 
+	if (raw_kind(kind))
+		err = fail(fs, raw_link(fs, kind), "naming the partition");
+	else
+		err = kind == FS_JFFS2 ? mount_jffs2(fs) : mount_ubifs(fs, new);
 	if (!err)
 		fs->mounted = kind;
 	return err;
@@ -369,7 +375,9 @@ int fs_unmount(struct fs *fs)
 	int32_t number = UBI_NUMBER;
 	int err = 0;
 
-	if (fs->mounted != FS_NONE && umount(fs->mount_point))
+	if (raw_kind(fs->mounted))
+		err = fail(fs, raw_unlink(fs), "naming the partition");
+	else if (fs->mounted != FS_NONE && umount(fs->mount_point))
 		return fail(fs, -errno, "unmounting");
 	if (fs->mounted == FS_UBIFS)
 		err = fail(fs, ubi_control(UBI_IOCDET, &number), "detaching UBI");
@@ -397,7 +405,11 @@ int fs_room(struct fs *fs, struct fs_room *room)
 
 int fs_fresh(struct fs *fs, const char *name)
 {
-	const enum fs_kind kind = !strcmp(name, "jffs2") ? FS_JFFS2 : !strcmp(name, "ubifs") ? FS_UBIFS : FS_NONE;
+	static const char *const names[] = {"", "jffs2", "ubifs", "mtd", "mtd-driver"};
+	enum fs_kind kind = FS_MTD_DRIVER;
+
+	while (kind != FS_NONE && strcmp(name, names[kind]) != 0)
+		kind--;
 	int err = fs_unmount(fs);
 
 	if (kind == FS_NONE)
@@ -428,6 +440,9 @@ int fs_remount(struct fs *fs)
 int fs_set_read_ahead(struct fs *fs, uint64_t kib)
 {
 	char text[24];
+
+	if (raw_kind(fs->mounted))
+		return kib ? fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
 	const char *path = fs->mounted == FS_JFFS2 ? "/sys/class/bdi/mtd-0/read_ahead_kb" : "/sys/class/bdi/ubifs_0_0/read_ahead_kb";
 
 	(void)snprintf(text, sizeof(text), "%" PRIu64, kib);

@@ -26,6 +26,7 @@ static const struct {
 	[OP_MKDIR] = {"mkdir", "p"},         [OP_OPEN] = {"open", "spf"},           [OP_CLOSE] = {"close", "s"},
 	[OP_READ] = {"read", "sol"},         [OP_WRITE] = {"write", "solnc"},       [OP_FSYNC] = {"fsync", "s"},
 	[OP_FDATASYNC] = {"fdatasync", "s"}, [OP_TRUNCATE] = {"truncate", "sn"},    [OP_FADVISE] = {"fadvise", "sora"},
+	[OP_ERASE] = {"erase", "sol"},
 	[OP_UNLINK] = {"unlink", "p"},       [OP_RMDIR] = {"rmdir", "p"},           [OP_RENAME] = {"rename", "pp"},
 	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_REMOUNT] = {"remount", ""},
 	[OP_PAUSE] = {"pause", "n"},         [OP_COMPUTE] = {"compute", "n"},       [OP_SQL] = {"sql", "p*"},

@@ -134,6 +134,8 @@ static int64_t execute_file(struct runner *runner, const struct op *op)
 		return value_or_errno(ftruncate(fd, offset));
 	case OP_FADVISE:
 		return advise(fd, op);
+	case OP_ERASE:
+		return raw_erase(fd, op->number[1], op->number[2]);
 	default:
 		return -ENOSYS;
 	}

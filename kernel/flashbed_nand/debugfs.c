@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c). docs/flashbed_nand.md says what is in them.
+/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c) and its partition (raw.c). docs/flashbed_nand.md says what is in them.
  *
  * Stands against fs/debugfs/file.c: files are opened through its proxies, so none is in use when the module goes.
  */
@@ -290,6 +290,7 @@ int fbn_debugfs_create(struct dentry **folder)
 	debugfs_create_file("blocks", 0400, *folder, NULL, &blocks_fops);
 	debugfs_create_file("breaches", 0400, *folder, NULL, &breaches_fops);
 	debugfs_create_file("chip", 0600, *folder, NULL, &fbn_image_fops);
+	debugfs_create_file("partition", 0600, *folder, NULL, &fbn_raw_fops);
 	debugfs_create_file("ctl", 0200, *folder, NULL, &ctl_fops);
 	return 0;
 }

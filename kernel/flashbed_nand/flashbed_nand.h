@@ -10,7 +10,7 @@
  *   record      snapshot, changes since, power cut, rewind
  *   exec, wait  commands of the chip and their time
  *   ecc         the controller's engine
- *   image, load, debugfs  files
+ *   image, load, raw, debugfs  files
  *
  * Invariants:
  * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is not held while time is waited for.
@@ -25,6 +25,7 @@
 #include <linux/types.h>
 
 #define FBN_NAME "flashbed_nand"
+#define FBN_PARTITION "flashbed"
 
 struct seq_file;
 struct dentry;
@@ -355,6 +356,10 @@ struct fbn_loader;
 int fbn_load_bytes(const u8 *bytes, size_t count);
 int fbn_load_finish(void);
 void fbn_load_abandon(void);
+
+/* raw.c */
+
+extern const struct file_operations fbn_raw_fops;
 
 /* debugfs.c */
 

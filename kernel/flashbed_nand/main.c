@@ -161,7 +161,7 @@ static int add_partition(void)
 	const struct fbn_parameters *p = &flashbed.p;
 	const u64 block_bytes = (u64)p->page_bytes * p->pages_per_block;
 	const struct mtd_partition part = {
-		.name = "flashbed",
+		.name = FBN_PARTITION,
 		.offset = p->first_block * block_bytes,
 		.size = p->partition_blocks * block_bytes,
 	};

@@ -40,34 +40,41 @@ CONTENT_SEED = 1
 
 FITTED = (
     "syscall_ns",
+    "open_ns",
+    "name_change_ns",
     "page_find_ns",
     "copy_byte_ps",
     "page_add_ns",
     "page_write_ns",
     "drop_caches_ns",
+    "mtd_call_ns",
     "nand_read_ns",
     "nand_program_ns",
+    "nand_erase_ns",
     "ecc_step_ns",
     "jffs2_node_ns",
     "jffs2_inode_ns",
     "jffs2_byte_ps",
     "jffs2_write_node_ns",
     "jffs2_write_byte_ps",
+    "jffs2_write_symbol_ns",
+    "jffs2_gc_pass_ns",
+    "ubi_write_ns",
     "ubifs_node_ns",
     "ubifs_inode_ns",
     "ubifs_znode_ns",
     "ubifs_byte_ps",
+    "ubifs_write_node_ns",
     "ubifs_write_byte_ps",
 )
 FOLDED = {
-    "mtd_call_ns": "in nand_read_ns and the nodes' costs: no operation has one without the other",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
-    "nand_erase_ns": "no case erases; taken to be that of a program, 1 % of an erase",
     "yaffs2_chunk_ns": "no packaged kernel has it; by analogy a flash page at jffs2_byte_ps",
     "compute_step_ps": "one instruction of the board's clock",
 }
-UNIT = 1_000_000
-"""The unit that costs are set to for counting: large enough that rounding to ns does not show."""
+UNIT = 10_000
+"""The unit that costs are set to for counting: large enough that rounding to ns does not show, and
+small enough that no case takes a second, in which timers end and time stamps change."""
 
 
 def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
@@ -110,11 +117,41 @@ def _bodies() -> dict[str, tuple[int, str]]:
     cases["opened"] = (0, f"{HEADER}\ndrop_caches\nmark\n{_opens(700)}")
     dropped = "\n".join(["drop_caches"] * DROPS)
     cases["dropped"] = (0, f"{HEADER}\ndrop_caches\nmark\n{dropped}")
-    for length in (700, 2000, 4096):
+    for length in (40, 130, 300, 700, 2000, 4096):
         writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(32))
         body = f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}\nfsync 0"
         cases[f"written-{length}"] = (0, body)
+    for length, count in ((100, 32), (3000, 40), (8192, 16)):
+        writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(count))
+        cases[f"kept-{length}"] = (0, f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}")
+    for sync in ("fsync 0", "sync"):
+        lines = [f"write 0 {450 * i} 450 2 0\n{sync}" for i in range(16)]
+        body = "\n".join([HEADER, "open 0 new rw,create", "mark", *lines])
+        cases[f"{sync.split()[0]}ed-450"] = (0, body)
+    known = "\n".join(["open 0 big ro\nclose 0"] * 32)
+    cases["opened-known"] = (0, f"{HEADER}\nopen 0 big ro\nclose 0\nmark\n{known}")
+    made = "\n".join(f"open 0 made-{i} wo,create\nclose 0" for i in range(16))
+    cases["created"] = (0, f"{HEADER}\nmark\n{made}")
     return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
+
+
+def _raw(board: Board) -> dict[str, str]:
+    """Name -> operations of the cases on the partition itself, below any file system."""
+    page = board.chip.page_bytes
+    block = page * board.chip.pages_per_block
+    opened = f"{HEADER}\nopen 0 partition rw"
+    pages = [f"write 0 {page * i} {page} 1 0" for i in range(48)]
+    runs = [f"write 0 {32 * page * i} {32 * page} 1 0" for i in range(4)]
+    reads = [f"read 0 {page * i} {page}" for i in range(48)]
+    long_reads = [f"read 0 {32 * page * i} {32 * page}" for i in range(4)]
+    erases = [f"erase 0 {block * i} {block}" for i in range(12)]
+    return {
+        "raw-written": "\n".join([opened, "mark", *pages, ""]),
+        "raw-written-32": "\n".join([opened, "mark", *runs, ""]),
+        "raw-read": "\n".join([opened, *runs, "mark", *reads, ""]),
+        "raw-read-32": "\n".join([opened, *runs, "mark", *long_reads, ""]),
+        "raw-erased": "\n".join([opened, "mark", *erases, ""]),
+    }
 
 
 def programs(board: Board, kernel: Kernel) -> list[Program]:
@@ -132,6 +169,17 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
         )
         for fs in FILE_SYSTEMS
         for name, (window, body) in _bodies().items()
+    ] + [
+        Program(
+            case_id=f"calibrate-mtd-{name}",
+            fs="mtd",
+            board=board,
+            kernel=kernel,
+            read_ahead_kib=0,
+            prepare=f"{HEADER}\nprepared\n",
+            body=body,
+        )
+        for name, body in _raw(board).items()
     ]
 
 
@@ -140,9 +188,7 @@ def folded_costs(costs: Mapping[str, int], board: Board) -> dict[str, int]:
     clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
     flash_page_ns = costs["jffs2_byte_ps"] * board.chip.page_bytes // 1000
     return {
-        "mtd_call_ns": 0,
         "nand_byte_ps": 0,
-        "nand_erase_ns": costs["nand_program_ns"],
         "yaffs2_chunk_ns": flash_page_ns,
         "compute_step_ps": clock_ps,
     }

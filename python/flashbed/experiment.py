@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -42,9 +42,29 @@ __all__ = [
 Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
-FileSystem = Literal["jffs2", "yaffs2", "ubifs"]
-Pattern = Literal["sequential", "random"]
+FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
+SavingMetric = Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
+"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
+RateMetric = Literal[
+    "time_ms",
+    "flash_time_ms",
+    "response_ms",
+    "flash_response_ms",
+    "throughput_mb_s",
+    "flash_reads",
+    "flash_programs",
+    "flash_erases",
+    "flash_reads_per_request",
+    "flash_programs_per_request",
+    "flash_share_pct",
+    "background_flash_pct",
+]
+"""What is said of one case (analysis/rates.py)."""
+RequestMetric = Literal["latency_ms", "flash_pages"]
+"""What is said of one request (analysis/rates.py)."""
 
 
 class ExperimentError(InputError):
@@ -107,6 +127,8 @@ class Grid(Strict):
     seed: Counts
     state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    request_bytes: Positives | None = None
+    """Those of `[workload]` where it is missing."""
 
 
 class Compared(Strict):
@@ -130,18 +152,26 @@ class PublishedPoint(Strict):
     fs: FileSystems
     pattern: Pattern
     requests: Positive
+    request_bytes: Positive | None = None
     value: float = Field(strict=False)
     text: Text
 
 
 class Figure(Strict):
-    """`[[figure]]`: one figure of the report."""
+    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests."""
 
     id: Text
     title: Text
     caption: Text
-    metric: Literal["time_saved_pct", "flash_reads_saved_pct"]
+    metric: Literal["time_saved_pct", "flash_reads_saved_pct"] | RateMetric | RequestMetric
+    x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
+            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        return self
 
 
 class Claim(Strict):
@@ -157,10 +187,11 @@ class Claim(Strict):
     reading: Text
     published: float | None = Field(default=None, strict=False)
     unit: Text
-    metric: Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
+    metric: SavingMetric | RateMetric
     fs: FileSystems
     pattern: Patterns
     requests: Positives
+    request_bytes: Positives | None = None
     reduce: Literal[
         "min",
         "max",
@@ -170,6 +201,9 @@ class Claim(Strict):
         "last_above_lowest",
         "last_above_rest",
         "largest_difference_between_fs",
+        "smallest_ratio_of_patterns",
+        "smallest_ratio_of_fs",
+        "largest_over_smallest",
     ]
     operator: Literal[">", ">=", "<", "<=", "within"]
     bound: float = Field(strict=False)
@@ -187,7 +221,16 @@ class Claim(Strict):
             raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
         if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
             raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
+        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
+        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
         return self
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it is about cases with read-ahead on and off."""
+        return self.metric in get_args(SavingMetric)
 
 
 class Experiment(FromFile):
@@ -203,9 +246,14 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:
-        """Figures and claims are about times, which need the analysis's constants."""
-        if (self.figure or self.claim) and self.measures is None:
-            raise ValueError("measures: missing, and there are figures or claims")
+        """Savings are about requests that waited, which needs the analysis's constants."""
+        metrics = self.metrics
+        of_pairs = [metric for metric in metrics if metric in get_args(SavingMetric)]
+        if of_pairs and self.measures is None:
+            raise ValueError("measures: missing, and there are figures or claims of savings")
+        windows = {window for grid in self.grid for window in grid.read_ahead_kib}
+        if len(of_pairs) < len(metrics) and len(windows) != 1:
+            raise ValueError("grid: read_ahead_kib: one value where a metric is of single cases")
         return self
 
     @model_validator(mode="after")
@@ -221,6 +269,11 @@ class Experiment(FromFile):
                 if identifiers.count(identifier) > 1:
                     raise ValueError(f"{name}: two have the id {identifier!r}")
         return self
+
+    @property
+    def metrics(self) -> list[str]:
+        """What its figures and claims are about."""
+        return [figure.metric for figure in self.figure] + [claim.metric for claim in self.claim]
 
     @property
     def id(self) -> str:
@@ -336,6 +389,8 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             if len(wanted) != 1:
                 raise ExperimentError(f"--set {axis}: takes one value")
             values["workload"][axis] = wanted[0]
+            for grid in values["grid"]:
+                grid.pop(axis, None)
             continue
         known = {value for grid in values["grid"] for value in grid[axis]}
         new = [value for value in wanted if value not in known]
@@ -405,8 +460,20 @@ def _expanded(chosen: Experiment) -> list[Planned]:
         points = itertools.product(
             grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
             grid.read_ahead_kib, grid.seed, grid.state, grid.faults,
+            grid.request_bytes or (chosen.workload.request_bytes,),
         )  # fmt: skip
-        for board, kernel, fs, pattern, requests, read_ahead_kib, seed, state, faults in points:
+        for (
+            board,
+            kernel,
+            fs,
+            pattern,
+            requests,
+            read_ahead_kib,
+            seed,
+            state,
+            faults,
+            size,
+        ) in points:
             case = Case(
                 experiment=chosen.id,
                 board=board,
@@ -415,7 +482,7 @@ def _expanded(chosen: Experiment) -> list[Planned]:
                 read_ahead_kib=read_ahead_kib,
                 pattern=pattern,
                 requests=requests,
-                request_bytes=chosen.workload.request_bytes,
+                request_bytes=size,
                 file_bytes=chosen.workload.file_bytes,
                 seed=seed,
                 state=state,

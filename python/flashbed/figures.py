@@ -1,7 +1,8 @@
 """Tables to Vega-Lite specifications. No arithmetic: every number drawn is in a table.
 
-Colours tell stacks apart and are the same in all figures; real kernels are drawn as open points on
-the lines of the simulator, what the paper states in words as black crosses.
+Colours tell stacks apart, or patterns and targets where each stack has a panel, and are the same in
+all figures; real kernels are drawn as open points on the lines of the simulator, what the paper
+states in words as black crosses.
 """
 
 from __future__ import annotations
@@ -12,13 +13,31 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-__all__ = ["agreement_figure", "saving_figure", "wear_figure"]
+__all__ = [
+    "agreement_figure",
+    "rate_figure",
+    "request_figure",
+    "saving_figure",
+    "wear_figure",
+]
 
 _COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b")
 _PUBLISHED = "stated in the paper"
 _PANEL = {"width": 350, "height": 165}
+_NARROW = {"width": 320, "height": 165}
 _PATTERNS = ["sequential", "random"]
 _REQUESTS = "number of 4 KiB requests"
+_X_TITLES = {
+    "requests": "number of requests",
+    "request_bytes": "bytes of a request",
+    "pattern": None,
+    "fs": None,
+}
+_TARGETS = ("sim", "uml", "emulator")
+_TARGET_NAMES = {"sim": "simulated", "uml": "user-mode Linux", "emulator": "emulated board"}
+_SHAPES = {"sim": "circle", "uml": "square", "emulator": "triangle-up"}
+_IS_SIM = alt.datum.target == "sim"
+_IS_REAL = (alt.datum.target != "sim") & (alt.datum.target != "paper")
 
 
 def _theme(chart: Any) -> Any:
@@ -108,6 +127,169 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
         .resolve_axis(x="independent")
     )
     specification: dict[str, Any] = _theme(chart).to_dict()
+    return specification
+
+
+def _targets_of(data: pl.DataFrame) -> list[str]:
+    return [name for name in _TARGETS if name in data["target"]]
+
+
+def _named_targets(data: pl.DataFrame) -> pl.DataFrame:
+    return data.with_columns(
+        pl.col("target").replace_strict(_TARGET_NAMES, default="paper").alias("ran on")
+    )
+
+
+def _by_target(targets: list[str]) -> dict[str, Any]:
+    """Shape and colour of what ran a case."""
+    names = [_TARGET_NAMES[name] for name in targets]
+    colours = [_COLOURS[3 - _TARGETS.index(name)] for name in targets]
+    shapes = [_SHAPES[name] for name in targets]
+    return {
+        "color": alt.Color("ran on:N", scale=alt.Scale(domain=names, range=colours)),
+        "shape": alt.Shape("ran on:N", scale=alt.Scale(domain=names, range=shapes)),
+    }
+
+
+def _cross(x: Any, y: Any, tooltip: str = "text:N") -> Any:
+    """What the paper states in words."""
+    return (
+        alt.Chart()
+        .transform_filter(alt.datum.target == "paper")
+        .mark_point(shape="cross", filled=True, size=90, color="#111111")
+        .encode(x=x, y=y, tooltip=[alt.Tooltip(tooltip, title=_PUBLISHED)])
+    )
+
+
+def rate_figure(
+    points: pl.DataFrame, published: pl.DataFrame, title: str, x: str
+) -> dict[str, Any]:
+    """A metric of single cases over a number (lines) or by pattern or file system (bars).
+
+    `points` as analysis.rate_points makes it, `published` with machine, fs, pattern, requests,
+    request_bytes, value, text. Returns a Vega-Lite specification.
+    """
+    draw = _lines if x in ("requests", "request_bytes") else _bars
+    data = _named_targets(pl.concat([points, published], how="diagonal"))
+    specification: dict[str, Any] = _theme(draw(data, points, title, x)).to_dict()
+    return specification
+
+
+def _lines(data: pl.DataFrame, points: pl.DataFrame, title: str, x: str) -> Any:
+    patterns = points["pattern"].unique(maintain_order=True).to_list()
+    at = alt.X(
+        f"{x}:Q",
+        title=_X_TITLES[x],
+        scale=alt.Scale(type="log", base=2),
+        axis=alt.Axis(values=points[x].unique().sort().to_list(), format="d", labelOverlap=True),
+    )
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True))
+    colour = alt.Color("pattern:N", scale=alt.Scale(domain=patterns, range=[*_COLOURS]))
+    tooltip = [
+        alt.Tooltip("ran on:N", title="ran on"),
+        alt.Tooltip("pattern:N", title="pattern"),
+        alt.Tooltip(f"{x}:Q", title=_X_TITLES[x] or x),
+        alt.Tooltip("value:Q", title=title, format=".4~g"),
+    ]
+    base = alt.Chart().encode(x=at, y=y, color=colour, tooltip=tooltip)
+    layers = []
+    if "sim" in points["target"]:
+        simulated = base.transform_filter(_IS_SIM)
+        layers += [simulated.mark_line(strokeWidth=1.8), simulated.mark_point(filled=True, size=22)]
+    real = [name for name in _targets_of(points) if name != "sim"]
+    if real:
+        shape = alt.Shape(
+            "ran on:N",
+            scale=alt.Scale(
+                domain=[_TARGET_NAMES[name] for name in real],
+                range=[_SHAPES[name] for name in real],
+            ),
+        )
+        rings = base.transform_filter(_IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
+        layers.append(rings.encode(shape=shape))
+    if "paper" in data["ran on"]:
+        layers.append(_cross(at, y))
+    return _faceted(alt.layer(*layers, data=data).properties(**_NARROW), points, row="fs")
+
+
+def _bars(data: pl.DataFrame, points: pl.DataFrame, title: str, x: str) -> Any:
+    row = "fs" if x == "pattern" else "pattern"
+    targets = _targets_of(points)
+    names = [_TARGET_NAMES[name] for name in targets]
+    order = points[x].unique(maintain_order=True).to_list()
+    at = alt.X(f"{x}:N", sort=order, title=_X_TITLES[x], axis=alt.Axis(labelAngle=0))
+    y = alt.Y("value:Q", title=title)
+    bars = (
+        alt.Chart()
+        .transform_filter(alt.datum.target != "paper")
+        .mark_bar()
+        .encode(
+            x=at,
+            xOffset=alt.XOffset("ran on:N", sort=names),
+            y=y,
+            color=_by_target(targets)["color"],
+            tooltip=[
+                alt.Tooltip("ran on:N", title="ran on"),
+                alt.Tooltip(f"{x}:N", title=x),
+                alt.Tooltip("value:Q", title=title, format=".4~g"),
+            ],
+        )
+    )
+    numbers = (
+        alt.Chart()
+        .transform_filter(alt.datum.target != "paper")
+        .mark_text(dy=-6, fontSize=9, color="#3b4148")
+        .encode(
+            x=at,
+            xOffset=alt.XOffset("ran on:N", sort=names),
+            y=y,
+            text=alt.Text("value:Q", format=".3~g"),
+        )
+    )
+    layers = [bars, numbers, *([_cross(at, y)] if "paper" in data["ran on"] else [])]
+    return _faceted(alt.layer(*layers, data=data).properties(**_NARROW), points, row=row)
+
+
+def _faceted(chart: Any, points: pl.DataFrame, row: str) -> Any:
+    """A column for each machine, a row for each value of `row`."""
+    rows = points[row].unique(maintain_order=True).to_list()
+    machines = points["machine"].unique(maintain_order=True).to_list()
+    return (
+        chart.facet(
+            column=alt.Column("machine:N", sort=machines, title=None),
+            row=alt.Row(f"{row}:N", sort=rows, title=None),
+        )
+        .resolve_axis(x="independent", y="independent")
+        .resolve_scale(y="independent")
+    )
+
+
+def request_figure(points: pl.DataFrame, title: str) -> dict[str, Any]:
+    """A metric of each request over its number.
+
+    `points` as analysis.per_request makes it, with `value`. Returns a Vega-Lite specification.
+    """
+    data = _named_targets(points)
+    targets = _targets_of(points)
+    encoding = _by_target(targets)
+    base = alt.Chart().encode(
+        x=alt.X("request:Q", title="request"),
+        y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=True)),
+        color=encoding["color"],
+        tooltip=[
+            alt.Tooltip("ran on:N", title="ran on"),
+            alt.Tooltip("request:Q", title="request"),
+            alt.Tooltip("value:Q", title=title, format=".4~g"),
+        ],
+    )
+    layers = []
+    if "sim" in targets:
+        layers.append(base.transform_filter(_IS_SIM).mark_line(strokeWidth=1.2))
+    if targets != ["sim"]:
+        rings = base.transform_filter(_IS_REAL).mark_point(filled=False, size=26, strokeWidth=1.2)
+        layers.append(rings.encode(shape=encoding["shape"]))
+    chart = alt.layer(*layers, data=data).properties(**_NARROW)
+    specification: dict[str, Any] = _theme(_faceted(chart, points, row="fs")).to_dict()
     return specification
 
 

@@ -130,6 +130,7 @@ _FIELDS: dict[str, tuple[_Reader, ...]] = {
     "fdatasync": (_SLOT,),
     "truncate": (_SLOT, _ANY),
     "fadvise": (_SLOT, _ANY, _length(0, NUMBER_MAX), _advice),
+    "erase": (_SLOT, _ANY, _TRANSFER),
     "unlink": (_path,),
     "rmdir": (_path,),
     "rename": (_path, _path),
@@ -142,7 +143,9 @@ _FIELDS: dict[str, tuple[_Reader, ...]] = {
     "prepared": (),
     "mark": (),
 }
-_USES_SLOT = frozenset({"close", "read", "write", "fsync", "fdatasync", "truncate", "fadvise"})
+_USES_SLOT = frozenset(
+    {"close", "read", "write", "fsync", "fdatasync", "truncate", "fadvise", "erase"}
+)
 
 
 def _read_line(line: bytes, number: int) -> Operation | None:

@@ -140,6 +140,8 @@ class Software(Strict):
 
     source: Text
     syscall_ns: Ns
+    open_ns: Ns
+    name_change_ns: Ns
     page_find_ns: Ns
     copy_byte_ps: Ps
     page_add_ns: Ns
@@ -156,10 +158,14 @@ class Software(Strict):
     jffs2_byte_ps: Ps
     jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
+    jffs2_write_symbol_ns: Ns
+    jffs2_gc_pass_ns: Ns
+    ubi_write_ns: Ns
     ubifs_node_ns: Ns
     ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
     ubifs_byte_ps: Ps
+    ubifs_write_node_ns: Ns
     ubifs_write_byte_ps: Ps
     yaffs2_chunk_ns: Ns
     compute_step_ps: Ps

@@ -67,6 +67,7 @@ pub enum Operation<'a> {
     Fdatasync { slot: usize },
     Truncate { slot: usize, length: u64 },
     Fadvise { slot: usize, offset: u64, length: u64, advice: Advice },
+    Erase { slot: usize, offset: u64, length: u64 },
     Unlink { path: &'a str },
     Rmdir { path: &'a str },
     Rename { old: &'a str, new: &'a str },
@@ -81,7 +82,7 @@ pub enum Operation<'a> {
 }
 
 /// Names by `Operation::code`.
-pub const NAMES: [&str; 20] = [
+pub const NAMES: [&str; 21] = [
     "mkdir",
     "open",
     "close",
@@ -91,6 +92,7 @@ pub const NAMES: [&str; 20] = [
     "fdatasync",
     "truncate",
     "fadvise",
+    "erase",
     "unlink",
     "rmdir",
     "rename",
@@ -284,6 +286,7 @@ enum Word {
     Fdatasync,
     Truncate,
     Fadvise,
+    Erase,
     Unlink,
     Rmdir,
     Rename,
@@ -309,6 +312,7 @@ fn parse_word(word: &str) -> Option<(Word, usize)> {
         "fdatasync" => (Word::Fdatasync, 1),
         "truncate" => (Word::Truncate, 2),
         "fadvise" => (Word::Fadvise, 4),
+        "erase" => (Word::Erase, 3),
         "unlink" => (Word::Unlink, 1),
         "rmdir" => (Word::Rmdir, 1),
         "rename" => (Word::Rename, 2),
@@ -339,6 +343,11 @@ fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'
             let slot = parse_slot(f[1])?;
             let (offset, length) = parse_range(f[2], f[3])?;
             Operation::Read { slot, offset, length }
+        }
+        Word::Erase => {
+            let slot = parse_slot(f[1])?;
+            let (offset, length) = parse_range(f[2], f[3])?;
+            Operation::Erase { slot, offset, length }
         }
         Word::Write => {
             let slot = parse_slot(f[1])?;
@@ -493,6 +502,7 @@ impl Operation<'_> {
             Operation::Fdatasync { .. } => Word::Fdatasync,
             Operation::Truncate { .. } => Word::Truncate,
             Operation::Fadvise { .. } => Word::Fadvise,
+            Operation::Erase { .. } => Word::Erase,
             Operation::Unlink { .. } => Word::Unlink,
             Operation::Rmdir { .. } => Word::Rmdir,
             Operation::Rename { .. } => Word::Rename,
@@ -517,7 +527,8 @@ impl Operation<'_> {
             | Operation::Fsync { slot }
             | Operation::Fdatasync { slot }
             | Operation::Truncate { slot, .. }
-            | Operation::Fadvise { slot, .. } => Some(slot),
+            | Operation::Fadvise { slot, .. }
+            | Operation::Erase { slot, .. } => Some(slot),
             _ => None,
         }
     }
@@ -554,7 +565,10 @@ impl fmt::Display for Operation<'_> {
             Operation::Close { slot }
             | Operation::Fsync { slot }
             | Operation::Fdatasync { slot } => write!(out, " {slot}"),
-            Operation::Read { slot, offset, length } => write!(out, " {slot} {offset} {length}"),
+            Operation::Read { slot, offset, length }
+            | Operation::Erase { slot, offset, length } => {
+                write!(out, " {slot} {offset} {length}")
+            }
             Operation::Write { slot, offset, length, seed, compressibility } => {
                 write!(out, " {slot} {offset} {length} {seed} {compressibility}")
             }

@@ -87,6 +87,10 @@ pub struct PartitionProfile {
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
+    /// Opening a file besides its system call: the walk along its path, the open file.
+    pub open_ns: Ns,
+    /// A name made, removed or changed, besides what the flash and the nodes cost.
+    pub name_change_ns: Ns,
     /// Finding one page in the page cache (filemap_get_pages).
     pub page_find_ns: Ns,
     /// Copying one byte between page cache and program, in picoseconds.
@@ -120,6 +124,12 @@ pub struct SoftwareCosts {
     pub jffs2_write_node_ns: Ns,
     /// JFFS2: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
     pub jffs2_write_byte_ps: u64,
+    /// JFFS2: one byte value that comes up in the data of a node: a leaf of deflate's trees.
+    pub jffs2_write_symbol_ns: Ns,
+    /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
+    pub jffs2_gc_pass_ns: Ns,
+    /// UBI: a write to a logical block, besides MTD's.
+    pub ubi_write_ns: Ns,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
     /// UBIFS: looking up and reading the node of a name or an inode: no page to fill.
@@ -128,6 +138,8 @@ pub struct SoftwareCosts {
     pub ubifs_znode_ns: Ns,
     /// UBIFS: CRC and copy of one node byte, in picoseconds.
     pub ubifs_byte_ps: u64,
+    /// UBIFS: one node, or group of nodes, put into a write-buffer, besides its bytes.
+    pub ubifs_write_node_ns: Ns,
     /// UBIFS: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
     pub ubifs_write_byte_ps: u64,
     /// YAFFS2: one chunk: tnode walk, tags, copy.
@@ -139,6 +151,37 @@ pub struct SoftwareCosts {
     #[serde(default = "nanosecond")]
     pub sched_clock_ns: u64,
 }
+
+impl SoftwareCosts {
+    /// JFFS2: what the CPU needs for a data node of so many bytes that cannot be compressed.
+    pub fn jffs2_write_ns(&self, data_bytes: u32) -> Ns {
+        let bytes = Ns::from_ps(u64::from(data_bytes), self.jffs2_write_byte_ps);
+        let symbols = Ns(self.jffs2_write_symbol_ns.0 * symbols_milli(data_bytes) / 1000);
+        self.jffs2_write_node_ns + bytes + symbols
+    }
+}
+
+/// Byte values that come up in so many bytes of chance, in thousandths: 256 (1 - (255/256)^n). Deflate
+/// builds its trees of them, which is most of what a small node costs and levels off soon.
+fn symbols_milli(bytes: u32) -> u64 {
+    SYMBOLS_MILLI[(bytes as usize).min(SYMBOLS_LEVEL)]
+}
+
+/// From here on all of them have come up but for one in a thousand.
+const SYMBOLS_LEVEL: usize = 2048;
+
+static SYMBOLS_MILLI: [u64; SYMBOLS_LEVEL + 1] = {
+    let all: u64 = 256_000 << 20;
+    let mut table = [0; SYMBOLS_LEVEL + 1];
+    let mut missing = all;
+    let mut bytes = 0;
+    while bytes <= SYMBOLS_LEVEL {
+        table[bytes] = (all - missing) >> 20;
+        missing -= missing / 256;
+        bytes += 1;
+    }
+    table
+};
 
 fn nanosecond() -> u64 {
     1

@@ -6,21 +6,22 @@
 
 use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
-use crate::content::Source;
 use crate::fault::{Faults, Faulty};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::Ubifs;
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{FlashFs, FsError};
 use crate::mtd::Mtd;
+use crate::mtdchar::{Access, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::powercut::PowerCut;
 use crate::profile::BoardProfile;
-use crate::survey::{survey, Survey};
+use crate::stack::{Stack, TIMER_SLACK};
+use crate::survey::Survey;
 use crate::trace::{FlashOp, Traced};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
-use crate::vfs::{Outcome, Vfs, ENOSPC};
+use crate::vfs::{Vfs, ENOSPC};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -31,8 +32,6 @@ const LEAD_NS: u64 = 2_000_000;
 /// A preparation begins at a multiple of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that JFFS2's dice go
 /// round in (`jiffies % 128`).
 const DICE_NS: u64 = 64_000_000_000;
-/// How much later than it asked a sleeping program wakes up (timer_slack_ns of an ordinary thread).
-const TIMER_SLACK: Ns = Ns(50_000);
 
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
@@ -44,13 +43,14 @@ pub struct KernelProfile {
     pub jffs2: jffs2::Options,
 }
 
-/// Which file system.
+/// Which file system, or none: the partition itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FsKind {
     Jffs2,
     Yaffs2,
     Ubifs,
+    Mtd(Access),
 }
 
 impl core::str::FromStr for FsKind {
@@ -61,7 +61,11 @@ impl core::str::FromStr for FsKind {
             "jffs2" => Ok(FsKind::Jffs2),
             "yaffs2" => Ok(FsKind::Yaffs2),
             "ubifs" => Ok(FsKind::Ubifs),
-            other => Err(format!("no file system '{other}': jffs2, yaffs2 or ubifs")),
+            "mtd" => Ok(FsKind::Mtd(Access::Device)),
+            "mtd-driver" => Ok(FsKind::Mtd(Access::Driver)),
+            other => {
+                Err(format!("no file system '{other}': jffs2, yaffs2, ubifs, mtd or mtd-driver"))
+            }
         }
     }
 }
@@ -251,6 +255,7 @@ pub fn fresh_bytes(
         FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
         FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
         FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
 }
@@ -277,6 +282,8 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         Some("UBI scrubbing a block whose bits were corrected")
     } else if setting.fs == FsKind::Yaffs2 && !state.bad_blocks.is_empty() {
         Some("yaffs2 on a chip with bad blocks")
+    } else if matches!(setting.fs, FsKind::Mtd(_)) && (flips || !state.bad_blocks.is_empty()) {
+        Some("the partition itself on a chip with bad blocks or wrong bits")
     } else {
         None
     }
@@ -301,6 +308,7 @@ fn run_on<F: Flash>(
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
+        FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }
 }
 
@@ -309,20 +317,29 @@ fn run_fs<S: FlashFs>(
     cases: &[CaseInput<'_>],
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
-    let prepared = formatted.map_err(RunError::Format).and_then(|(fs, now)| {
-        let fresh = Room::of(&fs, setting.board);
-        let costs = setting.board.software;
-        let vfs = Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS);
+    let costs = setting.board.software;
+    let mounted =
+        formatted.map(|(fs, now)| (Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS), now));
+    run_stack(setting, cases, mounted)
+}
+
+fn run_stack<S: Stack>(
+    setting: &Setting<'_>,
+    cases: &[CaseInput<'_>],
+    made: Result<(S, Ns), FsError>,
+) -> Vec<Result<Measured, RunError>> {
+    let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
+        let fresh = Room::of(&stack, setting.board);
         let slots = vec![None; ops::SLOTS];
-        let mut machine = Machine { vfs, now, files: Vec::new(), slots, fresh, prepared: fresh };
+        let mut machine = Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh };
         machine.prepare(setting.prepare)?;
-        machine.prepared = Room::of(machine.vfs.fs(), setting.board);
+        machine.prepared = Room::of(&machine.stack, setting.board);
         Ok(machine)
     });
     let run = |case: &CaseInput<'_>| {
         let mut machine = prepared.clone()?;
-        machine.vfs.set_read_ahead_kib(case.read_ahead_kib);
-        machine.vfs.forget_page_buffer();
+        machine.stack.set_read_ahead_kib(case.read_ahead_kib);
+        machine.stack.forget_page_buffer();
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
         let mut measured = machine.measure(case.body, setting)?;
         for &change in case.cuts {
@@ -344,20 +361,20 @@ pub struct Room {
 }
 
 impl Room {
-    fn of<S: FlashFs>(fs: &S, board: &BoardProfile) -> Room {
+    fn of<S: Stack>(stack: &S, board: &BoardProfile) -> Room {
         let blocks = board.partition.first_block..;
         let blocks = blocks.take(board.partition.blocks as usize);
         let page_bytes = board.chip.page_bytes;
-        let pages = |block| fs.flash().programmed_bytes(BlockNo(block)).div_ceil(page_bytes);
+        let pages = |block| stack.flash().programmed_bytes(BlockNo(block)).div_ceil(page_bytes);
         let pages = blocks.map(|block| u64::from(pages(block))).sum();
-        Room { bytes: fs.free_bytes(), pages }
+        Room { bytes: stack.free_bytes(), pages }
     }
 }
 
 /// A stack with the program's point in time.
 #[derive(Clone, Debug)]
 struct Machine<S> {
-    vfs: Vfs<S>,
+    stack: S,
     now: Ns,
     /// Paths that operations have named, and which of them each slot holds.
     files: Vec<String>,
@@ -367,7 +384,7 @@ struct Machine<S> {
     prepared: Room,
 }
 
-impl<S: FlashFs> Machine<S> {
+impl<S: Stack> Machine<S> {
     fn prepare(&mut self, text: &str) -> Result<(), RunError> {
         self.next_phase(DICE_NS).map_err(RunError::Format)?;
         for (line, operation) in ops::parse(text)? {
@@ -379,7 +396,7 @@ impl<S: FlashFs> Machine<S> {
     /// Sleeps to where nothing but the phase of the ticks depends on what ran before.
     fn next_phase(&mut self, phase_ns: u64) -> Result<(), FsError> {
         let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
-        self.now = self.vfs.pause(self.now, end + TIMER_SLACK)?;
+        self.now = self.stack.pause(self.now, end + TIMER_SLACK)?;
         Ok(())
     }
 
@@ -421,15 +438,15 @@ impl<S: FlashFs> Machine<S> {
         let operations = ops::parse(text)?;
         let after = self.reach_mark(&operations)?;
         let start = self.now;
-        let counts = self.vfs.flash().counts();
-        let causes = self.vfs.causes();
+        let counts = self.stack.flash().counts();
+        let causes = self.stack.causes();
         let erases_at_mark =
             if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
-        (self.vfs.cache_hits, self.vfs.cache_misses, self.vfs.cache_adds) = (0, 0, 0);
-        let ecc = self.vfs.fs().mtd().ecc_stats();
-        self.vfs.flash_mut().begin_faults();
+        self.stack.take_cache_counts();
+        let ecc = self.stack.mtd().ecc_stats();
+        self.stack.flash_mut().begin_faults();
         if setting.trace_flash {
-            self.vfs.flash_mut().start_recording();
+            self.stack.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
         measured.requests.reserve(after.len());
@@ -443,7 +460,7 @@ impl<S: FlashFs> Machine<S> {
             })?;
             let file = self.file_of(operation);
             let (latency, busy_before) = (self.now - began, busy);
-            let so_far = self.vfs.flash().counts();
+            let so_far = self.stack.flash().counts();
             busy = so_far.busy;
             let flash_time = busy - busy_before;
             let times = (began - start, latency, flash_time);
@@ -451,19 +468,18 @@ impl<S: FlashFs> Machine<S> {
             measured.requests.push(request(operation, file, times, changes, result));
         }
         measured.files = core::mem::take(&mut self.files);
-        let spent = self.vfs.flash().counts();
+        let spent = self.stack.flash().counts();
         measured.flash_reads = spent.reads - counts.reads;
         measured.flash_programs = spent.programs - counts.programs;
         measured.flash_erases = spent.erases - counts.erases;
-        measured.causes = self.vfs.causes().since(&causes);
-        measured.cache_hits = self.vfs.cache_hits;
-        measured.cache_misses = self.vfs.cache_misses;
-        measured.cache_adds = self.vfs.cache_adds;
-        measured.flash = self.vfs.flash_mut().take_record();
+        measured.causes = self.stack.causes().since(&causes);
+        [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
+            self.stack.take_cache_counts();
+        measured.flash = self.stack.flash_mut().take_record();
         for op in &mut measured.flash {
             op.start = op.start - start;
         }
-        let mtd = self.vfs.fs().mtd();
+        let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
         measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
         measured.bad_blocks = u64::from(mtd.bad_blocks());
@@ -487,7 +503,7 @@ impl<S: FlashFs> Machine<S> {
     fn survey(mut self, text: &str, change: u64) -> Result<Survey, RunError> {
         let operations = ops::parse(text)?;
         let after = self.reach_mark(&operations)?;
-        self.vfs.flash_mut().cut_power_in(change);
+        self.stack.flash_mut().cut_power_in(change);
         for (line, operation) in after {
             let failed = |error: FsError| RunError::Failed {
                 line: *line,
@@ -497,7 +513,7 @@ impl<S: FlashFs> Machine<S> {
             match self.step(operation) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(at)) => {
-                    return survey(&mut self.vfs, at, change).map_err(failed);
+                    return self.stack.survey(at, change).map_err(failed);
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -512,47 +528,18 @@ impl<S: FlashFs> Machine<S> {
     ) -> impl Iterator<Item = (BlockNo, u32)> + 'a {
         let first = setting.board.partition.first_block;
         let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
-        blocks.map(|block| (block, self.vfs.flash().block_erases(block)))
+        blocks.map(|block| (block, self.stack.flash().block_erases(block)))
     }
 
     /// Runs one operation; the time goes on, the result is the system call's.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
-        let now = self.vfs.catch_up(self.now)?;
-        let (result, now) = self.call(now, operation)?;
+        let now = self.stack.catch_up(self.now)?;
+        if let Operation::Open { slot, path, .. } = *operation {
+            self.slots[slot] = Some(index_of(&mut self.files, path));
+        }
+        let (result, now) = self.stack.call(now, operation)?;
         self.now = now;
         Ok(result)
-    }
-
-    fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
-        let vfs = &mut self.vfs;
-        match *operation {
-            Operation::Mkdir { path } => vfs.mkdir(now, path),
-            Operation::Open { slot, path, flags } => {
-                self.slots[slot] = Some(index_of(&mut self.files, path));
-                vfs.open(now, slot, path, flags)
-            }
-            Operation::Close { slot } => vfs.close(now, slot),
-            Operation::Read { slot, offset, length } => vfs.read(now, slot, offset, length),
-            Operation::Write { slot, offset, length, seed, compressibility } => {
-                vfs.write(now, slot, offset, length, Source { seed, compressibility })
-            }
-            Operation::Fsync { slot } => vfs.fsync(now, slot, false),
-            Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
-            Operation::Fadvise { slot, offset, length, advice } => {
-                vfs.fadvise(now, slot, offset, length, advice)
-            }
-            Operation::Sync => vfs.sync(now),
-            Operation::DropCaches => vfs.drop_caches(now),
-            Operation::Pause { ns } => Ok((0, vfs.pause(now, now + Ns(ns) + TIMER_SLACK)?)),
-            Operation::Compute { steps } => vfs.compute(now, steps),
-            Operation::Prepared | Operation::Mark => Ok((0, now)),
-            Operation::Remount => vfs.remount(now),
-            Operation::Truncate { slot, length } => vfs.truncate(now, slot, length),
-            Operation::Unlink { path } => vfs.unlink(now, path),
-            Operation::Rmdir { path } => vfs.rmdir(now, path),
-            Operation::Rename { old, new } => vfs.rename(now, old, new),
-            Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
-        }
     }
 
     /// The index of the file an operation is about.
@@ -589,6 +576,7 @@ fn request(
     let (offset_bytes, length_bytes) = match *operation {
         Operation::Read { offset, length, .. }
         | Operation::Write { offset, length, .. }
+        | Operation::Erase { offset, length, .. }
         | Operation::Fadvise { offset, length, .. } => (Some(offset), Some(length)),
         Operation::Truncate { length, .. } => (None, Some(length)),
         _ => (None, None),

@@ -244,6 +244,7 @@ impl<F: Flash> Ubi<F> {
         self.blocks[block as usize].written_bytes = offset + length;
         let start = self.address(block, self.leb_start + offset);
         let now = self.lock_chip(now)?;
+        let now = now + self.mtd.costs().ubi_write_ns;
         let now = self.mtd.write_for(now, start, length, causes)?;
         self.unlock_chip(now)
     }

@@ -109,8 +109,8 @@ ADVICE = st.sampled_from(["normal", "random", "willneed", "dontneed", "noreuse",
 FIELDS = st.one_of(NUMBERS, PATHS, FLAGS, ADVICE)
 WORDS = st.sampled_from(
     ["mkdir", "open", "close", "read", "write", "fsync", "fdatasync", "truncate", "fadvise",
-     "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute", "sql",
-     "prepared", "mark", "Mark", "#", "", "seek"]
+     "erase", "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute",
+     "sql", "prepared", "mark", "Mark", "#", "", "seek"]
 )  # fmt: skip
 SLOT = st.sampled_from(["0", "1"])
 SMALL = st.sampled_from(["1", "512", "4096"])
@@ -123,6 +123,7 @@ LIKELY = st.one_of(
     st.tuples(st.just("read"), SLOT, SMALL, SMALL),
     st.tuples(st.just("write"), SLOT, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     st.tuples(st.just("fadvise"), SLOT, NUMBERS, NUMBERS, ADVICE),
+    st.tuples(st.just("erase"), SLOT, NUMBERS, NUMBERS),
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.sampled_from(["prepared", "mark", "sync", "drop_caches", "remount"])),
     st.tuples(st.just("sql"), PATHS, st.sampled_from(["select 1", " x", "x ", ""])),

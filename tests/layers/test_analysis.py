@@ -91,7 +91,7 @@ def verdict(claim: Claim, values: Mapping[tuple[str, str, int], float]) -> tuple
          "requests": requests, "time_saved_pct": value}
         for (fs, pattern, requests), value in values.items()
     ]  # fmt: skip
-    first = judge(experiment, pl.DataFrame(rows))[0]
+    first = judge(experiment, pl.DataFrame(rows), pl.DataFrame(rows))[0]
     assert first.judged["emulator"].verdict == "not measured"
     return first.judged["sim"].value, first.judged["sim"].verdict
 

@@ -76,9 +76,10 @@ def test_the_limits_themselves_are_allowed() -> None:
         "open 63 a ro,create,excl,trunc,append,sync,dsync,direct",
         "read 63 9223372035781033983 1073741824",
         "fadvise 63 0 0 noreuse",
+        "erase 63 0 1073741824",
         "truncate 63 9223372036854775807",
         "write 63 0 1 9223372036854775807 100",
         "mkdir " + "a" * 255,
         "#" * 4096,
     ]
-    assert len(parse("\n".join([HEADER, *lines]))) == 6
+    assert len(parse("\n".join([HEADER, *lines]))) == 7

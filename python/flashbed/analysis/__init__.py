@@ -5,6 +5,7 @@ from __future__ import annotations
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
 from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.rates import per_request, rate_points, rates
 from flashbed.analysis.wear import wear_map, wear_summary
 
 __all__ = [
@@ -14,6 +15,9 @@ __all__ = [
     "curves",
     "judge",
     "measures",
+    "per_request",
+    "rate_points",
+    "rates",
     "savings",
     "wear_map",
     "wear_summary",

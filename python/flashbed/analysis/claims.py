@@ -25,7 +25,8 @@ AGREES = "agrees"
 DIFFERS = "differs"
 NOT_MEASURED = "not measured"
 
-_BETWEEN_FS = "largest_difference_between_fs"
+_BETWEEN_FS = ("largest_difference_between_fs", "smallest_ratio_of_fs")
+"""These take all file systems of a claim together."""
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -64,13 +65,14 @@ class Verdict:
         }
 
 
-def judge(experiment: Experiment, measured: pl.DataFrame) -> list[Verdict]:
-    """Every claim of an experiment, judged on `measures` of its tables."""
+def judge(experiment: Experiment, measured: pl.DataFrame, rated: pl.DataFrame) -> list[Verdict]:
+    """Every claim of an experiment, judged on `measures` and `rates` of its tables."""
     verdicts = []
     for claim in experiment.claim:
-        groups = [claim.fs] if claim.reduce == _BETWEEN_FS else [(fs,) for fs in claim.fs]
+        groups = [claim.fs] if claim.reduce in _BETWEEN_FS else [(fs,) for fs in claim.fs]
+        table = measured if claim.of_pairs else rated
         for kernel, group in itertools.product((None, *claim.also_kernels), groups):
-            verdicts.append(_verdict(experiment, claim, group, kernel, measured))
+            verdicts.append(_verdict(experiment, claim, group, kernel, table))
     return verdicts
 
 
@@ -125,19 +127,25 @@ def _value(
 def _curve(
     claim: Claim, fs: str, pattern: str, target: str, compared: Compared, measured: pl.DataFrame
 ) -> list[float | None]:
-    """The metric at each of the claim's numbers of requests, in its order."""
+    """The metric at each of the claim's numbers and sizes of requests, in its order."""
     rows = measured.filter(
         target=target, board=compared.board, kernel=compared.kernel, fs=fs, pattern=pattern
     )
-    values: dict[int, float | None] = dict(rows.select("requests", claim.metric).iter_rows())
-    return [values.get(requests) for requests in claim.requests]
+    if claim.request_bytes is None:
+        values: dict[int, float | None] = dict(rows.select("requests", claim.metric).iter_rows())
+        return [values.get(requests) for requests in claim.requests]
+    columns = rows.select("requests", "request_bytes", claim.metric).iter_rows()
+    sized = {(requests, size): value for requests, size, value in columns}
+    return [sized.get(point) for point in itertools.product(claim.requests, claim.request_bytes)]
 
 
 def _reduce(
     claim: Claim, group: Sequence[str], curves: dict[tuple[str, str], list[float]]
 ) -> float:
     """Curves, one a file system and pattern, to one number."""
-    if claim.reduce == _BETWEEN_FS:
+    if claim.reduce in ("smallest_ratio_of_patterns", "smallest_ratio_of_fs"):
+        return _smallest_ratio(claim, group, curves)
+    if claim.reduce == "largest_difference_between_fs":
         first, second = group
         return max(
             abs(one - other)
@@ -155,6 +163,8 @@ def _reduce(
         case "only":
             (value,) = everything
             return value
+        case "largest_over_smallest":
+            return max(everything) / min(everything)
         case "largest_rise":
             return max(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
         case "last_above_lowest":
@@ -162,3 +172,26 @@ def _reduce(
         case "last_above_rest":
             return min(curve[-1] - max(curve[:-1]) for curve in curves.values())
     raise AssertionError(claim.reduce)
+
+
+def _smallest_ratio(
+    claim: Claim, group: Sequence[str], curves: dict[tuple[str, str], list[float]]
+) -> float:
+    """How much more the second is than the first, the third than the second, at each point.
+
+    Of patterns or of file systems, in the claim's order; the smallest of all such ratios. A first
+    of nothing is left out where the second is nothing too, and infinitely less otherwise.
+    """
+    if claim.reduce == "smallest_ratio_of_patterns":
+        rows = [[curves[fs, pattern] for pattern in claim.pattern] for fs in group]
+    else:
+        rows = [[curves[fs, pattern] for fs in group] for pattern in claim.pattern]
+    pairs = [
+        (first, second)
+        for row in rows
+        for one, other in itertools.pairwise(row)
+        for first, second in zip(one, other, strict=True)
+    ]
+    return min(
+        second / first if first else float("inf") if second else 1.0 for first, second in pairs
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
@@ -15,10 +15,13 @@ from flashbed.analysis import (
     curves,
     judge,
     measures,
+    per_request,
+    rate_points,
+    rates,
     wear_map,
     wear_summary,
 )
-from flashbed.experiment import Experiment, Figure, read_experiment
+from flashbed.experiment import Experiment, Figure, RequestMetric, SavingMetric, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
@@ -75,6 +78,9 @@ class Content:
     experiment: Experiment
     cases: pl.DataFrame
     measured: pl.DataFrame
+    rated: pl.DataFrame
+    single: pl.DataFrame
+    """Each request, where a figure draws them."""
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
@@ -88,16 +94,23 @@ def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
     cases = read_table(directory, "cases")
     experiment = read_experiment(directory / "experiment.toml")
-    measured = pl.DataFrame()
-    if experiment.measures is not None:
+    measured = rated = single = pl.DataFrame()
+    metrics = experiment.metrics
+    if metrics:
         requests = read_table(directory, "requests")
+        rated = rates(cases, requests)
+    if experiment.measures is not None:
         measured = measures(cases, requests, experiment.measures.stall_ns)
+    if any(metric in get_args(RequestMetric) for metric in metrics):
+        single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(cases)
     return Content(
         experiment=experiment,
         cases=cases,
         measured=measured,
-        verdicts=judge(experiment, measured),
+        rated=rated,
+        single=single,
+        verdicts=judge(experiment, measured, rated),
         agreement=table,
         agreement_summary=agreement_summary(table),
         power_cuts=_power_cuts(directory),
@@ -105,6 +118,12 @@ def collect(directory: Path) -> Content:
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+def _flash(directory: Path) -> pl.DataFrame:
+    """Every flash operation; none where they were not recorded."""
+    there = (directory / "flash.parquet").is_file()
+    return read_table(directory, "flash") if there else pl.DataFrame()
 
 
 def _power_cuts(directory: Path) -> list[dict[str, Any]]:
@@ -159,12 +178,27 @@ def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The curves of a figure, and what the paper states in words as points."""
+    """What a figure draws, and what the paper states in words as points of it."""
+    if figure.metric in get_args(RequestMetric):
+        measured = content.single.filter(pl.col(figure.metric).is_not_null())
+        measured = measured.with_columns(pl.col(figure.metric).alias("value"))
+    elif figure.metric in get_args(SavingMetric):
+        measured = curves(content.measured, figure.metric)
+    else:
+        measured = rate_points(content.rated, figure.metric)
+    published = _published(figure, content.experiment.workload.request_bytes)
+    panel = [name for name in ("machine", "fs", "pattern") if name in measured.columns]
+    panels = measured.select(panel).unique(maintain_order=True)
+    return measured, published.join(panels, on=["fs", "pattern"], maintain_order="left")
+
+
+def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
     rows = [
         {
             "fs": fs,
             "pattern": point.pattern,
             "requests": point.requests,
+            "request_bytes": point.request_bytes or request_bytes,
             "value": point.value,
             "text": point.text,
             "target": "paper",
@@ -172,12 +206,10 @@ def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.Da
         for point in figure.published
         for fs in point.fs
     ]
-    columns = {"fs": pl.String, "pattern": pl.String, "requests": pl.Int64, "value": pl.Float64,
-               "text": pl.String, "target": pl.String}  # fmt: skip
-    measured = curves(content.measured, figure.metric)
-    published = pl.DataFrame(rows, schema=columns)
-    panels = measured.select("fs", "pattern").unique()
-    return measured, published.join(panels, on=["fs", "pattern"], how="semi")
+    columns = {"fs": pl.String, "pattern": pl.String, "requests": pl.Int64,
+               "request_bytes": pl.Int64, "value": pl.Float64, "text": pl.String,
+               "target": pl.String}  # fmt: skip
+    return pl.DataFrame(rows, schema=columns)
 
 
 def agreement_errors(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -8,17 +8,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import altair as alt
 import jinja2
+import polars as pl
 import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
-from flashbed.experiment import Claim
-from flashbed.figures import agreement_figure, saving_figure, wear_figure
+from flashbed.experiment import Claim, Figure, RequestMetric, SavingMetric
+from flashbed.figures import (
+    agreement_figure,
+    rate_figure,
+    request_figure,
+    saving_figure,
+    wear_figure,
+)
 from flashbed.lifetime.observed import CAUSES
 from flashbed.report.content import (
     BOUNDS_PCT,
@@ -84,15 +91,16 @@ def _section(content: Content, number: int) -> dict[str, Any]:
     experiment = content.experiment
     figures: list[dict[str, Any]] = []
     for figure in experiment.figure:
-        curves, published = figure_tables(content, figure)
-        if curves.height:
+        drawn, published = figure_tables(content, figure)
+        if drawn.height:
             figures.append(
                 {
                     "id": f"figure-{number}-{figure.id}",
                     "name": f"Figure {figure.id}",
                     "title": figure.title,
                     "caption": figure.caption,
-                    "specification": saving_figure(curves, published, figure.title),
+                    "key": _key(figure),
+                    "specification": _drawn(figure, drawn, published),
                 }
             )
     if content.agreement.height:
@@ -130,6 +138,24 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "profiles": content.profiles,
         "runs": content.runs,
     }
+
+
+def _key(figure: Figure) -> str:
+    """How to read a figure, by what it is drawn over."""
+    key = "" if figure.x in ("pattern", "fs") else "Lines: simulated; open points: a real kernel. "
+    if figure.published:
+        key += "Black crosses: what the paper says in words. "
+    if figure.metric in get_args(SavingMetric):
+        key += "A click on the legend leaves one stack standing."
+    return key
+
+
+def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+    if figure.metric in get_args(RequestMetric):
+        return request_figure(drawn, figure.title)
+    if figure.metric in get_args(SavingMetric):
+        return saving_figure(drawn, published, figure.title)
+    return rate_figure(drawn, published, figure.title, figure.x)
 
 
 def _wear_figure(worn: Sequence[Worn], number: int) -> dict[str, Any]:

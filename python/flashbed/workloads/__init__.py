@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flashbed.case import Case
-from flashbed.workloads import fsync_files, micro_read, overwrite
+from flashbed.workloads import (
+    collection,
+    fsync_files,
+    micro_read,
+    micro_write,
+    overwrite,
+    raw,
+    read_layout,
+)
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -18,6 +26,10 @@ Workload = Callable[[Case, int], tuple[str, str]]
 
 WORKLOADS: dict[str, Workload] = {
     "micro-read": micro_read.operations,
+    "micro-write": micro_write.operations,
+    "read-layout": read_layout.operations,
+    "collection": collection.operations,
+    "raw": raw.operations,
     "fsync-files": fsync_files.operations,
     "overwrite": overwrite.operations,
 }

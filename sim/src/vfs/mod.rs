@@ -24,6 +24,7 @@ use crate::profile::SoftwareCosts;
 use crate::units::Ns;
 use inodes::{Inode, Inodes};
 use namei::Names;
+pub(crate) use namei::ENOENT;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
 use std::ops::Range;
 
@@ -31,8 +32,9 @@ use std::ops::Range;
 const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
 
 /// errno values a program can see (asm-generic/errno-base.h).
-const EBADF: i64 = -9;
+pub(crate) const EBADF: i64 = -9;
 const EISDIR: i64 = -21;
+const ENOTTY: i64 = -25;
 const EINVAL: i64 = -22;
 /// Input/output error.
 pub const EIO: i64 = -5;
@@ -449,6 +451,12 @@ impl<S: FlashFs> Vfs<S> {
             Advice::NoReuse => {}
         }
         Ok((0, now))
+    }
+
+    /// MEMERASE64 of what is no MTD device.
+    pub fn erase(&mut self, now: Ns, slot: usize) -> Outcome {
+        let result = self.slots[slot].as_ref().map_or(EBADF, |_| ENOTTY);
+        Ok((result, now + self.costs.syscall_ns))
     }
 
     /// 3 into /proc/sys/vm/drop_caches.

@@ -18,7 +18,7 @@ use crate::vfs::readahead::ReadAheadState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// errno values of a walk (asm-generic/errno-base.h).
-pub(super) const ENOENT: i64 = -2;
+pub(crate) const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
 pub(super) const ENOTDIR: i64 = -20;
 
@@ -127,6 +127,7 @@ impl<S: FlashFs> Vfs<S> {
         if found.is_some() {
             return Ok((EEXIST, now));
         }
+        let now = now + self.costs.name_change_ns;
         let at = self.name_in(directory, path);
         match self.fs.mkdir(now, at, &mut self.inodes) {
             Ok((ino, later)) => {
@@ -139,7 +140,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
-        let now = now + self.costs.syscall_ns;
+        let now = now + self.costs.syscall_ns + self.costs.open_ns;
         let (inode, is_new, mut now) = match self.open_inode(now, path, flags)? {
             (Ok((inode, is_new)), now) => (inode, is_new, now),
             (Err(errno), now) => return Ok((errno, now)),
@@ -173,6 +174,7 @@ impl<S: FlashFs> Vfs<S> {
             None if !flags.create => Ok((Err(ENOENT), now)),
             None => {
                 let at = self.name_in(directory, path);
+                let now = now + self.costs.name_change_ns;
                 match self.fs.create(now, at, &mut self.inodes) {
                     Ok((ino, later)) => {
                         Ok((Ok((self.add_inode(now, path, ino, directory, false), true)), later))

@@ -18,7 +18,9 @@ from flashbed.targets.guest.nand import begin_commands, setup_commands
 
 __all__ = ["Group", "Item", "described", "for_one_boot", "groups_of", "items_of", "text_of"]
 
-_WRITES = frozenset({"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql"})
+_WRITES = frozenset(
+    {"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql", "erase"}
+)
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def described(operations: Sequence[Operation]) -> dict[int, Described]:
                 file = slots.get(fields[0])
             case "truncate":
                 file, length = slots.get(fields[0]), int(fields[1])
-            case "read" | "write" | "fadvise":
+            case "read" | "write" | "fadvise" | "erase":
                 file, offset, length = slots.get(fields[0]), int(fields[1]), int(fields[2])
             case "mkdir" | "unlink" | "rmdir" | "rename":
                 file = fields[0]

@@ -47,7 +47,7 @@ _JFFS2_BYTES_END = 1 << 32
 _UBIFS_BLOCKS_MIN = 17
 _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
-_FILE_SYSTEMS = ("jffs2", "ubifs")
+_FILE_SYSTEMS = ("jffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
 
@@ -102,6 +102,8 @@ def _refusal(guest: Guest, program: Program) -> str | None:
 def _geometry_refusal(fs: str, board: Board) -> str | None:
     """What of fs/jffs2/fs.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
     blocks = board.partition.blocks
+    if fs in ("mtd", "mtd-driver"):
+        return None
     if fs == "jffs2":
         bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
         if bytes_there >= _JFFS2_BYTES_END:

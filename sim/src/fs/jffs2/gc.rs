@@ -69,7 +69,7 @@ impl<F: Flash> Jffs2<F> {
             }
             let id = id.expect("a block with used bytes has a good node");
             self.gc_block = Some(GcBlock { node: Some(id), ..gc });
-            let over = self.collect(now, id, pages);
+            let over = self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages);
             self.finish_gc_block(now);
             return Ok((Pass::Progress, over?));
         }

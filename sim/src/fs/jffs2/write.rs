@@ -102,9 +102,7 @@ impl<F: Flash> Jffs2<F> {
             let room = room - RAW_INODE_BYTES;
             let (file_bytes, data_bytes) = self.compression.compress(contents, &left, room);
             let end = offset + file_bytes;
-            let costs = self.mtd.costs();
-            let spent = Ns::from_ps(u64::from(file_bytes), costs.jffs2_write_byte_ps);
-            let spent = costs.jffs2_write_node_ns + spent;
+            let spent = self.mtd.costs().jffs2_write_ns(file_bytes);
             let role = Role::Data { data_bytes };
             now = self.write_piece(later + spent, ino, role, offset..end, writer, pages)?;
             if writer.is_some() {

@@ -182,7 +182,7 @@ impl<F: Flash> Ubifs<F> {
     /// write_head: nodes of `bytes` go to a head that has room for them.
     pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Place, Ns)> {
         let costs = self.ubi.costs();
-        let cpu = costs.ubifs_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
+        let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
         let state = &self.journal.heads[head];
         let leb = state.leb.expect("reserved");
         let place = Place { leb, offset: state.offset + state.used, bytes };

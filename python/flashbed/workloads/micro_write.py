@@ -1,0 +1,46 @@
+"""Writes to one file, in order or at random: what one write costs, and what the flash does for it.
+
+`sequential` writes a new file in order; `random` overwrites one of `file_bytes` that was written in
+order and left alone, at multiples of the request size, drawn with replacement. Making and opening
+the file are not measured, nor is a sync: whatever the file system keeps back is not in the figures.
+
+Left out: data that compresses.
+"""
+
+from __future__ import annotations
+
+import random
+
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.workloads.files import prepared, written_file
+
+__all__ = ["operations"]
+
+FILE = "file.bin"
+OVERWRITTEN_BYTES = 4096
+"""Request size of the preparation that `random` overwrites."""
+CONTENT_SEED = 1
+
+
+def operations(case: Case, settle_ns: int) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
+    size, count = case.request_bytes, case.requests
+    if case.pattern == "sequential":
+        if size * count > case.file_bytes:
+            raise InputError(f"{case.case_id}: the requests write past file_bytes")
+        prepare, flags = prepared([], settle_ns), "rw,create"
+        offsets = [size * number for number in range(count)]
+    elif case.pattern == "random":
+        places = case.file_bytes // size
+        if places == 0:
+            raise InputError(f"{case.case_id}: a request does not fit the file")
+        written = written_file(FILE, case.file_bytes, OVERWRITTEN_BYTES, CONTENT_SEED)
+        prepare, flags = prepared([written], settle_ns), "rw"
+        draw = random.Random(case.seed).random  # the same in every version of Python
+        offsets = [int(draw() * places) * size for _ in range(count)]
+    else:
+        raise InputError(f"{case.case_id}: micro-write has the patterns sequential and random")
+    writes = [f"write 0 {offset} {size} {CONTENT_SEED + 1} 0" for offset in offsets]
+    return prepare, "\n".join((HEADER, f"open 0 {FILE} {flags}", "mark", *writes, ""))

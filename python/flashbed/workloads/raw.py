@@ -1,0 +1,76 @@
+"""The same work at every level of the stack: the driver, MTD from user space, a file.
+
+`read` and `write` move `requests` requests of `request_bytes` in order, on a file of a file system
+or on the partition itself (the file systems `mtd` and `mtd-driver`, docs/mtd.md). A file that is
+written is synced within what is measured, and read from dropped caches with the file open. What the
+partition is read of was written before. `erase`, of the partition alone, erases `requests` blocks
+in order, from the first on again after the last.
+
+Reads go round: what is longer than `file_bytes` begins again at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.profiles import load_board
+from flashbed.workloads.files import prepared, written_file
+
+__all__ = ["PARTITION", "RAW", "operations"]
+
+RAW = ("mtd", "mtd-driver")
+"""File systems that are none: their one file is the partition."""
+PARTITION = "partition"
+FILE = "file.bin"
+WRITE_BYTES = 4096
+CONTENT_SEED = 1
+
+
+def operations(case: Case, settle_ns: int) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
+    size = case.request_bytes
+    if case.file_bytes % size:
+        raise InputError(f"{case.case_id}: file_bytes is no multiple of the requests")
+    raw = case.fs in RAW
+    path = PARTITION if raw else FILE
+    offsets = [size * number % case.file_bytes for number in range(case.requests)]
+    if case.pattern == "read":
+        written = list(_written(path, case.file_bytes, raw=raw))
+        body = [
+            "drop_caches",
+            f"open 0 {path} ro",
+            "mark",
+            *(f"read 0 {o} {size}" for o in offsets),
+        ]
+        return prepared([written], settle_ns), "\n".join((HEADER, *body, ""))
+    if case.pattern == "write":
+        if size * case.requests > case.file_bytes:
+            raise InputError(f"{case.case_id}: the requests write past file_bytes")
+        writes = [f"write 0 {offset} {size} {CONTENT_SEED} 0" for offset in offsets]
+        opened = f"open 0 {path} {'rw' if raw else 'rw,create'}"
+        synced = [] if raw else ["fsync 0"]
+        return prepared([], settle_ns), "\n".join((HEADER, opened, "mark", *writes, *synced, ""))
+    if case.pattern == "erase" and raw:
+        return prepared([], settle_ns), _erases(case)
+    raise InputError(f"{case.case_id}: raw has the patterns read and write, and erase on mtd")
+
+
+def _written(path: str, length_bytes: int, *, raw: bool) -> Iterator[str]:
+    if not raw:
+        yield from written_file(path, length_bytes, WRITE_BYTES, CONTENT_SEED)
+        return
+    yield f"open 0 {path} rw"
+    for offset in range(0, length_bytes, WRITE_BYTES):
+        yield f"write 0 {offset} {WRITE_BYTES} {CONTENT_SEED} 0"
+    yield "close 0"
+
+
+def _erases(case: Case) -> str:
+    board = load_board(case.board)
+    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    blocks = [number % board.partition.blocks for number in range(case.requests)]
+    erases = [f"erase 0 {block * block_bytes} {block_bytes}" for block in blocks]
+    return "\n".join((HEADER, f"open 0 {PARTITION} rw", "mark", *erases, ""))

@@ -1,0 +1,53 @@
+"""One file read in order, by how it lies on the flash or in memory.
+
+`unfragmented`: written in order by requests of 4 KiB. `fragmented`: then all of it again in pieces
+of 512 bytes, in an order that is drawn once and does not depend on the case's seed. Both are synced
+and left alone, and read from dropped caches with the file open. `cached` is `unfragmented` read
+once before measuring, so that every page is in memory.
+
+Left out: requests at random (micro-read).
+"""
+
+from __future__ import annotations
+
+import random
+
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.workloads.files import prepared, written_file
+
+__all__ = ["operations"]
+
+FILE = "file.bin"
+WRITE_BYTES = 4096
+PIECE_BYTES = 512
+CONTENT_SEED = 1
+PATTERNS = ("unfragmented", "fragmented", "cached")
+
+
+def operations(case: Case, settle_ns: int) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
+    if case.pattern not in PATTERNS:
+        raise InputError(f"{case.case_id}: read-layout has the patterns {', '.join(PATTERNS)}")
+    if case.requests * case.request_bytes > case.file_bytes:
+        raise InputError(f"{case.case_id}: the requests read past the end of the file")
+    written = written_file(FILE, case.file_bytes, WRITE_BYTES, CONTENT_SEED)
+    if case.pattern == "fragmented":
+        written += _in_pieces(case.file_bytes)
+    sizes = [case.request_bytes * number for number in range(case.requests)]
+    reads = [f"read 0 {offset} {case.request_bytes}" for offset in sizes]
+    before = reads if case.pattern == "cached" else []
+    opened = ["drop_caches", f"open 0 {FILE} ro", *before]
+    return prepared([written], settle_ns), "\n".join((HEADER, *opened, "mark", *reads, ""))
+
+
+def _in_pieces(file_bytes: int) -> list[str]:
+    offsets = list(range(0, file_bytes, PIECE_BYTES))
+    draw = random.Random(CONTENT_SEED).random  # shuffle() may change between versions of Python
+    order = sorted(offsets, key=lambda _: draw())
+    writes = [
+        f"write 0 {offset} {min(PIECE_BYTES, file_bytes - offset)} {CONTENT_SEED} 0"
+        for offset in order
+    ]
+    return [f"open 0 {FILE} rw", *writes, "fsync 0", "close 0"]

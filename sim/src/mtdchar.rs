@@ -1,0 +1,224 @@
+//! The partition itself, read, written and erased below any file system.
+//!
+//! Mirrors drivers/mtd/mtdchar.c of Linux 6.1 (mtdchar_read, mtdchar_write, MEMERASE64) where bytes
+//! are copied, and `partition` of our driver (kernel/flashbed_nand/raw.c) where none is. It is the
+//! one file, `partition`, of a directory of nothing else (agent/raw.c). Left out: the spare area,
+//! sizes that no kernel buffer holds (4 MiB), a page that is programmed again before its block is
+//! erased (refused).
+//!
+//! Invariants:
+//! 1. Nothing is cached: a request is over when the chip is.
+//! 2. Requests reach MTD within the partition and aligned as the chip wants them.
+
+use crate::causes::{Cause, Causes};
+use crate::chip::{Failed, Flash};
+use crate::fs::FsError;
+use crate::mtd::Mtd;
+use crate::ops::{Flags, Operation, SLOTS};
+use crate::profile::SoftwareCosts;
+use crate::stack::TIMER_SLACK;
+use crate::units::Ns;
+use crate::vfs::{Outcome, EBADF, ENOENT, ENOSPC};
+
+const EPERM: i64 = -1;
+const EIO: i64 = -5;
+const EINVAL: i64 = -22;
+const ENOTTY: i64 = -25;
+
+/// The file's name.
+const PARTITION: &str = "partition";
+
+/// Which file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// /dev/mtdN: bytes are copied to and from the program.
+    Device,
+    /// The driver's own: bytes stay in the kernel.
+    Driver,
+}
+
+/// The partition and the descriptors that are open on it.
+#[derive(Clone, Debug)]
+pub struct MtdChar<F> {
+    mtd: Mtd<F>,
+    costs: SoftwareCosts,
+    access: Access,
+    slots: [Option<Flags>; SLOTS],
+    /// First byte of each block that may still be programmed.
+    next: Vec<u32>,
+}
+
+impl<F: Flash> MtdChar<F> {
+    /// A partition of a new chip, every block erased.
+    pub fn new(mtd: Mtd<F>, access: Access) -> MtdChar<F> {
+        let (costs, next) = (*mtd.costs(), vec![0; mtd.blocks() as usize]);
+        MtdChar { mtd, costs, access, slots: [None; SLOTS], next }
+    }
+
+    /// The driver.
+    pub fn mtd(&self) -> &Mtd<F> {
+        &self.mtd
+    }
+
+    /// The chip at the bottom.
+    pub fn flash(&self) -> &F {
+        self.mtd.flash()
+    }
+
+    /// The chip at the bottom, to tell an observer something.
+    pub fn flash_mut(&mut self) -> &mut F {
+        self.mtd.flash_mut()
+    }
+
+    /// The driver's page buffer is empty.
+    pub fn forget_page_buffer(&mut self) {
+        self.mtd.forget_page_buffer();
+    }
+
+    /// Runs one operation.
+    pub fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
+        let called = now + self.costs.syscall_ns;
+        match *operation {
+            Operation::Open { slot, path, flags } => Ok((self.open(slot, path, flags)?, called)),
+            Operation::Close { slot } => Ok((self.slots[slot].take().map_or(EBADF, |_| 0), called)),
+            Operation::Read { slot, offset, length } => self.read(called, slot, offset, length),
+            Operation::Write { slot, offset, length, .. } => {
+                self.write(called, slot, offset, length)
+            }
+            Operation::Erase { slot, offset, length } => self.erase(called, slot, offset, length),
+            // Neither file has an fsync; a character device has no length, one of debugfs any.
+            Operation::Fsync { slot } | Operation::Fdatasync { slot } => {
+                Ok((self.slots[slot].map_or(EBADF, |_| EINVAL), called))
+            }
+            Operation::Truncate { slot, .. } => {
+                let result = if self.access == Access::Device { EINVAL } else { 0 };
+                Ok((self.slots[slot].map_or(EBADF, |_| result), called))
+            }
+            Operation::Fadvise { slot, .. } => Ok((self.slots[slot].map_or(EBADF, |_| 0), called)),
+            Operation::Sync => Ok((0, called)),
+            Operation::DropCaches => Ok((0, called + self.costs.drop_caches_ns)),
+            Operation::Pause { ns } => Ok((0, now + Ns(ns) + TIMER_SLACK)),
+            Operation::Compute { steps } => {
+                Ok((0, now + Ns::from_ps(steps, self.costs.compute_step_ps)))
+            }
+            Operation::Prepared | Operation::Mark => Ok((0, now)),
+            Operation::Mkdir { .. }
+            | Operation::Unlink { .. }
+            | Operation::Rmdir { .. }
+            | Operation::Rename { .. }
+            | Operation::Remount => {
+                Err(FsError::NotModelled("names where there is no file system"))
+            }
+            Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
+        }
+    }
+
+    fn open(&mut self, slot: usize, path: &str, flags: Flags) -> Result<i64, FsError> {
+        if path != PARTITION {
+            return match flags.create {
+                true => Err(FsError::NotModelled("names where there is no file system")),
+                false => Ok(ENOENT),
+            };
+        }
+        if flags.excl || flags.direct {
+            return Err(FsError::NotModelled("opening a partition with excl or direct"));
+        }
+        self.slots[slot] = Some(flags);
+        Ok(0)
+    }
+
+    /// What a program's bytes cost on their way; the driver's file moves none.
+    fn copied(&self, bytes: u64) -> Ns {
+        match self.access {
+            Access::Device => Ns::from_ps(bytes, self.costs.copy_byte_ps),
+            Access::Driver => Ns::ZERO,
+        }
+    }
+
+    fn read(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
+        if !self.slots[slot].is_some_and(|flags| flags.read) {
+            return Ok((EBADF, now));
+        }
+        let bytes = length.min(self.mtd.size_bytes().saturating_sub(offset));
+        if bytes == 0 {
+            return Ok((0, now));
+        }
+        let read = self.mtd.read(now, offset, within_a_partition(bytes));
+        answer(read.map(|now| now + self.copied(bytes)), bytes)
+    }
+
+    fn write(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
+        if !self.slots[slot].is_some_and(|flags| flags.write) {
+            return Ok((EBADF, now));
+        }
+        let left = self.mtd.size_bytes().saturating_sub(offset);
+        if left == 0 {
+            return Ok((ENOSPC, now));
+        }
+        let bytes = length.min(left);
+        let unit = u64::from(self.mtd.subpage_bytes());
+        let now = now + self.copied(bytes);
+        if offset % unit != 0 || bytes % unit != 0 {
+            return Ok((EINVAL, now));
+        }
+        self.programs(offset, bytes)?;
+        let length = within_a_partition(bytes);
+        answer(self.mtd.write_for(now, offset, length, Causes::of(Cause::Data, length)), bytes)
+    }
+
+    /// Notes what a write programs. Hardware lets a page be programmed again, and what is then in it
+    /// is nobody's promise.
+    fn programs(&mut self, offset: u64, bytes: u64) -> Result<(), FsError> {
+        let block_bytes = u64::from(self.mtd.block_bytes());
+        let (mut at, end) = (offset, offset + bytes);
+        while at < end {
+            let next = &mut self.next[(at / block_bytes) as usize];
+            if at % block_bytes < u64::from(*next) {
+                return Err(FsError::NotModelled("programming a page of a partition again"));
+            }
+            let stop = end.min((at / block_bytes + 1) * block_bytes);
+            *next = (stop - at / block_bytes * block_bytes) as u32;
+            at = stop;
+        }
+        Ok(())
+    }
+
+    fn erase(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
+        let Some(flags) = self.slots[slot] else { return Ok((EBADF, now)) };
+        if self.access == Access::Driver {
+            return Ok((ENOTTY, now));
+        }
+        if !flags.write {
+            return Ok((EPERM, now));
+        }
+        let block_bytes = u64::from(self.mtd.block_bytes());
+        let size = self.mtd.size_bytes();
+        let outside = offset >= size || length > size - offset;
+        if outside || offset % block_bytes != 0 || length % block_bytes != 0 {
+            return Ok((EINVAL, now));
+        }
+        let mut now = now;
+        for block in offset / block_bytes..(offset + length) / block_bytes {
+            match self.mtd.erase(now, block as u32) {
+                Ok(later) => now = later,
+                failed => return answer(failed, 0),
+            }
+            self.next[block as usize] = 0;
+        }
+        Ok((0, now))
+    }
+}
+
+/// A length that is no more than a partition's, which is below 4 GiB where pages count in 32 bits.
+fn within_a_partition(bytes: u64) -> u32 {
+    u32::try_from(bytes).expect("a request of at most 2^30 bytes")
+}
+
+/// What a system call returns for what MTD said: the power may be gone, all else is an error number.
+fn answer(done: Result<Ns, Failed>, bytes: u64) -> Outcome {
+    match done.map_err(FsError::from) {
+        Ok(now) => Ok((bytes as i64, now)),
+        Err(FsError::Io(now)) => Ok((EIO, now)),
+        Err(other) => Err(other),
+    }
+}

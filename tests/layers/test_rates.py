@@ -1,0 +1,120 @@
+"""What single cases and requests come to, and the workloads that are measured that way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from flashbed.analysis import per_request, rate_points, rates
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import parse
+from flashbed.workloads import WORKLOADS
+
+CASE = {
+    "case_id": "a", "target": "sim", "board": "b", "kernel": "k", "fs": "jffs2",
+    "pattern": "sequential", "requests": 2, "request_bytes": 4096, "time_ns": 4_000_000,
+    "flash_time_ns": 1_000_000, "bytes": 8192, "flash_reads": 3, "flash_programs": 5,
+    "flash_erases": 1,
+}  # fmt: skip
+
+
+def request(
+    seq: int, op: str, start: int, latency: int | None, flash: int
+) -> dict[str, str | int | None]:
+    return {
+        "case_id": "a", "target": "sim", "seq": seq, "op": op, "start_ns": start,
+        "latency_ns": latency, "flash_time_ns": flash,
+    }  # fmt: skip
+
+
+REQUESTS = [
+    request(0, "write", 0, 1_000_000, 200_000),
+    request(1, "pause", 1_000_000, 500, 600_000),
+    request(2, "write", 2_000_000, 3_000_000, 200_000),
+]
+
+
+def test_a_case_comes_to_rates() -> None:
+    (row,) = rates(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS)).to_dicts()
+    assert row["response_ms"] == 2
+    assert row["flash_response_ms"] == pytest.approx(0.2)
+    assert row["throughput_mb_s"] == pytest.approx(2.048)
+    assert row["flash_share_pct"] == 25
+    assert row["flash_programs_per_request"] == 2.5
+    assert row["background_flash_pct"] == 60
+    assert row["seeds"] == 1
+
+
+def test_what_a_target_does_not_know_is_no_point() -> None:
+    untimed = [{**row, "latency_ns": None} for row in REQUESTS]
+    types = {"latency_ns": pl.Int64}
+    cases = pl.DataFrame([{**CASE, "time_ns": None}], schema_overrides={"time_ns": pl.Int64})
+    rated = rates(cases, pl.DataFrame(untimed, schema_overrides=types))
+    assert rate_points(rated, "response_ms").height == 0
+    assert rate_points(rated, "flash_response_ms").height == 1
+
+
+def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
+    starts = (0, 100, 1_500_000, 2_000_000, 9_000_000)
+    flash = pl.DataFrame(
+        [{"case_id": "a", "target": "sim", "kind": "program", "start_ns": at} for at in starts]
+        + [{"case_id": "a", "target": "sim", "kind": "read", "start_ns": 50}]
+    )
+    single = per_request(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash, ("program",))
+    assert single.select("request", "latency_ms", "flash_pages").rows() == [(1, 1, 3), (2, 3, 2)]
+    untraced = per_request(
+        pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), pl.DataFrame(), ("program",)
+    )
+    assert untraced["flash_pages"].to_list() == [None, None]
+
+
+def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: int) -> Case:
+    return Case("x/y", "emulated", "6.1", fs, 0, pattern, requests, request_bytes, file_bytes, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("micro-write", case("jffs2", "sequential", 10, 4096, 40_960)),
+        ("micro-write", case("jffs2", "random", 10, 4096, 40_960)),
+        ("read-layout", case("ubifs", "fragmented", 10, 4096, 40_960)),
+        ("collection", case("jffs2", "fill-30", 10, 4096, 2_097_152)),
+        ("collection", case("jffs2", "fill-75-idle", 100, 65_536, 2_097_152)),
+        ("raw", case("mtd", "erase", 800, 2048, 4_194_304)),
+        ("raw", case("mtd-driver", "write", 10, 4096, 40_960)),
+        ("raw", case("ubifs", "read", 20, 4096, 40_960)),
+    ],
+)
+def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) -> None:
+    prepare, body = WORKLOADS[kind](given, 1000)
+    assert parse(prepare)[-1].name == "prepared"
+    names = [operation.name for operation in parse(body)]
+    after = names[names.index("mark") + 1 :]
+    assert sum(name in ("read", "write", "erase") for name in after) == given.requests
+
+
+def test_idle_time_comes_after_every_so_many_bytes() -> None:
+    _, body = WORKLOADS["collection"](case("jffs2", "fill-75-idle", 16, 65_536, 2_097_152), 0)
+    names = [operation.name for operation in parse(body)]
+    assert names[names.index("mark") + 1 :] == (["write"] * 4 + ["pause"]) * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("micro-write", case("jffs2", "fragmented", 1, 4096, 4096)),
+        ("micro-write", case("jffs2", "sequential", 2, 4096, 4096)),
+        ("read-layout", case("jffs2", "random", 1, 4096, 4096)),
+        ("collection", case("jffs2", "fill-100", 1, 4096, 4096)),
+        ("collection", case("jffs2", "fill-30", 1, 8192, 4096)),
+        ("raw", case("jffs2", "erase", 1, 2048, 4096)),
+        ("raw", case("mtd", "write", 3, 2048, 4096)),
+    ],
+)
+def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
+    workload: Callable[[Case, int], tuple[str, str]] = WORKLOADS[kind]
+    with pytest.raises(InputError, match=given.case_id):
+        workload(given, 0)

@@ -73,7 +73,11 @@ fn pages(pattern: &str, count: u64) -> impl Iterator<Item = u64> {
     (0..WRITES).map(move |write| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if is_random && write >= count { (state >> 33) % count } else { write % count }
+        if is_random && write >= count {
+            (state >> 33) % count
+        } else {
+            write % count
+        }
     })
 }
 
@@ -86,8 +90,11 @@ fn run<S: FlashFs>(fs: S, mut now: Ns, board: &BoardProfile, pattern: &str) -> V
         assert!(result >= 0, "open: {result}");
         now = later;
     }
-    let count = u64::from(board.chip.blocks) * u64::from(board.chip.pages_per_block)
-        * u64::from(board.chip.page_bytes) / WRITE_BYTES / 2;
+    let count = u64::from(board.chip.blocks)
+        * u64::from(board.chip.pages_per_block)
+        * u64::from(board.chip.page_bytes)
+        / WRITE_BYTES
+        / 2;
     let (before, began) = (vfs.flash().counts(), cpu_seconds());
     for (write, page) in pages(pattern, count).enumerate() {
         let (slot, at) = ((page % FILES) as usize, page / FILES * WRITE_BYTES);
@@ -104,7 +111,10 @@ fn run<S: FlashFs>(fs: S, mut now: Ns, board: &BoardProfile, pattern: &str) -> V
         }
     }
     let (spent, after) = (cpu_seconds() - began, vfs.flash().counts());
-    let flash_ops = after.reads + after.programs + after.erases - before.reads - before.programs - before.erases;
+    let flash_ops = after.reads + after.programs + after.erases
+        - before.reads
+        - before.programs
+        - before.erases;
     json!({ "flash_ops": flash_ops, "cpu_seconds": spent })
 }
 
@@ -145,7 +155,8 @@ pub fn run_all(wanted: &[String], results: &mut serde_json::Map<String, Value>) 
         let measured: Value = serde_json::from_slice(&output.stdout).expect("what it printed");
         let number = |key: &str| measured[key].as_f64().expect("a number");
         let rate = number("flash_ops") / number("cpu_seconds");
-        let pages = f64::from(board(case.chip_gib).chip.blocks) * f64::from(board(1).chip.pages_per_block);
+        let pages =
+            f64::from(board(case.chip_gib).chip.blocks) * f64::from(board(1).chip.pages_per_block);
         let bytes = number("peak_bytes") / pages;
         println!(
             "{:7} writes {:10} {} GiB {:8.2} million flash operations per CPU second, {:.1} s, {bytes:.1} bytes a flash page",

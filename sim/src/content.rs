@@ -117,19 +117,28 @@ impl Contents {
         let new = Extent { start, end, source, shift: offset.wrapping_sub(start) };
         match self.extents.last_mut() {
             Some(last) if last.goes_on_as(&new) => last.end = end,
-            Some(last) if last.end > start => {
-                if !self.holds(&new) {
-                    self.replace(start, end, &[new]);
-                }
-            }
+            Some(last) if last.end > start => self.overwrite(new),
             _ => self.extents.push(new),
         }
     }
 
-    /// Whether the bytes are there already, as the same bytes of the same source.
-    fn holds(&self, new: &Extent) -> bool {
-        let there = self.extents[self.first_after(new.start)];
-        there.start <= new.start && there.end >= new.end && there.same_bytes(new)
+    /// The usual cases of `replace` first: the same bytes are there already, or one extent is there that becomes another.
+    fn overwrite(&mut self, new: Extent) {
+        let at = self.first_after(new.start);
+        let there = self.extents[at];
+        if there.start <= new.start && there.end >= new.end && there.same_bytes(&new) {
+            return;
+        }
+        let joins = |before: Option<&Extent>, after: Option<&Extent>| {
+            before.zip(after).is_some_and(|(before, after)| before.goes_on_as(after))
+        };
+        let left = at.checked_sub(1).map(|left| &self.extents[left]);
+        let joined = joins(left, Some(&new)) || joins(Some(&new), self.extents.get(at + 1));
+        if (there.start, there.end) == (new.start, new.end) && !joined {
+            self.extents[at] = new;
+        } else {
+            self.replace(new.start, new.end, &[new]);
+        }
     }
 
     /// Bytes `start..end` become zero; what is cut off by a truncation is `clear(size, u64::MAX)`.
@@ -147,11 +156,7 @@ impl Contents {
 
     /// What a write to `start..end` is about to replace; nothing is copied where nothing was written.
     pub fn overwritten(&self, start: u64, end: u64) -> Contents {
-        let mut before = Contents::default();
-        if !self.is_zero(start, end) {
-            before.copy_from(self, start, end);
-        }
-        before
+        Contents { extents: self.clipped(start, end).collect() }
     }
 
     /// The bytes from `start` on.
@@ -207,10 +212,29 @@ impl Contents {
             .map(move |extent| extent.clipped(start, end))
     }
 
-    /// Index of the first extent that ends after a position.
+    /// Index of the first extent that ends after a position. The search begins where it would be if all were of
+    /// one length, as those of pages written at random are, and widens from there.
     #[inline]
     fn first_after(&self, position: u64) -> usize {
-        self.extents.partition_point(|extent| extent.end <= position)
+        let Some(last) = self.extents.last().filter(|last| last.end > position) else {
+            return self.extents.len();
+        };
+        let count = self.extents.len();
+        let ends_before = |at: usize| self.extents[at].end <= position;
+        let guess = (position as f64 / last.end as f64 * count as f64) as usize;
+        let (mut at, mut step) = (guess.min(count - 1), 1);
+        let (low, high) = if ends_before(at) {
+            while at + step < count && ends_before(at + step) {
+                (at, step) = (at + step, step * 2);
+            }
+            (at + 1, count.min(at + step))
+        } else {
+            while at >= step && !ends_before(at - step) {
+                (at, step) = (at - step, step * 2);
+            }
+            ((at + 1).saturating_sub(step), at)
+        };
+        low + self.extents[low..high].partition_point(|extent| extent.end <= position)
     }
 
     /// Puts `new`, which lies within `start..end`, in the place of what is there.
@@ -239,7 +263,7 @@ impl Contents {
 
     fn overlapping(&self, start: u64, end: u64) -> Range<usize> {
         let first = self.first_after(start);
-        let count = self.extents[first..].partition_point(|extent| extent.start < end);
+        let count = self.extents[first..].iter().take_while(|extent| extent.start < end).count();
         first..first + count
     }
 }

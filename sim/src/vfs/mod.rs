@@ -373,9 +373,11 @@ impl<S: FlashFs> Vfs<S> {
         }
         now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
         write.file_bytes = self.inodes[index].size_bytes.max(to);
-        let before = self.inodes[index].contents.overwritten(at, to);
-        self.inodes[index].contents.write_from(at, to, source, offset);
-        if !self.fs.writes_back() {
+        let writes_back = self.fs.writes_back();
+        let contents = &mut self.inodes[index].contents;
+        let before = if writes_back { Contents::new() } else { contents.overwritten(at, to) };
+        contents.write_from(at, to, source, offset);
+        if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,
                 Err(error) => {

@@ -7,7 +7,7 @@
 //! root, which is in memory.
 
 use super::inode::InodeState;
-use super::nodelist::{NodeId, Role};
+use super::nodelist::{InodeNodes, NodeId, Role};
 use super::Jffs2;
 use crate::chip::Flash;
 use crate::content::Contents;
@@ -127,8 +127,10 @@ impl<F: Flash> Jffs2<F> {
     fn remove_unlinked(&mut self, now: Ns, index: usize) {
         let mut dead = vec![index];
         while let Some(index) = dead.pop() {
-            for id in self.files[index].nodes.clone().into_iter().rev() {
+            let mut next = self.files[index].nodes.last();
+            while let Some(id) = next {
                 self.obsolete_once(now, id);
+                next = InodeNodes::before(&self.nodes, id);
             }
             for id in std::mem::take(&mut self.files[index].entries).into_values() {
                 let Some(child) = self.named(id).map(|ino| ino.0 as usize - 1) else { continue };

@@ -8,11 +8,11 @@
 //! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
 
 use super::layout::CLEANMARKER_BYTES;
-use super::nodelist::NodeId;
+use super::nodelist::{Node, Role};
 use super::space::{Books, List};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 impl<F: Flash> Jffs2<F> {
@@ -56,16 +56,13 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_free_jeb_node_refs.
     fn forget_nodes(&mut self, number: u32) {
-        let nodes = self.nodes_in(number);
-        let mut inodes: Vec<Ino> = nodes.iter().map(|&id| self.nodes.get(id).ino).collect();
-        inodes.sort_unstable();
-        inodes.dedup();
-        for ino in inodes.into_iter().filter(|ino| ino.0 > 0) {
-            let all = &self.nodes;
-            let here = |id: NodeId| all.get(id).flash_offset / self.block_bytes == number;
-            self.files[ino.0 as usize - 1].nodes.retain(|&id| !here(id));
-        }
-        for id in nodes {
+        let mut next = self.space.block(number).first_node;
+        while let Some(id) = next {
+            let Node { ino, role, next_in_block, .. } = *self.nodes.get(id);
+            next = next_in_block;
+            if !matches!(role, Role::Summary | Role::Padding) {
+                self.files[ino.0 as usize - 1].nodes.remove(&mut self.nodes, id);
+            }
             self.nodes.remove(id);
         }
         self.space.forget_nodes(number);

@@ -8,7 +8,7 @@
 
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Entry, Fragment, Node, NodeId, Role, State};
+use super::nodelist::{Entry, Fragment, InodeNodes, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;
@@ -170,8 +170,10 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<Ns> {
         let node = *self.nodes.get(id);
         let block = node.flash_offset / self.block_bytes;
-        for index in (0..self.file(node.ino).nodes.len()).rev() {
-            let old = *self.nodes.get(self.file(node.ino).nodes[index]);
+        let mut next = self.file(node.ino).nodes.last();
+        while let Some(id) = next {
+            next = InodeNodes::before(&self.nodes, id);
+            let old = *self.nodes.get(id);
             let elsewhere = old.flash_offset / self.block_bytes != block;
             let may_be = old.state == State::Obsolete && old.total_bytes == node.total_bytes;
             if !may_be || !elsewhere {

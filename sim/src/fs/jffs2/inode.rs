@@ -6,7 +6,7 @@
 //! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is `Present`.
 
 use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{Fragments, NameId, Node, NodeId, Role};
+use super::nodelist::{Fragments, InodeNodes, NameId, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
 use crate::chip::Flash;
@@ -34,7 +34,7 @@ pub struct File {
     pub links: u32,
     pub is_directory: bool,
     /// Its nodes in the order in which they came to be known, those that are obsolete and not yet erased included.
-    pub nodes: Vec<NodeId>,
+    pub nodes: InodeNodes,
     pub highest_version: u32,
     pub size_bytes: u32,
     pub metadata: Option<NodeId>,

@@ -12,11 +12,12 @@
 use super::rbtree::{Place, RbTree};
 use crate::fs::{Ino, PAGE_BYTES};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// Index of a node in [`Nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeId(u32);
+pub struct NodeId(NonZeroU32);
 
 /// A name that directory entries have: the same number for the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +79,8 @@ pub struct Node {
     pub state: State,
     /// The next node in the same block.
     pub next_in_block: Option<NodeId>,
+    /// Its neighbours in the list of its inode's nodes.
+    pub in_inode: Neighbours,
     /// Fragments that refer to it.
     pub fragments: u32,
     /// Of two nodes that say different things of an inode, the higher one is right.
@@ -102,6 +105,7 @@ impl Node {
             role,
             state: State::Pristine,
             next_in_block: None,
+            in_inode: Neighbours::default(),
             fragments: 0,
             version,
             file_offset: 0,
@@ -139,9 +143,9 @@ impl Nodes {
             *self.get_mut(id) = node;
             return id;
         }
-        let id = u32::try_from(self.list.len()).expect("fewer than 2^32 nodes");
         self.list.push(node);
-        NodeId(id)
+        let id = u32::try_from(self.list.len()).ok().and_then(NonZeroU32::new);
+        NodeId(id.expect("fewer than 2^32 nodes"))
     }
 
     /// The node is not on flash any more.
@@ -152,12 +156,12 @@ impl Nodes {
     /// The node.
     #[inline]
     pub fn get(&self, id: NodeId) -> &Node {
-        &self.list[id.0 as usize]
+        &self.list[id.0.get() as usize - 1]
     }
 
     /// The node, to change.
     pub fn get_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.list[id.0 as usize]
+        &mut self.list[id.0.get() as usize - 1]
     }
 
     /// mark_ref_normal.
@@ -177,6 +181,60 @@ impl Nodes {
             obsolete.push(id);
         } else {
             self.mark_normal(Some(id));
+        }
+    }
+}
+
+/// Where a node is in the list of its inode's nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Neighbours {
+    before: Option<NodeId>,
+    after: Option<NodeId>,
+}
+
+/// The nodes of an inode in the order in which they came to be known (`ic->nodes`, which has them the other way round).
+/// The links are in the nodes, both ways: one that leaves costs the same however many there are.
+#[derive(Clone, Debug, Default)]
+pub struct InodeNodes {
+    first: Option<NodeId>,
+    last: Option<NodeId>,
+}
+
+impl InodeNodes {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The one that came last.
+    pub fn last(&self) -> Option<NodeId> {
+        self.last
+    }
+
+    /// The one that came before another.
+    pub fn before(nodes: &Nodes, id: NodeId) -> Option<NodeId> {
+        nodes.get(id).in_inode.before
+    }
+
+    /// Adds a node that is in no such list.
+    pub fn push(&mut self, nodes: &mut Nodes, id: NodeId) {
+        nodes.get_mut(id).in_inode = Neighbours { before: self.last, after: None };
+        match self.last.replace(id) {
+            Some(last) => nodes.get_mut(last).in_inode.after = Some(id),
+            None => self.first = Some(id),
+        }
+    }
+
+    /// jffs2_remove_node_refs_from_ino_list, of one that is in this list.
+    pub fn remove(&mut self, nodes: &mut Nodes, id: NodeId) {
+        let Neighbours { before, after } = std::mem::take(&mut nodes.get_mut(id).in_inode);
+        match before {
+            Some(before) => nodes.get_mut(before).in_inode.after = after,
+            None => self.first = after,
+        }
+        match after {
+            Some(after) => nodes.get_mut(after).in_inode.before = before,
+            None => self.last = before,
         }
     }
 }

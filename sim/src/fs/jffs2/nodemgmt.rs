@@ -237,7 +237,7 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<(NodeId, Ns)> {
         let block = self.next_block.expect("space was reserved");
         let id = self.link_node(block, node);
-        self.files[node.ino.0 as usize - 1].nodes.push(id);
+        self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
         self.summary_bytes += summary.bytes();
         let full = self.space.block(block).books;
         let mut now = now;

@@ -9,7 +9,7 @@
 
 use super::inode::InodeState;
 use super::layout::{MIN_HEADER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Node, NodeId, Role, State};
+use super::nodelist::{InodeNodes, Node, NodeId, Role, State};
 use super::rbtree::{Place, RbTree, Side};
 use super::Jffs2;
 use crate::chip::Flash;
@@ -41,8 +41,9 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn read_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let mut reading = Reading::default();
         let mut now = now;
-        for index in (0..self.file(ino).nodes.len()).rev() {
-            let id = self.file(ino).nodes[index];
+        let mut next = self.file(ino).nodes.last();
+        while let Some(id) = next {
+            next = InodeNodes::before(&self.nodes, id);
             if self.nodes.get(id).state != State::Obsolete {
                 now = self.read_head(now, id, &mut reading)?;
             }

@@ -305,19 +305,19 @@ impl<F: Flash> Jffs2<F> {
             return;
         }
         self.pseudo_random = self.pseudo_random.wrapping_add(version);
-        self.make_ino_cache(ino).nodes.push(id);
+        self.make_ino_cache(ino);
+        self.files[ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
         if let Role::Dirent { .. } = role {
             self.add_entry(now, id);
         }
     }
 
     /// jffs2_scan_make_ino_cache.
-    fn make_ino_cache(&mut self, ino: Ino) -> &mut File {
+    fn make_ino_cache(&mut self, ino: Ino) {
         let index = ino.0 as usize - 1;
         if index >= self.files.len() {
             self.files.resize_with(index + 1, File::default);
         }
-        &mut self.files[index]
     }
 
     /// jffs2_scan_classify_jeb.

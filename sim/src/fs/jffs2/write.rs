@@ -48,7 +48,7 @@ impl<F: Flash> Jffs2<F> {
                 // Of a node in which the power fails, the next mount may see the header.
                 let block = self.next_block.expect("space was reserved");
                 let id = self.link_node(block, node);
-                self.file_mut(node.ino).nodes.push(id);
+                self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, id);
                 Err(error)
             }
         }

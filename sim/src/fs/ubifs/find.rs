@@ -104,15 +104,19 @@ impl Lpt {
         let partly = categories.heap(Category::Free).first().filter(with_room).copied();
         let empty = categories.first(Category::Empty).filter(|_| empty_too);
         let known = if squeeze { partly.or(empty) } else { empty.or(partly) };
-        let known = known
-            .or_else(|| categories.heap(Category::Dirty).iter().find(with_room).copied())
-            .or_else(|| {
+        let known = known.or_else(|| {
+            if !self.may_have_room(bytes) {
+                return None;
+            }
+            let dirty = categories.heap(Category::Dirty).iter().find(with_room).copied();
+            dirty.or_else(|| {
                 let suits = |&slot: &u32| {
                     let lp = &self.lebs[slot as usize];
                     lp.flags & (TAKEN | INDEX) == 0 && lp.free >= bytes
                 };
                 categories.list(Category::Uncategorized).find(suits)
-            });
+            })
+        });
         match known {
             Some(slot) => Ok((Some(self.leb_at(slot)), now)),
             None if self.is_all_loaded() => Ok((None, now)),

@@ -105,6 +105,7 @@ impl Lpt {
         let count = |total: &mut u32, part: bool| {
             *total = if add { *total + u32::from(part) } else { *total - u32::from(part) };
         };
+        self.count_room(&lp, add);
         let totals = &mut self.totals;
         sum(&mut totals.used_bytes, used);
         sum(&mut totals.dead_bytes, dead);
@@ -112,6 +113,31 @@ impl Lpt {
         count(&mut totals.empty_lebs, empty);
         count(&mut totals.taken_empty_lebs, empty && lp.flags & TAKEN != 0);
         count(&mut totals.index_lebs, !data);
+    }
+
+    /// Takes a LEB out of `lebs_by_room`, or puts it in.
+    fn count_room(&mut self, lp: &Properties, add: bool) {
+        if lp.flags & (TAKEN | INDEX) != 0 || lp.free == self.geometry.leb_bytes {
+            return;
+        }
+        let lebs = &mut self.lebs_by_room[(lp.free / self.geometry.page_bytes) as usize];
+        *lebs = if add { *lebs + 1 } else { *lebs - 1 };
+    }
+
+    /// Counts anew by how many whole pages LEBs may be written on.
+    pub(super) fn count_all_room(&mut self) {
+        let pages = self.geometry.leb_bytes / self.geometry.page_bytes;
+        self.lebs_by_room = vec![0; pages as usize + 1];
+        for slot in 0..self.lebs.len() {
+            let lp = self.lebs[slot];
+            self.count_room(&lp, true);
+        }
+    }
+
+    /// Whether any LEB that is partly written could have so much room: asked before all of a category are looked at.
+    pub(super) fn may_have_room(&self, bytes: u32) -> bool {
+        let pages = (bytes / self.geometry.page_bytes) as usize;
+        self.lebs_by_room.iter().skip(pages).any(|&lebs| lebs > 0)
     }
 
     /// ubifs_change_lp and its callers ubifs_change_one_lp and ubifs_update_one_lp.

@@ -50,6 +50,8 @@ pub struct Lpt {
     pub(super) lebs: Vec<Properties>,
     pub(super) categories: Categories,
     pub(super) totals: Totals,
+    /// How many LEBs of data, neither taken nor empty, have so many whole pages free.
+    pub(super) lebs_by_room: Vec<u32>,
     /// `idx_gc_cnt`: LEBs that were the index's and are empty after the next commit.
     pub(super) index_gc: u32,
     /// `dirty_idx`: index LEBs that had room at the last commit.
@@ -87,6 +89,7 @@ impl Lpt {
             lebs: Self::fresh_properties(&geometry),
             categories: Categories::new(geometry.main_lebs),
             totals: Totals::default(),
+            lebs_by_room: Vec::new(),
             index_gc: 0,
             dirty_index: Vec::new(),
             nodes: Vec::with_capacity(count as usize),
@@ -101,6 +104,7 @@ impl Lpt {
             scanned: geometry.main_first,
         };
         tree.totals = tree.fresh_totals();
+        tree.count_all_room();
         let mut now = now;
         for index in 0..=count {
             let bytes = tree.bytes_of(index.min(count - 1));
@@ -182,6 +186,7 @@ impl Lpt {
             lp.category = Category::Unknown;
         }
         self.totals.taken_empty_lebs = 0;
+        self.count_all_room();
     }
 
     /// ubifs_lpt_init: only the table is read; the tree follows as it is needed.

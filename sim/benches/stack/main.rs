@@ -4,10 +4,11 @@
 //!
 //! Each case is a 5 MiB file read with 4 KiB requests from a prepared state; parsing the operations and
 //! restoring the state are part of what is timed, preparing is not. Rates are the best of
-//! several runs: whatever else the machine does can only take away.
+//! several runs: whatever else the machine does can only take away. writes.rs has the cases that write.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../../tests/support/mod.rs"]
 mod support;
+mod writes;
 
 use rustix::time::{clock_gettime, ClockId};
 use serde_json::{json, Map, Value};
@@ -65,6 +66,10 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
 }
 
 fn main() {
+    #[allow(clippy::disallowed_methods)]
+    if std::env::args().skip(1).any(|argument| writes::run_named(&argument)) {
+        return;
+    }
     let sequential: Vec<u64> = (0..1280).collect();
     let random = scattered_pages(1024, 1280);
     #[allow(clippy::disallowed_methods)]
@@ -89,6 +94,7 @@ fn main() {
             }
         }
     }
+    writes::run_all(&wanted, &mut results);
     #[allow(clippy::disallowed_methods)]
     if let Ok(path) = std::env::var("FLASHBED_BENCH") {
         let text = serde_json::to_string_pretty(&Value::Object(results)).expect("JSON");

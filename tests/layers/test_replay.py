@@ -50,7 +50,7 @@ def test_syncs_and_the_unlink_come_back_and_pauses_stretch(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_no_call_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="strace.csv:2: not a call"):
+    with pytest.raises(InputError, match=r"strace\.csv:2: not a call"):
         read_strace(
             written(tmp_path, "10.0;open;3;0;0;0;/mnt/flash/test.db;0.0001\n11.0;write;4\n")
         )

@@ -38,7 +38,7 @@ READ_AHEAD_KIB = 128
 
 @dataclass(frozen=True)
 class FlashmonLog:
-    """A run's time from its first flash operation to its last, and its operations by kind and task."""
+    """A run's time from first to last flash operation, and its operations by kind and task."""
 
     duration_ns: int
     counts: Counter[tuple[str, str]]

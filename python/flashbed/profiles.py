@@ -289,6 +289,7 @@ class Jffs2Options(Strict):
     compressors: list[Literal["lzo", "zlib", "rtime"]]
     ticks_per_second: Positive
     collector_keeps_signals: bool
+    wbuf_flush: Literal["delayed-work", "sync-supers"]
 
 
 class KernelDefaults(Strict):

@@ -68,6 +68,14 @@ impl Ticks {
         self.time_of(((expires >> shift) + 1) << shift)
     }
 
+    /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded by round_jiffies_up: that is
+    /// always up, from a whole second to the one after, so 5 s make a round of 6 s (kernel/timer.c round_jiffies_common).
+    pub fn next_round(&self, now: Ns, ms: u64) -> Ns {
+        let round = (ms / 1000 + 1) * self.0;
+        let since_boot = self.jiffies(now) - self.initial();
+        self.time_of((since_boot / round + 1) * round + self.initial())
+    }
+
     /// The `count`th tick from now.
     fn after(&self, now: Ns, count: u64) -> Ns {
         self.time_of(self.jiffies(now) + count)

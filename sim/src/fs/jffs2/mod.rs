@@ -47,6 +47,7 @@ use nodelist::{Names, NodeId, Nodes, Role};
 use serde::Deserialize;
 use space::{List, Space};
 use std::collections::BTreeMap;
+pub use wbuf::WbufFlush;
 use wbuf::WriteBuffer;
 
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
@@ -65,6 +66,8 @@ pub struct Options {
     /// Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask) or lost
     /// (disallow_signal): if it is kept, another pass follows each that erased.
     pub collector_keeps_signals: bool,
+    /// Who writes out a write buffer that nobody flushed.
+    pub wbuf_flush: WbufFlush,
 }
 
 /// A mounted JFFS2.

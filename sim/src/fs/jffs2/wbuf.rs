@@ -1,8 +1,7 @@
 //! The write buffer: one flash page that collects nodes until it is full.
 //!
 //! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
-//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for the timer: there the
-//! `sync_supers` thread looks every 5 s, here delayed work runs 5 s after the first byte.
+//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for who flushes it in the end: [`WbufFlush`].
 //! Left out: recovery from failed programs, verification.
 //!
 //! Invariants:
@@ -16,9 +15,21 @@ use crate::causes::{Cause, Held};
 use crate::chip::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
+use serde::Deserialize;
 
 /// dirty_writeback_interval: centiseconds of vm.dirty_writeback_centisecs, 5 s.
 const FLUSH_DELAY_MS: u64 = 5_000;
+
+/// Who calls jffs2_flush_wbuf_gc for a buffer that nobody flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WbufFlush {
+    /// c->wbuf_dwork, this long after the first byte (since 3.7).
+    DelayedWork,
+    /// jffs2_write_super, called by the kernel's thread `sync_supers` (mm/backing-dev.c) if anything was written since: one
+    /// round for the whole machine, whose timer is rounded up to the next second.
+    SyncSupers,
+}
 
 /// c->wbuf and its books.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +42,7 @@ pub struct WriteBuffer {
     held: Held,
     /// wbuf_inodes.
     pub pending: Vec<Ino>,
-    /// When the delayed flush is due.
+    /// When it is flushed at the latest.
     pub due: Option<Ns>,
 }
 
@@ -76,7 +87,10 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_dirty_trigger.
     fn dirty_trigger(&mut self, now: Ns) {
         if self.wbuf.due.is_none() {
-            self.wbuf.due = Some(self.ticks.timer(now, FLUSH_DELAY_MS));
+            self.wbuf.due = Some(match self.options.wbuf_flush {
+                WbufFlush::DelayedWork => self.ticks.timer(now, FLUSH_DELAY_MS),
+                WbufFlush::SyncSupers => self.ticks.next_round(now, FLUSH_DELAY_MS),
+            });
         }
     }
 

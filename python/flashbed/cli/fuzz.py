@@ -14,13 +14,14 @@ from flashbed.errors import InputError, Interrupted, RunError
 if TYPE_CHECKING:
     from flashbed.fuzz.bench import Bench
     from flashbed.fuzz.campaign import Plan, Report
+    from flashbed.fuzz.cuts import CutsBench
 
 __all__ = ["register"]
 
 FILE_SYSTEMS = ("jffs2", "ubifs")
 CASES = 200
 
-Class = Annotated[str, typer.Option("--class", metavar="reads|any|full", help="Kind of programs.")]
+Class = Annotated[str, typer.Option("--class", metavar="reads|any|full|cuts", help="Kind of programs.")]
 Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
 Cases = Annotated[
     int | None,
@@ -78,11 +79,11 @@ def fuzz(
     """Runs random programs on the simulator and a real kernel until they differ.
 
     Results, bytes read and flash operations are compared in order; a difference is made as short as
-    it goes. docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
+    it goes. Class cuts cuts the power instead and judges what is left, also with --on sim. docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
     """
     from flashbed.fuzz.campaign import Plan, Report
 
-    _checked(on, output)
+    _checked(kind, on, output)
     if cases is None:
         cases = 0 if minutes is not None else CASES
     plan = Plan(
@@ -95,7 +96,7 @@ def fuzz(
         keep_going=keep_going,
         shrink=shrink,
     )
-    bench, report = _bench(on, board, kernel), Report(plan)
+    bench, report = _bench(kind, on, board, kernel), Report(plan)
     try:
         _run(plan, bench, report, minutes)
     except KeyboardInterrupt:
@@ -105,8 +106,8 @@ def fuzz(
     return 0 if report.clean else 1
 
 
-def _checked(on: str, output: str) -> None:
-    if on == "sim":
+def _checked(kind: str, on: str, output: str) -> None:
+    if on == "sim" and kind != "cuts":
         raise InputError("--on sim: the simulator is what is held against a real kernel")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
@@ -120,15 +121,19 @@ def _systems(text: str) -> tuple[str, ...]:
     return names
 
 
-def _bench(on: str, board: str, kernel: str) -> Bench:
+def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
     from flashbed.fuzz.bench import Bench
+    from flashbed.fuzz.cuts import CutsBench
     from flashbed.profiles import load_board, load_kernel
     from flashbed.targets import load_target
 
+    if kind == "cuts":
+        targets = [load_target(name) for name in dict.fromkeys(("sim", on))]
+        return CutsBench(targets, load_board(board), load_kernel(kernel))
     return Bench(load_target("sim"), load_target(on), load_board(board), load_kernel(kernel))
 
 
-def _run(plan: Plan, bench: Bench, report: Report, minutes: float | None) -> None:
+def _run(plan: Plan, bench: Bench | CutsBench, report: Report, minutes: float | None) -> None:
     from flashbed.fuzz.campaign import fuzz as campaign
     from flashbed.targets.base import Unavailable
 

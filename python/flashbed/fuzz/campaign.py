@@ -16,6 +16,7 @@ from typing import Any
 from flashbed.fuzz.bench import Bench, Verdict
 from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import Difference
+from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
@@ -155,7 +156,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def fuzz(
-    plan: Plan, bench: Bench, report: Report, progress: Progress, stopped: Callable[[], bool]
+    plan: Plan, bench: Bench | CutsBench, report: Report, progress: Progress, stopped: Callable[[], bool]
 ) -> None:
     """Runs the plan and fills the report; ends early at a difference or when `stopped()`.
 
@@ -183,7 +184,7 @@ def fuzz(
 
 def _judged(
     batch: Sequence[FuzzCase],
-    bench: Bench,
+    bench: Bench | CutsBench,
     report: Report,
     progress: Progress,
     plan: Plan,
@@ -205,7 +206,7 @@ def _judged(
 
 
 def _shortest(
-    found: Found, bench: Bench, budget: Budget, report: Report, progress: Progress
+    found: Found, bench: Bench | CutsBench, budget: Budget, report: Report, progress: Progress
 ) -> Found:
     """The difference with the shortest program that shows it."""
     name = found.case.case_id

@@ -4,11 +4,12 @@ Class `reads`: some files are written in order, and rest; measured is reading th
 read-ahead has rules for and in none, with advice, pauses, dropped caches and files opened again.
 Class `any`: everything else as well, with errors a program would meet (`any_body`).
 Class `full`: files that fill a small partition are overwritten (`full_body`).
+Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
 
 Invariants:
 1. Operations before the mark succeed, and slots are in order (`flashbed.operations.parse`).
-2. Four seeds in a row, from a multiple of four on, share the preparation of class `reads`, so that
-   a target can use it again; each of them alone gives the same program.
+2. Four seeds in a row, from a multiple of four on, share the preparation of classes `reads` and
+   `cuts`, so that a target can use it again; each of them alone gives the same program.
 3. An operation or feature that is left out by name is in no program.
 """
 
@@ -19,13 +20,14 @@ from collections.abc import Collection, Iterator, Sequence
 from flashbed.errors import InputError
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
 from flashbed.fuzz.case import MARK, FuzzCase, repaired
+from flashbed.fuzz.cuts import CutsBody
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.full_body import FullBody, filled
 from flashbed.operations import Operation
 
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "any", "full")
+CLASSES = ("reads", "any", "full", "cuts")
 LEFT_OUT = tuple(sorted({*FEATURES, "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
@@ -71,6 +73,11 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         prepare = ()
         filling, sizes = filled(draw)
         body = [*filling, MARK, *FullBody(draw, sizes, without).operations()]
+    elif kind == "cuts":
+        shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
+        # Not nothing: JFFS2 does not mount a chip whose first node is torn.
+        prepare, _ = _prepare(shared, _file_sizes(shared, ("a", "b")), without)
+        body = [MARK, *CutsBody(draw, prepare, without).operations()]
     else:
         some = _file_sizes(draw, ("a", "b")) if draw.chance(50) else {}
         prepare, _ = _prepare(draw, some, without)

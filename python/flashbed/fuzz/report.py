@@ -11,7 +11,10 @@ from flashbed.fuzz.compare import Difference
 __all__ = ["block", "summary"]
 
 ERRORS_SHOWN = 5
-_WHAT = {"flash": "flash operations", "result": "result", "contents": "CRC-32 of the bytes read"}
+_WHAT = {
+    "flash": "flash operations", "result": "result", "contents": "CRC-32 of the bytes read",
+    "cut": "what a cut may leave",
+}
 
 
 def summary(report: Report) -> str:

@@ -22,7 +22,9 @@ from flashbed.powercut.judge import Done, Judged, judge
 from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Cut, Failure, Program, Target
 
-__all__ = ["Choice", "PowerCuts"]
+__all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
+
+NO_CHANGE = "makes no change to the chip"
 
 _SEEDS = 1_000_003
 """Torn changes of two seeds differ, and so do those of two cuts."""
@@ -46,6 +48,10 @@ class Choice:
             draw = random.Random(self.seed).random  # the same in every version of Python
             chosen = sorted(sorted(chosen, key=lambda _: draw())[: self.samples])
         return tuple(Cut(change, self.seed * _SEEDS + change) for change in chosen)
+
+    def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:  # noqa: ARG002
+        """The cuts of one case; here those of any with so many changes."""
+        return self.cuts(changes)
 
 
 @dataclass
@@ -96,7 +102,7 @@ class PowerCuts:
             if failures or batch.failures:
                 yield Batch(*(pl.DataFrame(),) * 3, failures=(*batch.failures, *failures))
         cut = [
-            replace(program, cuts=self.choice.cuts(changes[program.case_id]))
+            replace(program, cuts=self.choice.cuts_of(program.case_id, changes[program.case_id]))
             for program in asked
             if program.case_id in changes
         ]
@@ -116,7 +122,7 @@ def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
         if isinstance(last, int) and last > 0:
             found[case_id] = last
         else:
-            why = "makes no change to the chip" if last == 0 else "changes were not counted"
+            why = NO_CHANGE if last == 0 else "changes were not counted"
             failures.append(Failure(case_id, f"power cuts: {why}"))
     return found, failures
 

@@ -1,0 +1,140 @@
+"""Class `cuts`: programs whose power fails, and what is found judged as `flashbed powercut` judges.
+
+A program has one to three cuts in changes that its name draws. It runs on the simulator and, where
+another target is asked for, there as well; nothing is compared between the two, for what is left of
+a torn change differs. What may be left is powercut/judge.py's to say, on both.
+
+Left out of the programs: `append`, whose bytes a survey cannot name; `remount`, for which a real
+kernel has to boot; faults other than the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import dataclass, replace
+
+from flashbed.fuzz.any_body import AnyBody
+from flashbed.fuzz.bench import Verdict
+from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.compare import Difference
+from flashbed.fuzz.draw import Draw
+from flashbed.operations import Operation
+from flashbed.powercut.judge import RECOVERED
+from flashbed.powercut.run import NO_CHANGE, Choice, PowerCuts
+from flashbed.profiles import Board, Kernel
+from flashbed.targets.base import Batch, Cut, Target, refused
+
+__all__ = ["CutsBench", "CutsBody"]
+
+CUTS_MAX = 3
+_WITHOUT = ("append", "remount", "drop_caches", "fadvise")
+_MORE = {"write": 40, "read": 4, "fsync": 10, "fdatasync": 5, "rename": 8}
+
+
+class CutsBody(AnyBody):
+    """Tens of operations that change something, and syncs among them."""
+
+    def __init__(
+        self, draw: Draw, prepare: Sequence[Operation], without: Collection[str] = ()
+    ) -> None:
+        super().__init__(draw, prepare, (*without, *_WITHOUT))
+        more = {name: weight for name, weight in _MORE.items() if name not in without}
+        self.weights |= {name: w for name, w in more.items() if name in self.weights}
+        if "fsync" not in without:
+            self.weights["fsync"] = _MORE["fsync"]
+
+    def operations(self) -> list[Operation]:
+        """What is not read back: a survey reads it."""
+        if "mkdir" in self.weights and self.draw.chance(80):
+            self._do("mkdir", "d")
+        for _ in range(self.draw.between(5, 50)):
+            self._step(self.draw.weighted(self.weights))
+        return self.lines
+
+
+@dataclass(frozen=True)
+class _Drawn(Choice):
+    """One to three cuts that follow from the case's name and how many changes it makes."""
+
+    def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:
+        draw = Draw(f"cuts of {case_id}")
+        places = {draw.between(1, changes) for _ in range(draw.between(1, CUTS_MAX))}
+        return tuple(Cut(change, draw.between(1, 2**31)) for change in sorted(places))
+
+
+class CutsBench:
+    """The targets on which power is cut; takes the place of `Bench`."""
+
+    def __init__(self, targets: Sequence[Target], board: Board, kernel: Kernel) -> None:
+        drawn = _Drawn(None, CUTS_MAX, 0)
+        self.targets = [PowerCuts(target, drawn, target.name) for target in targets]
+        self.real = targets[-1]
+        self.board = board
+        self.kernel = kernel
+
+    def verdicts(
+        self, cases: Sequence[FuzzCase], progress: Callable[[str, int], None]
+    ) -> Generator[Verdict, None, None]:
+        """A verdict for each program, the worst of what the targets say of it."""
+        verdicts: dict[str, Verdict] = {}
+        by_id = {case.case_id: case for case in cases}
+        for target in self.targets:
+            programs = [
+                replace(case.program(self.board, self.kernel), check_contents=False)
+                for case in cases
+            ]
+            said: set[str] = set()
+            for batch in target.run(programs, trace_flash=False, progress=progress):
+                for verdict in _verdicts(batch, by_id, target.name):
+                    name = verdict.case.case_id
+                    said.add(name)
+                    verdicts[name] = _worse(verdicts.get(name), verdict)
+            for name in by_id.keys() - said:
+                silent = Verdict(by_id[name], "error", message=f"{target.name}: said nothing of it")
+                verdicts[name] = _worse(verdicts.get(name), silent)
+        yield from (verdicts[name] for name in by_id)
+
+    def differences(
+        self, cases: Sequence[FuzzCase], progress: Callable[[str, int], None]
+    ) -> list[Difference | None]:
+        """What did not recover of each program, in order; None for what did or did not run."""
+        named = [replace(case, case_id=f"candidate-{n}") for n, case in enumerate(cases)]
+        return [verdict.difference for verdict in self.verdicts(named, progress)]
+
+
+_ORDER = ("exact", "refused", "error", "differs")
+
+
+def _worse(one: Verdict | None, other: Verdict) -> Verdict:
+    return other if one is None or _ORDER.index(other.kind) > _ORDER.index(one.kind) else one
+
+
+def _verdicts(
+    batch: Batch, by_id: dict[str, FuzzCase], target: str
+) -> Generator[Verdict, None, None]:
+    for failure in batch.failures:
+        case = by_id[failure.case_id]
+        what = refused(failure.message)
+        if failure.message.endswith(NO_CHANGE):
+            yield Verdict(case, "exact")
+        elif what is not None:
+            yield Verdict(case, "refused", message=what)
+        else:
+            yield Verdict(case, "error", message=f"{target}: {failure.message}")
+    worst: dict[str, Difference | None] = {}
+    if batch.power_cuts.height:
+        columns = batch.power_cuts.select("case_id", "change", "verdict", "reason")
+        for case_id, change, verdict, reason in columns.iter_rows():
+            found = None
+            if verdict != RECOVERED:
+                found = Difference(
+                    kind="cut",
+                    between=("judge", target),
+                    seq=-1,
+                    operation=f"{verdict}, cut in change {change}",
+                    left=RECOVERED,
+                    right=f"{verdict}: {reason}",
+                )
+            worst[case_id] = worst.get(case_id) or found
+    for case_id, difference in worst.items():
+        yield Verdict(by_id[case_id], "differs" if difference else "exact", difference)

@@ -20,6 +20,7 @@ pub mod powercut;
 pub mod profile;
 pub mod run;
 pub mod sched;
+mod search;
 pub mod survey;
 pub mod trace;
 pub mod ubi;

@@ -6,6 +6,7 @@
 //!
 //! Invariants: extents are in order, not empty and disjoint; two that touch and go on generating the same are one.
 
+use crate::search::partition_point_near;
 use core::ops::Range;
 
 const LINE_BYTES: u64 = 64;
@@ -212,29 +213,12 @@ impl Contents {
             .map(move |extent| extent.clipped(start, end))
     }
 
-    /// Index of the first extent that ends after a position. The search begins where it would be if all were of
-    /// one length, as those of pages written at random are, and widens from there.
+    /// Index of the first extent that ends after a position.
     #[inline]
     fn first_after(&self, position: u64) -> usize {
-        let Some(last) = self.extents.last().filter(|last| last.end > position) else {
-            return self.extents.len();
-        };
-        let count = self.extents.len();
-        let ends_before = |at: usize| self.extents[at].end <= position;
-        let guess = (position as f64 / last.end as f64 * count as f64) as usize;
-        let (mut at, mut step) = (guess.min(count - 1), 1);
-        let (low, high) = if ends_before(at) {
-            while at + step < count && ends_before(at + step) {
-                (at, step) = (at + step, step * 2);
-            }
-            (at + 1, count.min(at + step))
-        } else {
-            while at >= step && !ends_before(at - step) {
-                (at, step) = (at - step, step * 2);
-            }
-            ((at + 1).saturating_sub(step), at)
-        };
-        low + self.extents[low..high].partition_point(|extent| extent.end <= position)
+        let whole = self.extents.last().map_or(0, |last| last.end);
+        let ends_before = |extent: &Extent| extent.end <= position;
+        partition_point_near(&self.extents, (position, whole), ends_before)
     }
 
     /// Puts `new`, which lies within `start..end`, in the place of what is there.

@@ -21,6 +21,7 @@ pub mod powercut;
 pub mod profile;
 pub mod run;
 pub mod sched;
+mod search;
 mod stack;
 pub mod survey;
 pub mod trace;

@@ -11,6 +11,7 @@
 
 use super::rbtree::{Place, RbTree};
 use crate::fs::{Ino, PAGE_BYTES};
+use crate::search::partition_point_near;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -300,9 +301,16 @@ impl Fragments {
     /// The fragments that touch `start..end`, in order.
     #[inline]
     pub fn overlapping(&self, start: u32, end: u32) -> &[Fragment] {
-        let first = self.list.partition_point(|f| f.end() <= start);
+        let first = self.partition_point(start, |f| f.end() <= start);
         let count = self.list[first..].iter().take_while(|f| f.offset < end).count();
         &self.list[first..first + count]
+    }
+
+    /// How many fragments come before what is at `offset`.
+    #[inline]
+    fn partition_point(&self, offset: u32, before: impl Fn(&Fragment) -> bool) -> usize {
+        let whole = self.list.last().map_or(0, Fragment::end);
+        partition_point_near(&self.list, (offset.into(), whole.into()), before)
     }
 
     /// Where the last ends (frag_last).
@@ -354,7 +362,7 @@ impl Fragments {
 
     /// jffs2_add_frag_to_fragtree: puts `new` over what is there, and says where it is.
     fn insert(&mut self, nodes: &mut Nodes, new: Fragment, obsolete: &mut Vec<NodeId>) -> usize {
-        let after = self.list.partition_point(|f| f.offset <= new.offset);
+        let after = self.partition_point(new.offset, |f| f.offset <= new.offset);
         let end = after.checked_sub(1).map_or(0, |this| self.list[this].end());
         if end <= new.offset {
             return self.append(nodes, new, end);
@@ -421,7 +429,7 @@ impl Fragments {
     /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide nothing any more.
     pub fn truncate(&mut self, nodes: &mut Nodes, size: u32) -> Vec<NodeId> {
         let mut obsolete = Vec::new();
-        let kept = self.list.partition_point(|f| f.offset < size);
+        let kept = self.partition_point(size, |f| f.offset < size);
         for fragment in self.take(kept..self.list.len()) {
             nodes.lose_fragment(fragment.node, &mut obsolete);
         }
@@ -461,18 +469,18 @@ impl Fragments {
 
     /// The fragments just below `offset`, downward.
     pub fn below(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
-        self.list[..self.list.partition_point(|f| f.offset < offset)].iter().rev()
+        self.list[..self.partition_point(offset, |f| f.offset < offset)].iter().rev()
     }
 
     /// The fragments from `offset` on.
     pub fn from(&self, offset: u32) -> impl Iterator<Item = &Fragment> {
-        self.list[self.list.partition_point(|f| f.offset < offset)..].iter()
+        self.list[self.partition_point(offset, |f| f.offset < offset)..].iter()
     }
 
     /// A node was copied as it is: the fragments follow it.
     pub fn move_node(&mut self, nodes: &Nodes, from: NodeId, to: NodeId) {
         let node = nodes.get(from);
-        let first = self.list.partition_point(|f| f.end() <= node.file_offset);
+        let first = self.partition_point(node.file_offset, |f| f.end() <= node.file_offset);
         let touched = self.list[first..].iter_mut().take_while(|f| f.offset < node.file_end());
         for fragment in touched.filter(|f| f.node == Some(from)) {
             fragment.node = Some(to);

@@ -1,0 +1,68 @@
+//! Search in a sorted list that begins where the answer is expected.
+//!
+//! Files that are written page by page have their extents and fragments about where their offset is of the file's
+//! length; a search from there touches one or two lines of memory, where halving a long list touches one each time.
+//!
+//! Invariant: the guess decides how long it takes, never what is found.
+
+/// As `partition_point`: how many of `list` come `before`, which are all at its head. The search begins at `part / whole`
+/// of the list and widens from there.
+#[inline]
+pub fn partition_point_near<T>(
+    list: &[T],
+    (part, whole): (u64, u64),
+    before: impl Fn(&T) -> bool,
+) -> usize {
+    let Some(last) = list.len().checked_sub(1) else { return 0 };
+    let guess = (part as f64 / whole.max(1) as f64 * list.len() as f64) as usize;
+    let (mut at, mut step) = (guess.min(last), 1);
+    let (low, high) = if before(&list[at]) {
+        while at + step <= last && before(&list[at + step]) {
+            (at, step) = (at + step, step * 2);
+        }
+        (at + 1, list.len().min(at + step))
+    } else {
+        while at >= step && !before(&list[at - step]) {
+            (at, step) = (at - step, step * 2);
+        }
+        ((at + 1).saturating_sub(step), at)
+    };
+    low + list[low..high].partition_point(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::partition_point_near;
+    use std::cell::Cell;
+
+    #[test]
+    fn finds_what_halving_finds_from_wherever_it_begins() {
+        for length in 0..40_u64 {
+            let list: Vec<u64> = (0..length).map(|n| n * n).collect();
+            for wanted in 0..=length * length {
+                let before = |&n: &u64| n < wanted;
+                for part in [0, wanted, length * length / 2, u64::MAX] {
+                    let found = partition_point_near(&list, (part, length * length), before);
+                    assert_eq!(found, list.partition_point(before), "{wanted} in {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_do_not_grow_with_a_list_of_equal_pieces() {
+        for length in [1_000_u64, 1_000_000] {
+            let list: Vec<u64> = (0..length).collect();
+            let looked = Cell::new(0);
+            for wanted in (0..length).step_by(97) {
+                looked.set(0);
+                let found = partition_point_near(&list, (wanted, length), |&n| {
+                    looked.set(looked.get() + 1);
+                    n < wanted
+                });
+                assert_eq!(found as u64, wanted);
+                assert!(looked.get() <= 6, "{} of {length} looked at for {wanted}", looked.get());
+            }
+        }
+    }
+}

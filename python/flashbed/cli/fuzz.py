@@ -21,7 +21,9 @@ __all__ = ["register"]
 FILE_SYSTEMS = ("jffs2", "ubifs")
 CASES = 200
 
-Class = Annotated[str, typer.Option("--class", metavar="reads|any|full|cuts", help="Kind of programs.")]
+Class = Annotated[
+    str, typer.Option("--class", metavar="reads|any|full|cuts", help="Kind of programs.")
+]
 Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
 Cases = Annotated[
     int | None,
@@ -79,7 +81,8 @@ def fuzz(
     """Runs random programs on the simulator and a real kernel until they differ.
 
     Results, bytes read and flash operations are compared in order; a difference is made as short as
-    it goes. Class cuts cuts the power instead and judges what is left, also with --on sim. docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
+    it goes. Class cuts cuts the power instead and judges what is left, also with --on sim.
+    docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
     """
     from flashbed.fuzz.campaign import Plan, Report
 

@@ -156,7 +156,11 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def fuzz(
-    plan: Plan, bench: Bench | CutsBench, report: Report, progress: Progress, stopped: Callable[[], bool]
+    plan: Plan,
+    bench: Bench | CutsBench,
+    report: Report,
+    progress: Progress,
+    stopped: Callable[[], bool],
 ) -> None:
     """Runs the plan and fills the report; ends early at a difference or when `stopped()`.
 

@@ -12,7 +12,9 @@ __all__ = ["block", "summary"]
 
 ERRORS_SHOWN = 5
 _WHAT = {
-    "flash": "flash operations", "result": "result", "contents": "CRC-32 of the bytes read",
+    "flash": "flash operations",
+    "result": "result",
+    "contents": "CRC-32 of the bytes read",
     "cut": "what a cut may leave",
 }
 

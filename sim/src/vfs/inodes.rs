@@ -23,8 +23,8 @@ pub(super) struct Inode {
     /// The directory it is in, as an index of `Inodes`; none for the root.
     pub parent: Option<usize>,
     pub is_directory: bool,
-    /// i_nlink is 0: it goes with its last opener.
-    pub is_unlinked: bool,
+    /// i_nlink: without a name it goes with its last opener. A power cut in a rename may leave two.
+    pub names: u32,
     pub size_bytes: u64,
     pub modified_s: u64,
     pub cache: FileCache,
@@ -67,7 +67,7 @@ impl Inodes {
             ino,
             parent,
             is_directory,
-            is_unlinked: false,
+            names: 1,
             size_bytes: 0,
             modified_s: now.0 / TIME_GRANULARITY_NS,
             cache: FileCache::default(),
@@ -109,6 +109,11 @@ impl Inodes {
             *since = Some(now);
             self.dirty.push(index);
         }
+    }
+
+    /// The inode of a number, if it is there.
+    pub fn find(&self, ino: Ino) -> Option<usize> {
+        self.by_ino.get(&ino).copied()
     }
 
     /// Where the inode of a number stands.

@@ -145,8 +145,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// iput: evicts an inode that neither has a name nor is open.
     fn put_inode(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
-        let Inode { ino, is_unlinked, .. } = self.inodes[index];
-        if !is_unlinked || self.slots.iter().flatten().any(|open| open.inode == index) {
+        let Inode { ino, names, .. } = self.inodes[index];
+        if names > 0 || self.slots.iter().flatten().any(|open| open.inode == index) {
             return Ok(now);
         }
         let now = self.fs.evict(now, ino, &mut self.inodes)?;

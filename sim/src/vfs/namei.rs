@@ -96,6 +96,11 @@ impl<S: FlashFs> Vfs<S> {
             Some((directory, _)) => format!("{directory}/{}", file.name),
             None => file.name,
         };
+        if let Some(index) = self.inodes.find(file.ino) {
+            self.inodes[index].names += 1;
+            self.names.paths.insert(path, index);
+            return;
+        }
         let index = self.add_inode(now, &path, file.ino, parent, file.is_directory);
         let inode = &mut self.inodes[index];
         inode.size_bytes = file.size_bytes;

@@ -85,7 +85,7 @@ impl<S: FlashFs> Vfs<S> {
             Err(error) => return Ok((errno(error)?, now)),
         };
         self.delete_dentry(path, index);
-        self.inodes[index].is_unlinked = true;
+        self.inodes[index].names -= 1;
         Ok((0, self.put_inode(now, index)?))
     }
 
@@ -116,7 +116,7 @@ impl<S: FlashFs> Vfs<S> {
             Err(error) => return Ok((errno(error)?, now)),
         };
         if let Some(target) = target {
-            self.inodes[target].is_unlinked = true;
+            self.inodes[target].names -= 1;
         }
         self.move_names(old, new);
         self.inodes[moved].parent = new_in;

@@ -3,138 +3,8 @@
 mod support;
 
 use proptest::prelude::*;
-use sim::content::Source;
-use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
-use sim::survey::Survey;
-use std::fmt::Write;
-
-const FILES: [&str; 3] = ["a", "b", "c"];
-const BYTES: u64 = 24_000;
-/// Bytes that are looked at are so far apart: no multiple of anything.
-const STEP: usize = 61;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Write { file: usize, offset: u64, length: u64 },
-    Truncate { file: usize, size: u64 },
-    Fsync { file: usize },
-    Sync,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let file = 0..FILES.len();
-    prop_oneof![
-        6 => (file.clone(), 0..BYTES / 2, 1..BYTES / 2)
-            .prop_map(|(file, offset, length)| Step::Write { file, offset, length }),
-        1 => (file.clone(), 0..BYTES).prop_map(|(file, size)| Step::Truncate { file, size }),
-        2 => file.prop_map(|file| Step::Fsync { file }),
-        1 => Just(Step::Sync),
-    ]
-}
-
-/// What a file has at every place that is looked at, nothing beyond its end; zero is source 0.
-type State = Vec<Option<u64>>;
-
-/// The states of each file after each operation, the first before any.
-fn states(steps: &[Step]) -> Vec<[State; FILES.len()]> {
-    let mut now: [State; FILES.len()] = Default::default();
-    let places = |size: u64| (size as usize).div_ceil(STEP);
-    let mut all = vec![now.clone()];
-    for (number, step) in steps.iter().enumerate() {
-        match *step {
-            Step::Write { file, offset, length } => {
-                let end = places(offset + length);
-                let state = &mut now[file];
-                state.resize(state.len().max(end), Some(0));
-                state[places(offset)..end].fill(Some(number as u64 + 1));
-            }
-            Step::Truncate { file, size } => now[file].resize(places(size), Some(0)),
-            Step::Fsync { .. } | Step::Sync => {}
-        }
-        all.push(now.clone());
-    }
-    all
-}
-
-fn text(steps: &[Step]) -> String {
-    let mut text = String::from("flashbed-ops 1\n");
-    for (slot, name) in FILES.iter().enumerate() {
-        writeln!(text, "open {slot} {name} rw,create\nfsync {slot}").expect("a String");
-    }
-    text += "mark\n";
-    for (number, step) in steps.iter().enumerate() {
-        let seed = number + 1;
-        match step {
-            Step::Write { file, offset, length } => {
-                writeln!(text, "write {file} {offset} {length} {seed} {}", seed % 2 * 40)
-            }
-            Step::Truncate { file, size } => writeln!(text, "truncate {file} {size}"),
-            Step::Fsync { file } => writeln!(text, "fsync {file}"),
-            Step::Sync => writeln!(text, "sync"),
-        }
-        .expect("a String");
-    }
-    text
-}
-
-fn measure(steps: &[Step], cuts: &[u64]) -> Measured {
-    let mut board = support::board("emulated");
-    board.partition.blocks = 40;
-    let kernel = support::kernel("6.1");
-    let (fs, prepare) = (FsKind::Jffs2, "flashbed-ops 1\nprepared\n");
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs,
-        prepare,
-        trace_flash: false,
-        record_wear: false,
-    };
-    let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts };
-    run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// What the survey found of a file.
-fn found(survey: &Survey, name: &str) -> Option<State> {
-    let file = survey.files.iter().find(|file| file.path == name)?;
-    let mut state = Vec::new();
-    for place in (0..file.size_bytes).step_by(STEP) {
-        let run = file.runs.iter().find(|run| place < run.offset_bytes + run.length_bytes)?;
-        state.push(Some(run.what.ok()?.map_or(0, |source: Source| source.seed)));
-    }
-    Some(state)
-}
-
-fn check(steps: &[Step], measured: &Measured, survey: &Survey) -> Result<(), TestCaseError> {
-    let over = measured.requests.iter().take_while(|request| request.changes < survey.change);
-    let over = over.count();
-    let states = states(steps);
-    prop_assert_eq!(survey.mount_result, 0);
-    prop_assert_eq!(survey.probe_result, Some(0));
-    for (file, name) in FILES.iter().enumerate() {
-        let syncs = |step: &Step| {
-            matches!(step, Step::Sync)
-                || matches!(step, Step::Fsync { file: synced } if *synced == file)
-        };
-        let synced = steps[..over].iter().rposition(syncs).map_or(0, |last| last + 1);
-        let possible = &states[synced..=(over + 1).min(steps.len())];
-        let Some(state) = found(survey, name) else {
-            return Err(TestCaseError::fail(format!("cut {}: {name} is gone", survey.change)));
-        };
-        let sizes = possible.iter().map(|states| states[file].len());
-        let (min, max) = (sizes.clone().min().expect("one"), sizes.max().expect("one"));
-        prop_assert!((min..=max).contains(&state.len()), "{} of {min}..{max}", state.len());
-        for (place, byte) in state.iter().enumerate() {
-            let was =
-                |states: &[State; FILES.len()]| states[file].get(place).copied().flatten() == *byte;
-            let grown =
-                *byte == Some(0) && possible.iter().any(|states| states[file].len() <= place);
-            let known = grown || possible.iter().any(was);
-            prop_assert!(known, "cut {}: {name} at {}: {byte:?}", survey.change, place * STEP);
-        }
-    }
-    Ok(())
-}
+use sim::run::FsKind;
+use support::powercut::{step, survives};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -144,13 +14,6 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..25),
         at in proptest::collection::vec(0.0..1.0, 4),
     ) {
-        let changes = measure(&steps, &[]).requests.last().expect("a step").changes;
-        if changes > 0 {
-            let cuts: Vec<u64> = at.iter().map(|at: &f64| 1 + (at * changes as f64) as u64).collect();
-            let measured = measure(&steps, &cuts);
-            for survey in &measured.surveys {
-                check(&steps, &measured, survey)?;
-            }
-        }
+        survives(FsKind::Jffs2, &steps, &at)?;
     }
 }

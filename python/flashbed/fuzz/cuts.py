@@ -5,7 +5,9 @@ another target is asked for, there as well; nothing is compared between the two,
 a torn change differs. What may be left is powercut/judge.py's to say, on both.
 
 Left out of the programs: `append`, whose bytes a survey cannot name; `remount`, for which a real
-kernel has to boot; faults other than the cut.
+kernel has to boot; faults other than the cut. There is a `sync` between a rename and the next open,
+and before and after a truncation: without it both file systems keep less than the judge asks for
+(docs/powercut.md, what was found).
 """
 
 from __future__ import annotations
@@ -42,6 +44,12 @@ class CutsBody(AnyBody):
         self.weights |= {name: w for name, w in more.items() if name in self.weights}
         if "fsync" not in without:
             self.weights["fsync"] = _MORE["fsync"]
+        if "sync" in without:
+            self.features.discard("trunc")
+            self.weights = {
+                n: w for n, w in self.weights.items() if n not in ("rename", "truncate")
+            }
+        self.renamed = self.shortened = False
 
     def operations(self) -> list[Operation]:
         """What is not read back: a survey reads it."""
@@ -50,6 +58,19 @@ class CutsBody(AnyBody):
         for _ in range(self.draw.between(5, 50)):
             self._step(self.draw.weighted(self.weights))
         return self.lines
+
+    def _do(self, name: str, *fields: str | int) -> int:
+        lagging = (name == "open" and self.renamed) or (name == "write" and self.shortened)
+        if lagging or name == "truncate":
+            self._do("sync")
+        result = super()._do(name, *fields)
+        if name == "sync":
+            self.renamed = self.shortened = False
+        if result == 0:
+            self.renamed |= name == "rename"
+            emptied = name == "open" and ",trunc" in str(fields[2])
+            self.shortened |= emptied or name == "truncate"
+        return result
 
 
 @dataclass(frozen=True)

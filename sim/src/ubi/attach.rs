@@ -12,7 +12,7 @@ use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
-use crate::mtd::Mtd;
+use crate::mtd::{Mtd, TornAt};
 use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::{BlockNo, Ns};
@@ -141,8 +141,34 @@ impl<F: Flash> Ubi<F> {
     pub fn power_up(&mut self, now: Ns) -> Result<Ns> {
         self.sched = Sched::new(self.mtd.costs().sched_clock_ns);
         self.foreground = Some(Task::Program);
-        self.mtd.forget_page_buffer();
+        let torn = self.mtd.power_on();
+        for number in 0..self.blocks.len() as u32 {
+            // What was about to be written may not have been.
+            let end = self.mtd.programmed_bytes(number);
+            self.blocks[number as usize].written_bytes = end.saturating_sub(self.leb_start);
+        }
+        if let Some(TornAt::Program { offset, .. }) = torn {
+            let size = u64::from(self.mtd.block_bytes());
+            let (number, at) = ((offset / size) as usize, (offset % size) as u32);
+            self.blocks[number].written_bytes = at.saturating_sub(self.leb_start);
+        }
         self.attach(now)
+    }
+
+    /// Bytes of a LEB up to the end of what was written to it; what was torn does not count.
+    pub fn readable_bytes(&self, leb: u32) -> u32 {
+        match self.map[leb as usize] {
+            UNMAPPED => 0,
+            block => self.blocks[block as usize].written_bytes,
+        }
+    }
+
+    /// Whether a LEB has a page at or behind an offset that cannot be written any more.
+    pub fn is_used_behind(&self, leb: u32, offset: u32) -> bool {
+        match self.map[leb as usize] {
+            UNMAPPED => false,
+            block => self.mtd.programmed_bytes(block) > self.leb_start + offset,
+        }
     }
 
     /// ubi_attach_mtd_dev.

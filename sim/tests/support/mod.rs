@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod powercut;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sim::content::{Contents, Source};

@@ -31,6 +31,7 @@ impl<F: Flash> Ubifs<F> {
         let now = self.lpt.end_commit(&mut self.ubi, now, &tree_writes)?;
         let now = self.orphan_end_commit(now)?;
         self.log_end_commit(&closed);
+        self.prepare_commit_point();
         let now = self.write_master(now)?;
         let now = self.log_post_commit(now, closed)?;
         let now = self.gc_end_commit(now)?;
@@ -51,6 +52,7 @@ impl<F: Flash> Ubifs<F> {
                 now = self.ubi.unmap(now, leb)?;
             }
             now = self.ubi.write(now, leb, offset, bytes)?;
+            self.master_written();
         }
         Ok(now)
     }

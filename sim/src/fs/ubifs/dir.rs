@@ -121,7 +121,7 @@ impl<F: Flash> Ubifs<F> {
         if let Some(replaced) = replaced {
             self.inode(replaced.0).is_unlinked = true;
         }
-        now = self.jnl_rename(now, old, new, replaced.map(|replaced| replaced.0))?;
+        now = self.jnl_rename(now, old, new, ino.0, replaced.map(|replaced| replaced.0))?;
         self.release_budget(&Request::RENAME);
         if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
             self.release_budget(&Request::INODE);

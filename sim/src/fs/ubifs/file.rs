@@ -188,7 +188,7 @@ impl<F: Flash> Ubifs<F> {
     ) -> Result<Ns> {
         let start = u64::from(page) * u64::from(PAGE_BYTES);
         let packed = self.compressed_bytes(ino, start, start + u64::from(bytes), pages);
-        let now = self.jnl_write_data(now, ino.0, page, bytes, packed)?;
+        let now = self.jnl_write_data(now, ino.0, page, bytes, packed, pages)?;
         self.release_page(ino, page);
         Ok(now)
     }

@@ -277,6 +277,7 @@ impl<F: Flash> Ubifs<F> {
         let bytes = u32::from(node.bytes);
         let (place, now) = self.append(now, GC_HEAD, bytes)?;
         self.written.add(place, node.key, u32::from(node.extra));
+        self.store_copy((leb, node.offset), place);
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
         let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, node.key)?;
         assert!(exact && tnc.place(leaf).leb == leb, "what was in use still is");

@@ -18,8 +18,10 @@ use super::io::Head;
 use super::key::{Key, Place};
 use super::log::{first_log_place, Bud};
 use super::lprops::{Change, TAKEN};
+use super::stored::What;
 use super::Ubifs;
 use crate::chip::Flash;
+use crate::content::Contents;
 use crate::fs::{FsError, Ino, Name, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
@@ -196,9 +198,12 @@ impl<F: Flash> Ubifs<F> {
         let (group, now) = self.append(now, BASE_HEAD, bytes)?;
         let mut offset = group.offset;
         let mut places = Vec::with_capacity(nodes.len());
-        for &(key, bytes) in nodes {
+        for (number, &(key, bytes)) in nodes.iter().enumerate() {
             let place = Place { leb: group.leb, offset, bytes };
             self.written.add(place, key, 0);
+            if key.is_inode() {
+                self.store_inode(place, key.inum(), number + 1 < nodes.len());
+            }
             places.push(place);
             offset += align(bytes, 8);
         }
@@ -208,7 +213,22 @@ impl<F: Flash> Ubifs<F> {
         Ok((places, now))
     }
 
-    fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
+    /// A directory entry, which stands first in a group or second.
+    fn store_entry(&mut self, place: Place, name: &str, target: Option<u32>) {
+        self.store(place, true, || What::Entry { name: name.to_owned(), target });
+    }
+
+    /// A block of a file as it is in the page cache, which is what its node holds.
+    fn store_block(&mut self, place: Place, key: Key, bytes: u32, pages: &dyn PageCache) {
+        let start = u64::from(key.block()) * u64::from(PAGE_BYTES);
+        self.store(place, false, || {
+            let mut block = Contents::new();
+            block.copy_from(pages.contents(Ino(key.inum())), start, start + u64::from(bytes));
+            What::Data(block)
+        });
+    }
+
+    pub(super) fn add_leaf(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
         self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, 0)
     }
 
@@ -222,7 +242,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_tnc_add_nm.
-    fn add_name(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
+    pub(super) fn add_name(&mut self, now: Ns, key: Key, place: Place) -> Result<Ns> {
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
         let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
         if !exact {
@@ -234,7 +254,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_tnc_remove_nm.
-    fn remove_name(&mut self, now: Ns, key: Key) -> Result<Ns> {
+    pub(super) fn remove_name(&mut self, now: Ns, key: Key) -> Result<Ns> {
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
         let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
         assert!(exact, "a name that is removed is there");
@@ -276,6 +296,7 @@ impl<F: Flash> Ubifs<F> {
             now = self.add_orphan(now, inum)?;
         }
         let (places, mut now) = self.write_group(now, &nodes, &[inum, directory])?;
+        self.store_entry(places[0], at.name, (!deletion).then_some(inum));
         if deletion {
             now = self.remove_name(now, dent)?;
             now = self.add_dirt(now, places[0].leb, places[0].bytes)?;
@@ -300,6 +321,7 @@ impl<F: Flash> Ubifs<F> {
         block: u32,
         bytes: u32,
         compressed_bytes: u32,
+        pages: &dyn PageCache,
     ) -> Result<Ns> {
         let spent = self.ubi.costs().ubifs_write_byte_ps;
         let now = now + Ns::from_ps(u64::from(bytes), spent);
@@ -308,6 +330,7 @@ impl<F: Flash> Ubifs<F> {
         let (place, now) = self.append(now, DATA_HEAD, node_bytes)?;
         let key = Key::data(inum, block);
         self.written.add(place, key, bytes);
+        self.store_block(place, key, bytes, pages);
         self.journal.heads[DATA_HEAD].add_inode(inum);
         let now = self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, bytes)?;
         self.finish_reservation(now)
@@ -346,6 +369,7 @@ impl<F: Flash> Ubifs<F> {
         now: Ns,
         old: Name<'_>,
         new: Name<'_>,
+        moved: u32,
         replaced: Option<u32>,
     ) -> Result<Ns> {
         let (old_dir, new_dir) = (old.directory.0, new.directory.0);
@@ -361,6 +385,8 @@ impl<F: Flash> Ubifs<F> {
             now = self.add_orphan(now, replaced)?;
         }
         let (places, now) = self.write_group(now, &nodes, &inodes)?;
+        self.store_entry(places[0], new.name, Some(moved));
+        self.store_entry(places[1], old.name, None);
         let now = self.add_name(now, new_dent, places[0])?;
         let now = self.add_dirt(now, places[1].leb, places[1].bytes)?;
         let mut now = self.remove_name(now, old_dent)?;
@@ -423,7 +449,9 @@ impl<F: Flash> Ubifs<F> {
         let mut nodes = vec![(key, INODE_BYTES), (Key::truncation(inum), TRUNCATION_BYTES)];
         nodes.extend(last.map(|block| (block.key, block.node_bytes)));
         let (places, mut now) = self.write_group(now, &nodes, &[inum])?;
+        self.store(places[1], last.is_some(), || What::Truncation { old_bytes, new_bytes });
         if let Some(LastBlock { key, bytes, .. }) = last {
+            self.store_block(places[2], key, bytes, pages);
             self.written.set_extra(places[2], bytes);
             now = self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, places[2], bytes)?;
         }

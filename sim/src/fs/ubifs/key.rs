@@ -68,6 +68,11 @@ impl Key {
         (self.0 >> 32) as u32
     }
 
+    /// Of data, the block.
+    pub const fn block(self) -> u32 {
+        self.0 as u32 & ((1 << BLOCK_BITS) - 1)
+    }
+
     /// key_type.
     const fn kind(self) -> u32 {
         self.0 as u32 >> BLOCK_BITS

@@ -87,6 +87,7 @@ impl<F: Flash> Ubifs<F> {
         journal.log_offset += reference;
         journal.bud_bytes += bytes;
         journal.buds.push(Bud { leb, start, head });
+        self.log_written(Some(Bud { leb, start, head }));
         Ok(Some(now))
     }
 
@@ -104,7 +105,9 @@ impl<F: Flash> Ubifs<F> {
         }
         let now = self.ubi.unmap(now, journal.log_leb)?;
         let now = self.ubi.write(now, journal.log_leb, 0, bytes)?;
-        journal.log_offset = bytes;
+        self.journal.log_offset = bytes;
+        self.log_written(None);
+        let journal = &mut self.journal;
         let mut closed = Closed { lebs: Vec::new(), bytes: 0, old_tail: journal.log_tail };
         journal.buds.sort_by_key(|bud| bud.leb);
         for bud in &mut journal.buds {

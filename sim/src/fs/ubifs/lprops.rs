@@ -155,6 +155,9 @@ impl Lpt {
         lp.free = align(change.free.unwrap_or(lp.free), 8);
         lp.dirty = align(change.dirty.unwrap_or(lp.dirty) + change.more_dirty, 8);
         lp.flags = (lp.flags | change.set) & !change.clear;
+        if self.is_replaying {
+            lp.dirty = lp.dirty.min(self.geometry.leb_bytes - lp.free);
+        }
         assert!(lp.free + lp.dirty <= self.geometry.leb_bytes, "LEB {leb} over-full");
         self.account(leb, true);
         self.refile(slot);

@@ -56,6 +56,8 @@ pub struct Lpt {
     pub(super) index_gc: u32,
     /// `dirty_idx`: index LEBs that had room at the last commit.
     pub(super) dirty_index: Vec<u32>,
+    /// Nodes are replayed before the LEBs they lie in are known (set_bud_lprops): what does not fit is left out.
+    pub(super) is_replaying: bool,
     nodes: Vec<Node>,
     /// Where each level begins in `nodes`; level 0 are the pnodes.
     levels: Vec<u32>,
@@ -92,6 +94,7 @@ impl Lpt {
             lebs_by_room: Vec::new(),
             index_gc: 0,
             dirty_index: Vec::new(),
+            is_replaying: false,
             nodes: Vec::with_capacity(count as usize),
             levels,
             areas: vec![area; lpt.lebs as usize],
@@ -226,6 +229,11 @@ impl Lpt {
     /// Whether the tree has something to commit (`nroot` dirty).
     pub fn is_dirty(&self) -> bool {
         self.nodes[self.nodes.len() - 1].dirty
+    }
+
+    /// `nhead_lnum` and `nhead_offs`.
+    pub fn head(&self) -> (u32, u32) {
+        (self.head_leb, self.head_offset)
     }
 
     fn bytes_of(&self, node: u32) -> u32 {

@@ -6,7 +6,7 @@
 //! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
 //! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
 //!
-//! Left out so far: mounting after a power cut, bulk-read, names with equal hashes, encryption,
+//! Left out so far: bulk-read, names with equal hashes, encryption,
 //! authentication. What is left out is refused, not guessed.
 //!
 //! Invariants:
@@ -30,6 +30,9 @@ mod lprops;
 mod lpt;
 mod mount;
 mod orphan;
+mod recovery;
+mod replay;
+mod stored;
 mod tnc;
 mod tnc_commit;
 mod tnc_delete;
@@ -55,6 +58,7 @@ use key::{Key, Place, Written};
 use lpt::Lpt;
 use orphan::Orphans;
 use std::collections::BTreeMap;
+use stored::OnFlash;
 use tnc::Tnc;
 
 /// Inode numbers below are UBIFS's own (UBIFS_FIRST_INO).
@@ -85,6 +89,8 @@ pub struct Ubifs<F> {
     /// `idx_gc`.
     collected_index: Vec<CollectedIndex>,
     compressor: Compressor,
+    /// What a mount after a power cut would find, where the power can fail.
+    on_flash: Option<Box<OnFlash>>,
 }
 
 impl<F: Flash> Ubifs<F> {
@@ -132,11 +138,13 @@ impl<F: Flash> Ubifs<F> {
             gc_leb: Some(main + FIRST_GC_LEB),
             collected_index: Vec::new(),
             compressor: Compressor::default(),
+            on_flash: None,
             geometry,
         };
         fs.written.add(root_place, Key::inode(ROOT.0), 0);
         fs.written.add(inode, Key::inode(ROOT.0), 0);
         let now = fs.write_defaults(now)?;
+        fs.remember(inode);
         let now = fs.mount(now)?;
         Ok((fs, now))
     }
@@ -262,8 +270,9 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.mount(now)
     }
 
-    fn power_up(&mut self, _now: Ns) -> Result<(Vec<Found>, Ns)> {
-        Err(FsError::NotModelled("ubifs's mount after a power cut"))
+    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+        let now = self.mount_after_power_cut(now)?;
+        Ok((self.tree(), now))
     }
 
     fn writes_back(&self) -> bool {

@@ -18,7 +18,8 @@ use crate::fs::{Result, ROOT};
 use crate::trace::Task;
 use crate::units::Ns;
 
-const TAKE: Change = Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
+pub(super) const TAKE: Change =
+    Change { free: None, dirty: None, more_dirty: 0, set: TAKEN, clear: 0 };
 
 impl<F: Flash> Ubifs<F> {
     /// ubifs_put_super, after sync_filesystem.
@@ -70,13 +71,13 @@ impl<F: Flash> Ubifs<F> {
 
     /// Whoever mounts or unmounts waits for another task, as kthread_stop and kthread_run do; UBI's
     /// thread may come first.
-    fn wait_for(&mut self, now: Ns, task: Task) -> Result<Ns> {
+    pub(super) fn wait_for(&mut self, now: Ns, task: Task) -> Result<Ns> {
         let now = self.ubi.set_task(now, Some(task))?;
         self.ubi.set_task(now, Some(Task::Program))
     }
 
     /// The scan of the log from its tail: up to a LEB that is empty or older than the tail.
-    fn read_log(&mut self, now: Ns) -> Result<Ns> {
+    pub(super) fn read_log(&mut self, now: Ns) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut now = now;
         let mut leb = self.journal.log_tail;

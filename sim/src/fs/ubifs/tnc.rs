@@ -424,6 +424,22 @@ impl Tnc {
         }
     }
 
+    /// Every leaf and its place, in the order of keys.
+    pub fn leaves(&self) -> Vec<(Key, Place)> {
+        let mut leaves = Vec::new();
+        let mut waiting = vec![self.root];
+        while let Some(at) = waiting.pop() {
+            let znode = &self.znodes[at as usize];
+            let branches = &znode.branches[..usize::from(znode.count)];
+            if znode.level == 0 {
+                leaves.extend(branches.iter().map(|branch| (branch.key, branch.place)));
+            } else {
+                waiting.extend(branches.iter().rev().map(|branch| branch.child));
+            }
+        }
+        leaves
+    }
+
     /// What drop_caches leaves of the tree: the dirty znodes. The shrinker (shrink_tnc) frees by
     /// age, oldest first, but is called until nothing clean is left.
     pub fn shrink(&mut self) {

@@ -1,0 +1,158 @@
+//! What the nodes on flash say, kept where the power can fail, and the last commit as it is on flash.
+//!
+//! Not a part of UBIFS: the simulator has no bytes, so what a mount after a power cut would read has to
+//! be remembered. A node is known by its place; [`Written`] says which of them a scan finds.
+//!
+//! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log names
+//! since, `log_head` where its last node ends.
+
+use super::key::{Place, Written};
+use super::log::Bud;
+use super::lpt::Lpt;
+use super::tnc::Tnc;
+use super::Ubifs;
+use crate::chip::Flash;
+use crate::content::Contents;
+use std::collections::BTreeMap;
+
+/// What a node says besides its key.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Inode {
+        size_bytes: u64,
+        is_directory: bool,
+        /// nlink is 0.
+        is_unlinked: bool,
+    },
+    /// A directory entry; of one that ends a name there is no inode.
+    Entry {
+        name: String,
+        target: Option<u32>,
+    },
+    Data(Contents),
+    Truncation {
+        old_bytes: u64,
+        new_bytes: u64,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    /// `sqnum`, which a copy of the collector's keeps.
+    pub sequence: u64,
+    /// UBIFS_IN_NODE_GROUP: others of its group follow.
+    pub more_follow: bool,
+    pub what: What,
+}
+
+/// What the master node points to.
+#[derive(Clone, Debug)]
+pub(super) struct Committed {
+    pub tnc: Tnc,
+    pub lpt: Lpt,
+    /// For the LEBs of the index.
+    pub written: Written,
+    pub index_head: (u32, u32),
+    pub commits: u64,
+    pub next_inode: u32,
+    pub log_tail: u32,
+    buds: Vec<Bud>,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(super) struct OnFlash {
+    pub nodes: BTreeMap<(u32, u32), Stored>,
+    sequence: u64,
+    pub committed: Committed,
+    /// What the master node that is about to be written will point to.
+    pending: Option<Committed>,
+    pub master_offset: u32,
+    pub buds: Vec<Bud>,
+    pub log_head: (u32, u32),
+}
+
+impl<F: Flash> Ubifs<F> {
+    fn commit_point(&self) -> Committed {
+        Committed {
+            tnc: self.tnc.clone(),
+            lpt: self.lpt.clone(),
+            written: self.written.clone(),
+            index_head: self.index_head,
+            commits: self.commits,
+            next_inode: self.next_inode,
+            log_tail: self.journal.log_tail,
+            buds: self.journal.buds.clone(),
+        }
+    }
+
+    /// The file system is fresh: from here on what is written is remembered, if the power can fail.
+    pub(super) fn remember(&mut self, root: Place) {
+        if !self.ubi.mtd().flash().can_lose_power() {
+            return;
+        }
+        self.on_flash = Some(Box::new(OnFlash {
+            nodes: BTreeMap::new(),
+            sequence: 0,
+            committed: self.commit_point(),
+            pending: None,
+            master_offset: self.master_offset,
+            buds: Vec::new(),
+            log_head: (self.journal.log_leb, self.journal.log_offset),
+        }));
+        let what = What::Inode { size_bytes: 0, is_directory: true, is_unlinked: false };
+        self.store(root, false, || what);
+    }
+
+    /// A node is at its place.
+    pub(super) fn store(&mut self, place: Place, more_follow: bool, what: impl FnOnce() -> What) {
+        if let Some(on_flash) = &mut self.on_flash {
+            on_flash.sequence += 1;
+            let stored = Stored { sequence: on_flash.sequence, more_follow, what: what() };
+            on_flash.nodes.insert((place.leb, place.offset), stored);
+        }
+    }
+
+    /// An inode's node, as the inode is now.
+    pub(super) fn store_inode(&mut self, place: Place, inum: u32, more_follow: bool) {
+        let inode = &self.inodes[&inum];
+        let (size_bytes, is_directory) = (inode.size_bytes, inode.is_directory);
+        let is_unlinked = inode.is_unlinked;
+        self.store(place, more_follow, || What::Inode { size_bytes, is_directory, is_unlinked });
+    }
+
+    /// The collector has copied a node.
+    pub(super) fn store_copy(&mut self, from: (u32, u32), to: Place) {
+        if let Some(on_flash) = &mut self.on_flash {
+            let copy = on_flash.nodes.get(&from).expect("a node in use").clone();
+            on_flash.nodes.insert((to.leb, to.offset), copy);
+        }
+    }
+
+    /// A commit is about to write its master nodes.
+    pub(super) fn prepare_commit_point(&mut self) {
+        let Some(mut on_flash) = self.on_flash.take() else { return };
+        on_flash.pending = Some(self.commit_point());
+        self.on_flash = Some(on_flash);
+    }
+
+    /// The first copy of the master node is written.
+    pub(super) fn master_written(&mut self) {
+        if let Some(on_flash) = &mut self.on_flash {
+            on_flash.master_offset = self.master_offset;
+            if let Some(point) = on_flash.pending.take() {
+                on_flash.buds.clone_from(&point.buds);
+                on_flash.committed = point;
+            }
+        }
+    }
+
+    /// A node of the log is written; with a reference to a bud.
+    pub(super) fn log_written(&mut self, bud: Option<Bud>) {
+        if let Some(on_flash) = &mut self.on_flash {
+            on_flash.log_head = (self.journal.log_leb, self.journal.log_offset);
+            on_flash.buds.extend(bud);
+        }
+    }
+}

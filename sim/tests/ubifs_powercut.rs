@@ -1,0 +1,19 @@
+//! What was synced is there after a power cut, and nothing that was never written.
+
+mod support;
+
+use proptest::prelude::*;
+use sim::run::FsKind;
+use support::powercut::{step, survives};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_was_synced_survives_a_cut_in_any_change(
+        steps in proptest::collection::vec(step(), 1..25),
+        at in proptest::collection::vec(0.0..1.0, 4),
+    ) {
+        survives(FsKind::Ubifs, &steps, &at)?;
+    }
+}

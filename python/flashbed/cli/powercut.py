@@ -18,9 +18,7 @@ __all__ = ["register"]
 
 SAMPLES = 500
 
-On = Annotated[
-    str, typer.Option("--on", metavar="TARGET", help="A target that can: uml, emulator, sim.")
-]
+On = Annotated[str, typer.Option("--on", metavar="TARGET", help="uml, emulator or sim.")]
 Every = Annotated[int | None, typer.Option("--every", metavar="N", min=1, help="Every Nth change.")]
 Samples = Annotated[
     int | None,

@@ -171,9 +171,9 @@ impl<F: Flash> Jffs2<F> {
         let node = *self.nodes.get(id);
         let block = node.flash_offset / self.block_bytes;
         let mut next = self.file(node.ino).nodes.last();
-        while let Some(id) = next {
-            next = InodeNodes::before(&self.nodes, id);
-            let old = *self.nodes.get(id);
+        while let Some(older) = next {
+            next = InodeNodes::before(&self.nodes, older);
+            let old = *self.nodes.get(older);
             let elsewhere = old.flash_offset / self.block_bytes != block;
             let may_be = old.state == State::Obsolete && old.total_bytes == node.total_bytes;
             if !may_be || !elsewhere {

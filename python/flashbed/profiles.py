@@ -180,6 +180,13 @@ class BoardFacts(Strict):
     source: Text
 
 
+class Memory(Strict):
+    """`[memory]`: what the page cache may become."""
+
+    source: Text
+    free_kib: Positive
+
+
 class Board(FromFile):
     """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
 
@@ -187,6 +194,7 @@ class Board(FromFile):
     chip: Chip
     ecc: Ecc
     partition: Partition
+    memory: Memory
     software: Software
     emulator: Emulator | None = None
 
@@ -229,11 +237,11 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip, ecc, partition, software, without the sources.
+        """The numbers for the simulator: chip, ecc, partition, memory, software, no sources.
 
         Nothing flips bits in the simulator, so it does not need to know how many are corrected.
         """
-        return _without_sources(self, {"chip", "ecc", "partition", "software"}, {"strength_bits"})
+        return _without_sources(self, {"chip", "ecc", "partition", "memory", "software"}, {"strength_bits"})
 
 
 class KernelFacts(Strict):

@@ -192,7 +192,7 @@ fn run_fs<S: FlashFs>(
 ) -> Vec<Result<Measured, RunError>> {
     let prepared = formatted.map_err(RunError::Format).and_then(|(fs, now)| {
         let costs = setting.board.software;
-        let vfs = Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS);
+        let vfs = Vfs::new(fs, setting.kernel.readahead, costs, setting.board.memory, ops::SLOTS);
         let slots = vec![None; ops::SLOTS];
         let mut machine = Machine { vfs, now, files: Vec::new(), slots };
         machine.prepare(setting.prepare)?;

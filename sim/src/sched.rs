@@ -112,7 +112,8 @@ impl Sched {
         let Some(current) = self.current.filter(|_| running > 1) else { return };
         let ideal_ns = LATENCY_NS / running;
         let own = self.vruntime_ns[current as usize];
-        let ahead = self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
+        let ahead =
+            self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
         self.need_resched |=
             self.ran_ns > ideal_ns || (self.ran_ns >= MIN_GRANULARITY_NS && ahead > ideal_ns);
     }

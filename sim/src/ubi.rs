@@ -23,8 +23,8 @@ use crate::profile::SoftwareCosts;
 use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::Ns;
-pub use attach::{leb_bytes, overhead_blocks};
 use attach::LAYOUT_LEBS;
+pub use attach::{leb_bytes, overhead_blocks};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.

@@ -217,8 +217,11 @@ impl<F: Flash> Ubi<F> {
             scanned.volumes.insert(leb, block);
             return Ok(now);
         };
-        let (older, newer) =
-            if self.sequence_of(block) > self.sequence_of(other) { (other, block) } else { (block, other) };
+        let (older, newer) = if self.sequence_of(block) > self.sequence_of(other) {
+            (other, block)
+        } else {
+            (block, other)
+        };
         let Block { holds, written_bytes, .. } = self.blocks[newer as usize];
         let Holds::Leb { copied_bytes: Some(bytes), .. } = holds else {
             scanned.volumes.insert(leb, newer);

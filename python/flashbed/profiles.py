@@ -195,6 +195,13 @@ class BoardFacts(Strict):
     source: Text
 
 
+class Memory(Strict):
+    """`[memory]`: what the page cache may become."""
+
+    source: Text
+    free_kib: Positive
+
+
 class Board(FromFile):
     """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
 
@@ -202,6 +209,7 @@ class Board(FromFile):
     chip: Chip
     ecc: Ecc
     partition: Partition
+    memory: Memory
     software: Software
     endurance: EnduranceFacts | None = None
     emulator: Emulator | None = None
@@ -245,8 +253,8 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip, ecc, partition, software, without the sources."""
-        return _without_sources(self, {"chip", "ecc", "partition", "software"})
+        """The numbers for the simulator: chip to software, without the sources."""
+        return _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
 
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.

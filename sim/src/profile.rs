@@ -187,6 +187,14 @@ fn nanosecond() -> u64 {
     1
 }
 
+/// `[memory]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryProfile {
+    /// What is free when the kernel has started: what the page cache may become.
+    pub free_kib: u64,
+}
+
 /// A board: everything but the kernel.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -197,6 +205,8 @@ pub struct BoardProfile {
     pub ecc: EccProfile,
     /// Where the file system lives.
     pub partition: PartitionProfile,
+    /// Its memory.
+    pub memory: MemoryProfile,
     /// What the CPU needs.
     pub software: SoftwareCosts,
 }

@@ -318,8 +318,9 @@ fn run_fs<S: FlashFs>(
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
     let costs = setting.board.software;
+    let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, setting.kernel.readahead, costs, ops::SLOTS), now));
+        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ops::SLOTS), now));
     run_stack(setting, cases, mounted)
 }
 

@@ -57,7 +57,7 @@ def test_the_driver_of_omap3evm_takes_what_was_measured() -> None:
 
 def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
     tables = json.loads(load_board("omap3evm").sim_json)
-    assert list(tables) == ["chip", "ecc", "partition", "software"]
+    assert list(tables) == ["chip", "ecc", "partition", "memory", "software"]
     assert all("source" not in table for table in tables.values())
     assert tables["ecc"] == {"kind": "hardware-page", "step_bytes": 512, "strength_bits": 1}
     assert "source" not in json.loads(load_kernel("6.1").sim_json)["readahead"]

@@ -84,7 +84,7 @@ fn pages(pattern: &str, count: u64) -> impl Iterator<Item = u64> {
 fn run<S: FlashFs>(fs: S, mut now: Ns, board: &BoardProfile, pattern: &str) -> Value {
     let flags = Flags { write: true, create: true, ..Flags::default() };
     let kernel = support::kernel("6.1");
-    let mut vfs = Vfs::new(fs, kernel.readahead, board.software, FILES as usize);
+    let mut vfs = Vfs::new(fs, kernel.readahead, board.software, board.memory, FILES as usize);
     for slot in 0..FILES as usize {
         let (result, later) = vfs.open(now, slot, &format!("file{slot}"), flags).expect("open");
         assert!(result >= 0, "open: {result}");

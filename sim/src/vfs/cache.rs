@@ -1,11 +1,13 @@
 //! The page cache of one file: which pages are there, and what is noted on them.
 //!
-//! Mirrors struct address_space and the page flags PG_uptodate, PG_readahead and PG_dirty. Left
-//! out: eviction for want of memory; the boards have more than the experiments read.
+//! Mirrors struct address_space and the page flags PG_uptodate, PG_readahead, PG_dirty,
+//! PG_referenced and PG_active.
 
 const PRESENT: u8 = 1;
 const MARKER: u8 = 2;
 const DIRTY: u8 = 4;
+const REFERENCED: u8 = 8;
+const ACTIVE: u8 = 16;
 
 /// Page flags by page number.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,37 @@ impl FileCache {
     #[inline]
     pub fn insert(&mut self, page: u32) {
         self.flags[page as usize] |= PRESENT;
+    }
+
+    /// folio_mark_accessed: whether the page, which is in the cache, is to become active.
+    #[inline]
+    pub fn mark_accessed(&mut self, page: u32) -> bool {
+        let flags = &mut self.flags[page as usize];
+        let again = *flags & (REFERENCED | ACTIVE) == REFERENCED;
+        *flags = if again { *flags & !REFERENCED | ACTIVE } else { *flags | REFERENCED };
+        again
+    }
+
+    /// Whether the page is on the active list (PG_active).
+    pub fn is_active(&self, page: u32) -> bool {
+        self.flags.get(page as usize).is_some_and(|flags| flags & ACTIVE != 0)
+    }
+
+    /// Notes on which list the page is.
+    pub fn set_active(&mut self, page: u32, active: bool) {
+        let flags = &mut self.flags[page as usize];
+        *flags = if active { *flags | ACTIVE } else { *flags & !(ACTIVE | REFERENCED) };
+    }
+
+    /// Pages of the file that wait for write-back.
+    pub fn dirty_pages(&self) -> u32 {
+        self.dirty_pages
+    }
+
+    /// The page after the `count`th dirty one from `first` on, or after the last; none if there is none.
+    pub fn end_of_dirty(&self, first: u32, count: u32) -> Option<u32> {
+        let dirty = (first..self.pages()).filter(|&page| self.flags[page as usize] & DIRTY != 0);
+        dirty.take(count as usize).last().map(|page| page + 1)
     }
 
     /// SetPageReadahead.

@@ -9,6 +9,7 @@
 //! 2. No two inodes that are there have one number.
 
 use super::cache::FileCache;
+use super::reclaim::Lru;
 use super::writeback::DirtyState;
 use super::TIME_GRANULARITY_NS;
 use crate::content::Contents;
@@ -42,6 +43,7 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     /// b_dirty: inodes with something to write back, in the order in which they became dirty.
     pub dirty: Vec<usize>,
+    lru: Lru,
 }
 
 impl std::ops::Index<usize> for Inodes {
@@ -92,6 +94,49 @@ impl Inodes {
         }
     }
 
+    /// No inodes, on a machine with so much memory for the page cache.
+    pub fn new(free_pages: u64) -> Inodes {
+        Inodes { lru: Lru::new(free_pages), ..Inodes::default() }
+    }
+
+    /// Pages that wait for write-back (NR_FILE_DIRTY).
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty.iter().map(|&index| u64::from(self.list[index].cache.dirty_pages())).sum()
+    }
+
+    /// A page that was not in the cache is (filemap_add_folio).
+    #[inline]
+    pub fn add_page(&mut self, index: usize, page: u32) {
+        self.list[index].cache.insert(page);
+        self.lru.add((index as u32, page));
+        if self.lru.is_full() {
+            self.reclaim();
+        }
+    }
+
+    /// A program has read a page.
+    #[inline]
+    pub fn mark_accessed(&mut self, index: usize, page: u32) {
+        if self.list[index].cache.mark_accessed(page) {
+            self.lru.activate((index as u32, page));
+        }
+    }
+
+    /// try_to_free_pages.
+    #[cold]
+    fn reclaim(&mut self) {
+        let mut lru = std::mem::take(&mut self.lru);
+        lru.shrink(self);
+        self.lru = lru;
+    }
+
+    /// Pages have left the cache in another way than by reclaim.
+    pub fn pages_gone(&mut self) {
+        let mut lru = std::mem::take(&mut self.lru);
+        lru.forget_gone(self);
+        self.lru = lru;
+    }
+
     /// How many there have ever been.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -125,9 +170,10 @@ impl Inodes {
 impl PageCache for Inodes {
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
         let index = self.index_of(ino);
-        let cache = &mut self.list[index].cache;
-        let missing = !cache.contains(page);
-        cache.insert(page);
+        let missing = !self.list[index].cache.contains(page);
+        if missing {
+            self.add_page(index, page);
+        }
         missing
     }
 
@@ -148,6 +194,7 @@ impl PageCache for Inodes {
         inode.contents.clear(size_bytes, u64::MAX);
         let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
         inode.cache.resize(u32::try_from(pages).expect("a file below 16 TiB"));
+        self.pages_gone();
     }
 
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool) {

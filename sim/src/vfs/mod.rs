@@ -12,7 +12,9 @@
 mod cache;
 mod inodes;
 mod namei;
+mod page_writeback;
 pub mod readahead;
+mod reclaim;
 mod rename;
 mod writeback;
 
@@ -20,11 +22,12 @@ use crate::causes::Causes;
 use crate::content::{Contents, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
-use crate::profile::SoftwareCosts;
+use crate::profile::{MemoryProfile, SoftwareCosts};
 use crate::units::Ns;
 use inodes::{Inode, Inodes};
 use namei::Names;
 pub(crate) use namei::ENOENT;
+use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
 use std::ops::Range;
 
@@ -52,6 +55,8 @@ struct OpenFile {
     inode: usize,
     flags: Flags,
     readahead: ReadAheadState,
+    /// The page it was read from last (of `ra->prev_pos`).
+    last_page: Option<u32>,
 }
 
 /// Bytes `at..to` of a file that are written: those that `source` has from `offset` on.
@@ -72,6 +77,9 @@ pub struct Vfs<S> {
     read_ahead_pages: u32,
     inodes: Inodes,
     names: Names,
+    limits: DirtyLimits,
+    /// Free when the kernel has started.
+    memory_pages: u64,
     slots: Vec<Option<OpenFile>>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
@@ -91,14 +99,23 @@ fn errno(error: FsError) -> core::result::Result<i64, FsError> {
 
 impl<S: FlashFs> Vfs<S> {
     /// A fresh mount. `slots` is how many files can be open at once.
-    pub fn new(fs: S, kernel: KernelReadAhead, costs: SoftwareCosts, slots: usize) -> Vfs<S> {
+    pub fn new(
+        fs: S,
+        kernel: KernelReadAhead,
+        costs: SoftwareCosts,
+        memory: MemoryProfile,
+        slots: usize,
+    ) -> Vfs<S> {
+        let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
         Vfs {
             fs,
             kernel,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::default(),
+            inodes: Inodes::new(memory_pages),
             names: Names::default(),
+            limits: DirtyLimits::new(memory_pages),
+            memory_pages,
             slots: vec![None; slots],
             cache_hits: 0,
             cache_misses: 0,
@@ -181,7 +198,8 @@ impl<S: FlashFs> Vfs<S> {
     pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now)?;
         self.slots.fill(None);
-        self.inodes = Inodes::default();
+        self.inodes = Inodes::new(self.memory_pages);
+        self.limits = DirtyLimits::new(self.memory_pages);
         self.names = Names::default();
         found.into_iter().for_each(|file| self.add_found(now, file));
         Ok(now)
@@ -195,6 +213,7 @@ impl<S: FlashFs> Vfs<S> {
             inode.cache.drop_clean(0, u32::MAX);
             inode.writeback_index = 0;
         }
+        self.inodes.pages_gone();
         self.names.forget_dentries();
         Ok((0, self.fs.remount(now)?))
     }
@@ -224,6 +243,9 @@ impl<S: FlashFs> Vfs<S> {
             if self.kernel.previous_position == PreviousPosition::NextByte {
                 let next = end.min((u64::from(page) + 1) * page_bytes);
                 open.readahead.previous_page = (next / page_bytes) as i64;
+            }
+            if open.last_page.replace(page) != Some(page) {
+                self.inodes.mark_accessed(open.inode, page);
             }
         }
         if self.kernel.previous_position == PreviousPosition::LastPage {
@@ -276,17 +298,17 @@ impl<S: FlashFs> Vfs<S> {
         inode: usize,
         window: Window,
     ) -> core::result::Result<Ns, FsError> {
-        let Inode { ino, ref mut cache, .. } = self.inodes[inode];
+        let Inode { ino, ref cache, .. } = self.inodes[inode];
         let window = window.cut_to(&self.kernel, cache.pages());
         for page in window.start..window.start + window.pages {
-            if cache.contains(page) {
+            if self.inodes[inode].cache.contains(page) {
                 continue;
             }
             now = self.fs.read_page(now + self.costs.page_add_ns, ino, page)?;
             self.cache_adds += 1;
-            cache.insert(page);
+            self.inodes.add_page(inode, page);
             if window.marker == Some(page) {
-                cache.set_marker(page);
+                self.inodes[inode].cache.set_marker(page);
             }
         }
         Ok(now)
@@ -390,11 +412,15 @@ impl<S: FlashFs> Vfs<S> {
         let grows = write.file_bytes > inode.size_bytes;
         inode.size_bytes = write.file_bytes;
         inode.cache.grow(write.file_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
-        inode.cache.insert(page);
+        if !cached {
+            self.inodes.add_page(index, page);
+        }
+        let inode = &mut self.inodes[index];
         if self.fs.writes_back() {
             inode.cache.set_dirty(page);
             inode.dirty.size |= grows;
             self.inodes.mark_dirty(now, index);
+            now = self.balance_dirty_pages(now)?;
         }
         Ok(now)
     }
@@ -404,6 +430,7 @@ impl<S: FlashFs> Vfs<S> {
         let inode = &mut self.inodes[index];
         inode.contents.copy_from(&before, bytes.start, bytes.end);
         inode.cache.drop_clean(page, page + 1);
+        self.inodes.pages_gone();
     }
 
     /// posix_fadvise (mm/fadvise.c).
@@ -448,6 +475,7 @@ impl<S: FlashFs> Vfs<S> {
                 let to_the_end = end == inode.size_bytes;
                 let end = if to_the_end { last.saturating_add(1) } else { end_page(end) };
                 inode.cache.drop_clean(first, end);
+                self.inodes.pages_gone();
                 return Ok((0, now));
             }
             Advice::NoReuse => {}
@@ -466,6 +494,7 @@ impl<S: FlashFs> Vfs<S> {
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
         }
+        self.inodes.pages_gone();
         let kept = self.shrink_dcache();
         let now = now + self.costs.syscall_ns + self.costs.drop_caches_ns;
         Ok((0, self.fs.drop_caches(now, &kept)?))

@@ -160,7 +160,7 @@ impl<S: FlashFs> Vfs<S> {
             }
         }
         let readahead = ReadAheadState::new(self.read_ahead_pages);
-        self.slots[slot] = Some(OpenFile { inode, flags, readahead });
+        self.slots[slot] = Some(OpenFile { inode, flags, readahead, last_page: None });
         Ok((0, now))
     }
 

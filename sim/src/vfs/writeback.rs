@@ -37,10 +37,15 @@ impl<S: FlashFs> Vfs<S> {
 
     /// Background work runs when it is due, until `end`.
     fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
-        while let Some(due) = self.next_due().filter(|&due| due <= end) {
-            now = self.run_due(now.max(due))?;
+        loop {
+            if self.limits.flushing && now < end {
+                now = self.flush_in_background(now)?;
+            } else if let Some(due) = self.next_due().filter(|&due| due <= end) {
+                now = self.run_due(now.max(due))?;
+            } else {
+                return Ok(now.max(end));
+            }
         }
-        Ok(now.max(end))
     }
 
     /// Runs what has become due while the program was busy.
@@ -80,7 +85,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// writeback_sb_inodes: the first inodes of the list, each with its pages before it.
-    fn write_inodes(&mut self, mut now: Ns, count: usize) -> Result<Ns, FsError> {
+    pub(super) fn write_inodes(&mut self, mut now: Ns, count: usize) -> Result<Ns, FsError> {
         let inodes: Vec<usize> = self.inodes.dirty.drain(..count).collect();
         for index in inodes {
             let state = std::mem::take(&mut self.inodes[index].dirty);

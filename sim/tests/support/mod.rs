@@ -38,7 +38,7 @@ fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
 
 /// boards/NAME.toml.
 pub fn board(name: &str) -> BoardProfile {
-    load(name, &["chip", "ecc", "partition", "software"])
+    load(name, &["chip", "ecc", "partition", "memory", "software"])
 }
 
 /// The emulated board with a chip of 512-byte pages: 16 KiB blocks, software ECC.

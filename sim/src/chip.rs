@@ -150,30 +150,77 @@ pub trait Flash: Clone {
     /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
     fn can_lose_power(&self) -> bool;
     /// The power is going to fail in the `changes`th program or erase from here on.
-    fn cut_power_in(&mut self, _changes: u64) {}
+    fn cut_power_in(&mut self, changes: u64);
     /// The power is back; what it failed in, if it did.
-    fn power_on(&mut self) -> Option<Torn> {
-        None
-    }
+    fn power_on(&mut self) -> Option<Torn>;
     /// Says how often a block was erased, before it is used.
     fn set_block_erases(&mut self, block: BlockNo, erases: u32);
     /// Whether the block was marked bad by the factory.
     fn is_factory_bad(&self, block: BlockNo) -> bool;
     /// What went wrong with the read before.
-    fn wrong_bits(&self) -> Option<WrongBits> {
-        None
-    }
+    fn wrong_bits(&self) -> Option<WrongBits>;
     /// Tells a decorator that fails operations to begin with it.
-    fn begin_faults(&mut self) {}
+    fn begin_faults(&mut self);
     /// Who causes the operations that follow; for observers.
-    fn set_task(&mut self, _task: Task) {}
+    fn set_task(&mut self, task: Task);
     /// Asks an observer to write operations down.
-    fn start_recording(&mut self) {}
+    fn start_recording(&mut self);
     /// What an observer has written down; nothing without one.
-    fn take_record(&mut self) -> Vec<FlashOp> {
-        Vec::new()
-    }
+    fn take_record(&mut self) -> Vec<FlashOp>;
 }
+
+/// Methods of [`Flash`] that a decorator passes on to its `inner` as they are, by name. It writes the others itself;
+/// one that it forgets does not compile, for the trait has no defaults.
+macro_rules! pass_on {
+    ($($method:ident)*) => { $( crate::chip::pass_on!(@ $method); )* };
+    (@ profile) => {
+        fn profile(&self) -> &crate::profile::ChipProfile { self.inner.profile() }
+    };
+    (@ change_column) => {
+        #[inline]
+        fn change_column(&mut self, now: crate::units::Ns, length: u32) -> crate::units::Ns { self.inner.change_column(now, length) }
+    };
+    (@ counts) => {
+        fn counts(&self) -> crate::chip::Counts { self.inner.counts() }
+    };
+    (@ block_erases) => {
+        fn block_erases(&self, block: crate::units::BlockNo) -> u32 { self.inner.block_erases(block) }
+    };
+    (@ set_block_erases) => {
+        fn set_block_erases(&mut self, block: crate::units::BlockNo, erases: u32) { self.inner.set_block_erases(block, erases); }
+    };
+    (@ is_factory_bad) => {
+        fn is_factory_bad(&self, block: crate::units::BlockNo) -> bool { self.inner.is_factory_bad(block) }
+    };
+    (@ programmed_bytes) => {
+        fn programmed_bytes(&self, block: crate::units::BlockNo) -> u32 { self.inner.programmed_bytes(block) }
+    };
+    (@ can_lose_power) => {
+        fn can_lose_power(&self) -> bool { self.inner.can_lose_power() }
+    };
+    (@ cut_power_in) => {
+        fn cut_power_in(&mut self, changes: u64) { self.inner.cut_power_in(changes); }
+    };
+    (@ power_on) => {
+        fn power_on(&mut self) -> Option<crate::chip::Torn> { self.inner.power_on() }
+    };
+    (@ wrong_bits) => {
+        fn wrong_bits(&self) -> Option<crate::chip::WrongBits> { self.inner.wrong_bits() }
+    };
+    (@ begin_faults) => {
+        fn begin_faults(&mut self) { self.inner.begin_faults(); }
+    };
+    (@ set_task) => {
+        fn set_task(&mut self, task: crate::trace::Task) { self.inner.set_task(task); }
+    };
+    (@ start_recording) => {
+        fn start_recording(&mut self) { self.inner.start_recording(); }
+    };
+    (@ take_record) => {
+        fn take_record(&mut self) -> Vec<crate::trace::FlashOp> { self.inner.take_record() }
+    };
+}
+pub(crate) use pass_on;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
@@ -312,5 +359,26 @@ impl Flash for Chip {
 
     fn is_factory_bad(&self, block: BlockNo) -> bool {
         self.blocks[block.0 as usize].factory_bad
+    }
+
+    /// A chip without a decorator keeps its power, reads what was written and is watched by nobody.
+    fn cut_power_in(&mut self, _changes: u64) {}
+
+    fn power_on(&mut self) -> Option<Torn> {
+        None
+    }
+
+    fn wrong_bits(&self) -> Option<WrongBits> {
+        None
+    }
+
+    fn begin_faults(&mut self) {}
+
+    fn set_task(&mut self, _task: Task) {}
+
+    fn start_recording(&mut self) {}
+
+    fn take_record(&mut self) -> Vec<FlashOp> {
+        Vec::new()
     }
 }

@@ -12,9 +12,7 @@
 //! 1. What is drawn does not depend on what ran before `begin_faults`.
 //! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
 
-use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn, WrongBits};
-use crate::profile::ChipProfile;
-use crate::trace::{FlashOp, Task};
+use crate::chip::{pass_on, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// Kinds of draws, as `enum fbn_draw` numbers them.
@@ -147,18 +145,16 @@ impl<F: Flash> Faulty<F> {
 }
 
 impl<F: Flash> Flash for Faulty<F> {
-    fn profile(&self) -> &ChipProfile {
-        self.inner.profile()
+    pass_on! {
+        profile change_column block_erases set_block_erases is_factory_bad
+        programmed_bytes can_lose_power cut_power_in power_on set_task start_recording
+        take_record
     }
 
     fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         let before = self.inner.counts().reads;
         self.wrong = self.since.and_then(|since| self.flips(before - since.reads));
         self.inner.read(now, page, moves)
-    }
-
-    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
-        self.inner.change_column(now, length)
     }
 
     fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
@@ -193,45 +189,5 @@ impl<F: Flash> Flash for Faulty<F> {
         counts.erases += self.failed.erases;
         counts.busy += self.failed.busy;
         counts
-    }
-
-    fn block_erases(&self, block: BlockNo) -> u32 {
-        self.inner.block_erases(block)
-    }
-
-    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
-        self.inner.set_block_erases(block, erases);
-    }
-
-    fn is_factory_bad(&self, block: BlockNo) -> bool {
-        self.inner.is_factory_bad(block)
-    }
-
-    fn can_lose_power(&self) -> bool {
-        self.inner.can_lose_power()
-    }
-
-    fn programmed_bytes(&self, block: BlockNo) -> u32 {
-        self.inner.programmed_bytes(block)
-    }
-
-    fn cut_power_in(&mut self, changes: u64) {
-        self.inner.cut_power_in(changes);
-    }
-
-    fn power_on(&mut self) -> Option<Torn> {
-        self.inner.power_on()
-    }
-
-    fn set_task(&mut self, task: Task) {
-        self.inner.set_task(task);
-    }
-
-    fn start_recording(&mut self) {
-        self.inner.start_recording();
-    }
-
-    fn take_record(&mut self) -> Vec<FlashOp> {
-        self.inner.take_record()
     }
 }

@@ -7,9 +7,7 @@
 //!
 //! Invariant: between the cut and `power_on` the chip below is not touched.
 
-use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
-use crate::profile::ChipProfile;
-use crate::trace::{FlashOp, Task};
+use crate::chip::{pass_on, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// A chip, its changes counted, and the one in which its power fails.
@@ -53,19 +51,15 @@ impl<F: Flash> PowerCut<F> {
 }
 
 impl<F: Flash> Flash for PowerCut<F> {
-    fn profile(&self) -> &ChipProfile {
-        self.inner.profile()
+    pass_on! {
+        profile change_column counts block_erases set_block_erases is_factory_bad
+        programmed_bytes wrong_bits begin_faults set_task start_recording take_record
     }
 
     #[inline]
     fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         self.powered(now)?;
         self.inner.read(now, page, moves)
-    }
-
-    #[inline]
-    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
-        self.inner.change_column(now, length)
     }
 
     fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
@@ -85,26 +79,6 @@ impl<F: Flash> Flash for PowerCut<F> {
         self.inner.erase(now, block)
     }
 
-    fn counts(&self) -> Counts {
-        self.inner.counts()
-    }
-
-    fn block_erases(&self, block: BlockNo) -> u32 {
-        self.inner.block_erases(block)
-    }
-
-    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
-        self.inner.set_block_erases(block, erases);
-    }
-
-    fn is_factory_bad(&self, block: BlockNo) -> bool {
-        self.inner.is_factory_bad(block)
-    }
-
-    fn programmed_bytes(&self, block: BlockNo) -> u32 {
-        self.inner.programmed_bytes(block)
-    }
-
     fn can_lose_power(&self) -> bool {
         true
     }
@@ -116,17 +90,5 @@ impl<F: Flash> Flash for PowerCut<F> {
 
     fn power_on(&mut self) -> Option<Torn> {
         self.torn.take()
-    }
-
-    fn set_task(&mut self, task: Task) {
-        self.inner.set_task(task);
-    }
-
-    fn start_recording(&mut self) {
-        self.inner.start_recording();
-    }
-
-    fn take_record(&mut self) -> Vec<FlashOp> {
-        self.inner.take_record()
     }
 }

@@ -3,8 +3,7 @@
 //! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
 //! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::chip::{Counts, Done, Flash, Kind, Moves, Span, Torn, WrongBits};
-use crate::profile::ChipProfile;
+use crate::chip::{pass_on, Done, Flash, Kind, Moves, Span};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// One flash operation, as the `flash` table has it.
@@ -75,17 +74,14 @@ impl<F: Flash> Traced<F> {
 }
 
 impl<F: Flash> Flash for Traced<F> {
-    fn profile(&self) -> &ChipProfile {
-        self.inner.profile()
+    pass_on! {
+        profile change_column counts block_erases set_block_erases is_factory_bad
+        programmed_bytes can_lose_power cut_power_in power_on wrong_bits begin_faults
     }
 
     fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         self.note(now, Kind::Read, page, moves.first);
         self.inner.read(now, page, moves)
-    }
-
-    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
-        self.inner.change_column(now, length)
     }
 
     fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
@@ -98,46 +94,6 @@ impl<F: Flash> Flash for Traced<F> {
         let length = self.profile().page_bytes * pages;
         self.note(now, Kind::Erase, PageNo(block.0 * pages), Span { column: 0, length });
         self.inner.erase(now, block)
-    }
-
-    fn counts(&self) -> Counts {
-        self.inner.counts()
-    }
-
-    fn block_erases(&self, block: BlockNo) -> u32 {
-        self.inner.block_erases(block)
-    }
-
-    fn programmed_bytes(&self, block: BlockNo) -> u32 {
-        self.inner.programmed_bytes(block)
-    }
-
-    fn can_lose_power(&self) -> bool {
-        self.inner.can_lose_power()
-    }
-
-    fn cut_power_in(&mut self, changes: u64) {
-        self.inner.cut_power_in(changes);
-    }
-
-    fn power_on(&mut self) -> Option<Torn> {
-        self.inner.power_on()
-    }
-
-    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
-        self.inner.set_block_erases(block, erases);
-    }
-
-    fn is_factory_bad(&self, block: BlockNo) -> bool {
-        self.inner.is_factory_bad(block)
-    }
-
-    fn wrong_bits(&self) -> Option<WrongBits> {
-        self.inner.wrong_bits()
-    }
-
-    fn begin_faults(&mut self) {
-        self.inner.begin_faults();
     }
 
     fn set_task(&mut self, task: Task) {

@@ -2,70 +2,32 @@
 
 mod support;
 
-use sim::chip::{Chip, Counts, Done, Flash, Moves, Span};
+use sim::chip::{Chip, Flash, Kind};
 use sim::fs::ubifs::Ubifs;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, PAGE_BYTES, ROOT};
 use sim::mtd::Mtd;
-use sim::profile::{BoardProfile, ChipProfile};
-use sim::units::{BlockNo, Ns, PageNo};
+use sim::profile::BoardProfile;
+use sim::trace::{FlashOp, Traced};
+use sim::units::Ns;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// An operation of the chip: kind, page, column, bytes.
 type Seen = (char, u32, u32, u32);
 
-/// A chip that remembers its operations.
-#[derive(Clone, Debug)]
-struct Recorder {
-    chip: Chip,
-    log: Vec<Seen>,
-}
-
-impl Flash for Recorder {
-    fn profile(&self) -> &ChipProfile {
-        self.chip.profile()
-    }
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
-        self.log.push(('R', page.0, moves.first.column, moves.first.length));
-        self.chip.read(now, page, moves)
-    }
-    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
-        self.chip.change_column(now, length)
-    }
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
-        self.log.push(('P', page.0, moves.first.column, moves.first.length));
-        self.chip.program(now, page, moves, cells)
-    }
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
-        self.log.push(('E', block.0 * self.chip.profile().pages_per_block, 0, 0));
-        self.chip.erase(now, block)
-    }
-    fn can_lose_power(&self) -> bool {
-        self.chip.can_lose_power()
-    }
-
-    fn programmed_bytes(&self, block: BlockNo) -> u32 {
-        self.chip.programmed_bytes(block)
-    }
-
-    fn counts(&self) -> Counts {
-        self.chip.counts()
-    }
-    fn block_erases(&self, block: BlockNo) -> u32 {
-        self.chip.block_erases(block)
-    }
-    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
-        self.chip.set_block_erases(block, erases);
-    }
-    fn is_factory_bad(&self, block: BlockNo) -> bool {
-        self.chip.is_factory_bad(block)
+fn seen_of(op: &FlashOp) -> Seen {
+    match op.kind {
+        Kind::Read => ('R', op.page.0, op.column, op.length),
+        Kind::Program => ('P', op.page.0, op.column, op.length),
+        Kind::Erase => ('E', op.page.0, 0, 0),
     }
 }
 
-type Fs = Ubifs<Recorder>;
+type Fs = Ubifs<Traced<Chip>>;
 
 fn fresh(board: &BoardProfile) -> Result<(Fs, Ns), FsError> {
-    let flash = Recorder { chip: Chip::new(board.chip), log: Vec::new() };
+    let mut flash = Traced::new(Chip::new(board.chip));
+    flash.start_recording();
     Ubifs::format(Mtd::new(flash, board), Ns::ZERO)
 }
 
@@ -116,9 +78,9 @@ fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
 
 /// What the chip sees while `work` runs.
 fn seen(fs: &mut Fs, now: Ns, work: impl FnOnce(&mut Fs, Ns) -> Ns) -> (Vec<Seen>, Ns) {
-    fs.flash_mut().log.clear();
+    fs.flash_mut().start_recording();
     let now = work(fs, now);
-    (std::mem::take(&mut fs.flash_mut().log), now)
+    (fs.flash_mut().take_record().iter().map(seen_of).collect(), now)
 }
 
 fn read_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: impl IntoIterator<Item = u32>) -> Ns {
@@ -201,8 +163,8 @@ fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
 /// table twice, and so on, a page at a time: 8192 + 24576 bytes for headers and table.
 #[test]
 fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
-    let (fs, _) = fresh(&support::board("emulated-4k")).expect("large enough");
-    let log = &fs.flash().log;
+    let (mut fs, _) = fresh(&support::board("emulated-4k")).expect("large enough");
+    let log: Vec<Seen> = fs.flash_mut().take_record().iter().map(seen_of).collect();
     let format: Vec<Seen> = log.iter().take(2 * (1 + 8) + 2).copied().collect();
     let mut wanted = Vec::new();
     for block in 0..2 {

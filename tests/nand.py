@@ -160,7 +160,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     assert "warning" not in built.stderr.replace("modpost: suppressed", "")
     guest = folder / "guest"
     sources = [PROJECT / "tests" / "guest" / "nand_guest.c"]
-    sources += [PROJECT / "agent" / name for name in ("fs.c", "data.c", "files.c", "nandlog.c")]
+    sources += [
+        PROJECT / "agent" / name for name in ("fs.c", "data.c", "files.c", "nandlog.c", "raw.c")
+    ]
     flags = ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     target = ["-target", "x86_64-linux-musl", f"-I{PROJECT / 'agent'}"]
     compiled = subprocess.run(

@@ -305,12 +305,17 @@ class RunDirectory:
 
 
 def _stored(folder: Path, name: str) -> pl.DataFrame | None:
-    """A table of a run directory (Parquet) or of one of its parts (Arrow), if it is there."""
+    """A table of a run directory (Parquet) or of one of its parts (Arrow), if it is there.
+
+    Columns that an earlier version did not have are null.
+    """
     if (folder / f"{name}.parquet").is_file():
-        return pl.read_parquet(folder / f"{name}.parquet")
-    if (folder / f"{name}.arrow").is_file():
-        return pl.read_ipc(folder / f"{name}.arrow")
-    return None
+        frame = pl.read_parquet(folder / f"{name}.parquet")
+    elif (folder / f"{name}.arrow").is_file():
+        frame = pl.read_ipc(folder / f"{name}.arrow")
+    else:
+        return None
+    return conform(frame, name) if name in SCHEMAS else frame
 
 
 def _places(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:

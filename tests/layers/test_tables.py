@@ -98,6 +98,16 @@ def test_tables_have_the_columns_of_the_format(small: Path, project: Path) -> No
             assert dict(read_table(Path("a"), table).schema) == schema
 
 
+def test_results_of_before_a_column_was_there_are_gone_on_with(small: Path) -> None:
+    run(FakeTarget("emulator"), Path("a"))
+    for name in ("cases", "requests"):
+        file = Path("a") / f"{name}.parquet"
+        pl.read_parquet(file).drop("flash_time_ns").write_parquet(file)
+    run(FakeTarget("sim"), Path("a"))
+    before = read_table(Path("a"), "cases").filter(target="emulator")
+    assert before.height == before["flash_time_ns"].null_count() == 32
+
+
 def test_an_unknown_column_is_a_bug() -> None:
     with pytest.raises(ValueError, match="cases has no column colour"):
         conform(pl.DataFrame({"colour": ["red"]}), "cases")

@@ -55,14 +55,8 @@ fn cases_after_one_preparation_do_not_see_each_other() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let (prepare, body) = program(400, &[(0, 4096), (8192, 4096), (100_000, 30_000)]);
     for fs in KINDS {
-        let setting = Setting {
-            board: &board,
-            kernel: &kernel,
-            fs,
-            prepare: &prepare,
-            trace_flash: true,
-            record_wear: false,
-        };
+        let setting =
+            Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
         let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
         let results = run_cases(&setting, &[case, case, case]);
         let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
@@ -78,14 +72,8 @@ fn tracing_changes_nothing_that_is_measured() {
     let (prepare, body) = program(400, &[(0, 4096), (200_000, 4096), (100_000, 30_000)]);
     for fs in KINDS {
         let measure = |trace_flash| {
-            let setting = Setting {
-                board: &board,
-                kernel: &kernel,
-                fs,
-                prepare: &prepare,
-                trace_flash,
-                record_wear: false,
-            };
+            let setting =
+                Setting { trace_flash, ..support::setting(&board, &kernel, fs, &prepare) };
             let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
             run_cases(&setting, &[case]).remove(0).expect("it runs")
         };
@@ -102,14 +90,7 @@ fn a_full_partition_names_the_line_of_the_write() {
     board.partition.blocks = 80;
     for fs in KINDS {
         let (prepare, body) = program(16 * 1024, &[]);
-        let setting = Setting {
-            board: &board,
-            kernel: &kernel,
-            fs,
-            prepare: &prepare,
-            trace_flash: false,
-            record_wear: false,
-        };
+        let setting = support::setting(&board, &kernel, fs, &prepare);
         let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
         let error = run_cases(&setting, &[case]).remove(0).expect_err("16 MiB in 10 MiB");
         let text = error.to_string();
@@ -121,14 +102,7 @@ fn a_full_partition_names_the_line_of_the_write() {
 fn what_is_not_modelled_is_refused_by_name() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let prepare = "flashbed-ops 1\nopen 0 a rw,create,direct\n";
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs: FsKind::Jffs2,
-        prepare,
-        trace_flash: false,
-        record_wear: false,
-    };
+    let setting = support::setting(&board, &kernel, FsKind::Jffs2, prepare);
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let error = run_cases(&setting, &[case]).remove(0).expect_err("direct");
     assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
@@ -201,14 +175,8 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
             let chip = format!("{fs:?} on {page_bytes} * {pages_per_block}, {kind:?}");
             let case = CaseInput { read_ahead_kib: 16, body: &body, cuts: &[] };
             let prepare = support::written_file(1 << 20);
-            let setting = Setting {
-                board: &board,
-                kernel: &kernel,
-                fs,
-                prepare: &prepare,
-                trace_flash: true,
-                record_wear: false,
-            };
+            let setting =
+                Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
             let result = run_cases(&setting, &[case]).remove(0);
             if fs == FsKind::Yaffs2 && !(2048..=4096).contains(&page_bytes) {
                 let refusal = result.expect_err("no chunk of this size").to_string();
@@ -232,14 +200,7 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
 fn blocks_too_small_for_ubifs_are_refused() {
     let (mut board, kernel) = (support::board("emulated-4k"), support::kernel("6.1"));
     (board.chip.page_bytes, board.chip.oob_bytes, board.chip.pages_per_block) = (1024, 32, 16);
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs: FsKind::Ubifs,
-        prepare: "",
-        trace_flash: false,
-        record_wear: false,
-    };
+    let setting = support::setting(&board, &kernel, FsKind::Ubifs, "");
     let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[] };
     let refusal = run_cases(&setting, &[case]).remove(0).expect_err("too small").to_string();
     assert_eq!(

@@ -4,7 +4,7 @@ mod support;
 
 use sim::fs::ubifs::Ubifs;
 use sim::mtd::Mtd;
-use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
+use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use sim::units::Ns;
 use std::fmt::Write;
 
@@ -17,14 +17,7 @@ fn run_on(blocks: u32, body: &str) -> Measured {
     let prepare = "flashbed-ops 1\nprepared\n";
     let body = format!("flashbed-ops 1\n{body}\n");
     let fs = FsKind::Ubifs;
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs,
-        prepare,
-        trace_flash: false,
-        record_wear: false,
-    };
+    let setting = support::setting(&board, &kernel, fs, prepare);
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))

@@ -14,14 +14,7 @@ fn try_run(
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
     let body = format!("flashbed-ops 1\n{body}\n");
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs,
-        prepare: &prepare,
-        trace_flash: true,
-        record_wear: false,
-    };
+    let setting = Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
     run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[] }]).remove(0)
 }
 

@@ -12,7 +12,7 @@ mod writes;
 
 use rustix::time::{clock_gettime, ClockId};
 use serde_json::{json, Map, Value};
-use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use sim::run::{run_cases, CaseInput, FsKind};
 
 const FILE_BYTES: u64 = 5 << 20;
 const RUNS: usize = 25;
@@ -38,14 +38,7 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
     let (board, kernel) = (support::board(board), support::kernel("6.1"));
     let prepare = support::written_file(FILE_BYTES);
     let body = support::page_reads(pages);
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs,
-        prepare: &prepare,
-        trace_flash: false,
-        record_wear: false,
-    };
+    let setting = support::setting(&board, &kernel, fs, &prepare);
     let timed = |count: usize| {
         let cases = vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] }; count];
         let start = cpu_seconds();

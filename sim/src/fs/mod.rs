@@ -100,6 +100,19 @@ pub struct Name<'a> {
     pub name: &'a str,
 }
 
+/// A name that becomes another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rename<'a> {
+    /// What is named so.
+    pub ino: Ino,
+    /// By this name no longer.
+    pub old: Name<'a>,
+    /// But by this one.
+    pub new: Name<'a>,
+    /// What `new` named before, if anything.
+    pub replaced: Option<Ino>,
+}
+
 /// What a file system may ask of the page cache and the inodes above it.
 pub trait PageCache {
     /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
@@ -175,17 +188,8 @@ pub trait FlashFs: Clone {
     fn check_dir_empty(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
         Ok(now)
     }
-    /// i_op->rename: `old` becomes `new`. What `new` named before, if anything, is `replaced`;
-    /// `evict` follows for it when nobody has it open.
-    fn rename(
-        &mut self,
-        now: Ns,
-        old: Name<'_>,
-        new: Name<'_>,
-        ino: Ino,
-        replaced: Option<Ino>,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns>;
+    /// i_op->rename. `evict` follows for what was replaced when nobody has it open.
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns>;
     /// i_op->setattr with a size, smaller, larger or the same. The file system calls
     /// `PageCache::truncate_setsize` where its kernel code does.
     fn truncate(

@@ -14,7 +14,9 @@
 
 use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
-use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
+};
 use crate::mtd::Mtd;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -236,15 +238,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Err(FsError::NotModelled("yaffs2's rmdir"))
     }
 
-    fn rename(
-        &mut self,
-        _now: Ns,
-        _old: Name<'_>,
-        _new: Name<'_>,
-        _ino: Ino,
-        _replaced: Option<Ino>,
-        _pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
+    fn rename(&mut self, _: Ns, _: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
         Err(FsError::NotModelled("yaffs2's rename"))
     }
 

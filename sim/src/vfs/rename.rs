@@ -9,7 +9,7 @@
 
 use super::namei::{ENOENT, ENOTDIR};
 use super::{errno, Answer, Outcome, Vfs, EINVAL, EISDIR};
-use crate::fs::FlashFs;
+use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
 
 /// errno of a directory that is not empty (asm-generic/errno.h).
@@ -108,10 +108,13 @@ impl<S: FlashFs> Vfs<S> {
         if target == Some(moved) {
             return Ok((0, now));
         }
-        let (from, to) = (self.name_in(old_in, old), self.name_in(new_in, new));
-        let replaced = target.map(|index| self.inodes[index].ino);
-        let ino = self.inodes[moved].ino;
-        let now = match self.fs.rename(now, from, to, ino, replaced, &mut self.inodes) {
+        let rename = Rename {
+            ino: self.inodes[moved].ino,
+            old: self.name_in(old_in, old),
+            new: self.name_in(new_in, new),
+            replaced: target.map(|index| self.inodes[index].ino),
+        };
+        let now = match self.fs.rename(now, rename, &mut self.inodes) {
             Ok(later) => later,
             Err(error) => return Ok((errno(error)?, now)),
         };

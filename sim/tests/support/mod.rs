@@ -113,6 +113,16 @@ pub fn page_reads(pages: &[u64]) -> String {
     text
 }
 
+/// Cases after one preparation, with nothing recorded of them.
+pub fn setting<'a>(
+    board: &'a BoardProfile,
+    kernel: &'a KernelProfile,
+    fs: FsKind,
+    prepare: &'a str,
+) -> Setting<'a> {
+    Setting { board, kernel, fs, prepare, trace_flash: false, record_wear: false }
+}
+
 /// Runs one body after one preparation.
 pub fn run(
     board: &BoardProfile,
@@ -122,7 +132,7 @@ pub fn run(
     read_ahead_kib: u32,
     body: &str,
 ) -> Measured {
-    let setting = Setting { board, kernel, fs, prepare, trace_flash: false, record_wear: false };
+    let setting = setting(board, kernel, fs, prepare);
     let case = CaseInput { read_ahead_kib, body, cuts: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))

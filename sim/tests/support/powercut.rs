@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sim::content::Source;
-use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
+use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use sim::survey::Survey;
 use std::fmt::Write;
 
@@ -82,14 +82,7 @@ fn measure(fs: FsKind, steps: &[Step], cuts: &[u64]) -> Measured {
     board.partition.blocks = if fs == FsKind::Jffs2 { 40 } else { 96 };
     let kernel = super::kernel("6.1");
     let prepare = "flashbed-ops 1\nprepared\n";
-    let setting = Setting {
-        board: &board,
-        kernel: &kernel,
-        fs,
-        prepare,
-        trace_flash: false,
-        record_wear: false,
-    };
+    let setting = super::setting(&board, &kernel, fs, prepare);
     let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -14,7 +14,7 @@ use super::nodelist::{Entry, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{Ino, Name, PageCache, Result};
+use crate::fs::{Ino, Name, PageCache, Rename, Result};
 use crate::units::Ns;
 
 impl<F: Flash> Jffs2<F> {
@@ -108,12 +108,10 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn do_rename(
         &mut self,
         now: Ns,
-        old: Name<'_>,
-        new: Name<'_>,
-        ino: Ino,
-        replaced: Option<Ino>,
+        rename: Rename<'_>,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
+        let Rename { ino, old, new, replaced } = rename;
         let is_directory = self.file(ino).is_directory;
         let now = self.do_link(now, new, Some(ino), is_directory, Priority::Normal, pages)?;
         if let Some(replaced) = replaced {

@@ -35,7 +35,9 @@ use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
-use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
+};
 use crate::mtd::Mtd;
 use crate::trace::Task;
 use crate::units::Ns;
@@ -218,16 +220,8 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.do_unlink(now, at, ino, pages)
     }
 
-    fn rename(
-        &mut self,
-        now: Ns,
-        old: Name<'_>,
-        new: Name<'_>,
-        ino: Ino,
-        replaced: Option<Ino>,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        self.do_rename(now, old, new, ino, replaced, pages)
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.do_rename(now, rename, pages)
     }
 
     fn truncate(

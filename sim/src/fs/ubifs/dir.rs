@@ -9,7 +9,7 @@ use super::inode::Inode;
 use super::key::Key;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::fs::{FsError, Ino, Name, PageCache, Result};
+use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
 use crate::units::Ns;
 
 impl<F: Flash> Ubifs<F> {
@@ -101,11 +101,10 @@ impl<F: Flash> Ubifs<F> {
     pub(super) fn rename_entry(
         &mut self,
         now: Ns,
-        (old, new): (Name<'_>, Name<'_>),
-        ino: Ino,
-        replaced: Option<Ino>,
+        rename: Rename<'_>,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
+        let Rename { ino, replaced, .. } = rename;
         let mut now = now;
         if let Some(replaced) = replaced.filter(|_| self.inodes[&ino.0].is_directory) {
             now = self.first_entry(now, replaced)?;
@@ -121,7 +120,7 @@ impl<F: Flash> Ubifs<F> {
         if let Some(replaced) = replaced {
             self.inode(replaced.0).is_unlinked = true;
         }
-        now = self.jnl_rename(now, old, new, ino.0, replaced.map(|replaced| replaced.0))?;
+        now = self.jnl_rename(now, rename)?;
         self.release_budget(&Request::RENAME);
         if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
             self.release_budget(&Request::INODE);

@@ -22,7 +22,7 @@ use super::stored::What;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::content::Contents;
-use crate::fs::{FsError, Ino, Name, PageCache, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// The journal heads (GCHD, BASEHD, DATAHD).
@@ -364,14 +364,9 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_jnl_rename: the new entry, the end of the old one, what is replaced, and the directories.
-    pub(super) fn jnl_rename(
-        &mut self,
-        now: Ns,
-        old: Name<'_>,
-        new: Name<'_>,
-        moved: u32,
-        replaced: Option<u32>,
-    ) -> Result<Ns> {
+    pub(super) fn jnl_rename(&mut self, now: Ns, rename: Rename<'_>) -> Result<Ns> {
+        let Rename { old, new, .. } = rename;
+        let (moved, replaced) = (rename.ino.0, rename.replaced.map(|replaced| replaced.0));
         let (old_dir, new_dir) = (old.directory.0, new.directory.0);
         let (new_dent, old_dent) = (Key::dent(new_dir, new.name), Key::dent(old_dir, old.name));
         let mut nodes = vec![(new_dent, dent_bytes(new.name)), (old_dent, dent_bytes(old.name))];

@@ -41,7 +41,7 @@ mod tnc_insert;
 
 use crate::causes::Causes;
 use crate::chip::Flash;
-use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Result, ROOT};
+use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, ROOT};
 use crate::mtd::Mtd;
 use crate::trace::Task;
 use crate::ubi::{self, Ubi};
@@ -238,16 +238,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.first_entry(now, ino)
     }
 
-    fn rename(
-        &mut self,
-        now: Ns,
-        old: Name<'_>,
-        new: Name<'_>,
-        ino: Ino,
-        replaced: Option<Ino>,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        self.rename_entry(now, (old, new), ino, replaced, pages)
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.rename_entry(now, rename, pages)
     }
 
     fn truncate(

@@ -122,9 +122,7 @@ impl<F: Flash> Ubifs<F> {
         }
         now = self.jnl_rename(now, rename)?;
         self.release_budget(&Request::RENAME);
-        if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
-            self.release_budget(&Request::INODE);
-        }
+        self.make_inode_dirty(ino);
         pages.mark_inode_dirty(now, ino, false);
         Ok(now)
     }

@@ -68,9 +68,7 @@ impl<F: Flash> Ubifs<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let now = self.budget_space(now, &Request::INODE, pages)?;
-        if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
-            self.release_budget(&Request::INODE);
-        }
+        self.make_inode_dirty(ino);
         Ok(now)
     }
 
@@ -208,6 +206,13 @@ impl<F: Flash> Ubifs<F> {
         self.compressor.get().ubifs(UbifsCompressor::Zstd, contents, start, end) as u32
     }
 
+    /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.
+    pub(super) fn make_inode_dirty(&mut self, ino: Ino) {
+        if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
+            self.release_budget(&Request::INODE);
+        }
+    }
+
     /// ubifs_setattr with a size.
     pub(super) fn set_size(
         &mut self,
@@ -222,11 +227,8 @@ impl<F: Flash> Ubifs<F> {
         }
         let now = self.budget_space(now, &Request::INODE, pages)?;
         pages.truncate_setsize(ino, size_bytes);
-        let inode = self.inode(ino.0);
-        inode.size_bytes = size_bytes;
-        if std::mem::replace(&mut inode.dirty, true) {
-            self.release_budget(&Request::INODE);
-        }
+        self.inode(ino.0).size_bytes = size_bytes;
+        self.make_inode_dirty(ino);
         pages.mark_inode_dirty(now, ino, true);
         Ok(now)
     }

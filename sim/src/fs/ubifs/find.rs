@@ -117,6 +117,17 @@ impl Lpt {
                 categories.list(Category::Uncategorized).find(suits)
             })
         });
+        self.known_or_scan(ubi, now, known, wanted)
+    }
+
+    /// What the heaps and lists have, or else what a scan of the LPT finds, if any of it is not in memory.
+    fn known_or_scan<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        known: Option<u32>,
+        wanted: Wanted,
+    ) -> Result<(Option<u32>, Ns)> {
         match known {
             Some(slot) => Ok((Some(self.leb_at(slot)), now)),
             None if self.is_all_loaded() => Ok((None, now)),
@@ -185,11 +196,7 @@ impl Lpt {
                 let allowed = |&slot: &u32| self.lebs[slot as usize].flags & banned == 0;
                 self.categories.list(Category::Uncategorized).filter(allowed).find(enough)
             });
-        match known {
-            Some(slot) => Ok((Some(self.leb_at(slot)), now)),
-            None if self.is_all_loaded() => Ok((None, now)),
-            None => self.scan(ubi, now, wanted),
-        }
+        self.known_or_scan(ubi, now, known, wanted)
     }
 
     /// ubifs_find_free_leb_for_idx.
@@ -240,11 +247,7 @@ impl Lpt {
         let known = categories.heap(Category::DirtyIndex).iter().copied();
         let known = known.chain(categories.list(Category::FreeableIndex));
         let known = known.chain(categories.list(Category::Uncategorized)).find(suits);
-        let (leb, now) = match known {
-            Some(slot) => (Some(self.leb_at(slot)), now),
-            None if self.is_all_loaded() => (None, now),
-            None => self.scan(ubi, now, Wanted::DirtyIndex)?,
-        };
+        let (leb, now) = self.known_or_scan(ubi, now, known, Wanted::DirtyIndex)?;
         let Some(leb) = leb else { return Ok((None, now)) };
         self.scanned = leb;
         Ok((Some(leb), self.change(ubi, now, leb, TAKE)?))

@@ -177,6 +177,11 @@ impl<F: Flash> Ubifs<F> {
         self.tnc.dirty_znodes()
     }
 
+    /// Index nodes there are, in memory or not.
+    pub fn znodes(&self) -> u64 {
+        self.tnc.znodes() as u64
+    }
+
     fn inode(&mut self, inum: u32) -> &mut Inode {
         self.inodes.get_mut(&inum).expect("an inode of this file system")
     }

@@ -117,6 +117,11 @@ impl Tnc {
         self.dirty
     }
 
+    /// Znodes, in memory or not.
+    pub fn znodes(&self) -> usize {
+        self.znodes.len() - self.unused.len()
+    }
+
     /// `calc_idx_sz`.
     pub fn index_bytes(&self) -> u64 {
         self.bytes

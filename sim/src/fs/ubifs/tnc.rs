@@ -18,7 +18,7 @@ use super::key::{Key, Place, NOWHERE};
 use super::lprops::Change;
 use super::lpt::Lpt;
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;
 use std::collections::BTreeSet;
@@ -58,6 +58,17 @@ pub(super) struct Znode {
 pub struct Leaf {
     pub(super) znode: u32,
     pub(super) slot: i8,
+}
+
+/// What ECC could not put right is a good node all the same if none of the wrong bits are in it.
+pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
+    match error {
+        FsError::Unreadable(at) if ubi.is_wrong(place.leb, place.offset, place.bytes) => {
+            Err(FsError::Damaged(at))
+        }
+        FsError::Unreadable(at) => Ok(at),
+        other => Err(other),
+    }
 }
 
 /// The index.
@@ -137,11 +148,13 @@ impl Tnc {
         if self.znodes[znode as usize].loaded {
             return Ok(now);
         }
-        self.znodes[znode as usize].loaded = true;
         let place = self.place_of(znode);
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
-        Ok(ubi.read(now, place.leb, place.offset, place.bytes)? + cpu)
+        let read = ubi.try_read(now, place.leb, place.offset, place.bytes);
+        let now = read.or_else(|error| believed(ubi, place, error))?;
+        self.znodes[znode as usize].loaded = true;
+        Ok(now + cpu)
     }
 
     /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal.

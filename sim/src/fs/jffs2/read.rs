@@ -29,12 +29,15 @@ impl<F: Flash> Jffs2<F> {
         for fragment in fragments.overlapping(offset, offset + bytes) {
             let Some(id) = fragment.node else { continue };
             let node = self.nodes.get(id);
-            let at = u64::from(node.flash_offset);
+            let (at, file_bytes) = (u64::from(node.flash_offset), node.file_bytes);
             let costs = *self.mtd.costs();
             now = self.mtd.read(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
             if let Role::Data { data_bytes } = node.role {
                 now = self.mtd.read(now, at + u64::from(RAW_INODE_BYTES), data_bytes)?;
                 now += Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
+                if data_bytes < file_bytes {
+                    now += costs.jffs2_unpack_ns;
+                }
             }
         }
         Ok(now)

@@ -184,6 +184,8 @@ impl<S: FlashFs> Vfs<S> {
         if names > 0 || self.slots.iter().flatten().any(|open| open.inode == index) {
             return Ok(now);
         }
+        let dropped = self.inodes[index].cache.cached_from(0);
+        let now = now + self.costs.page_drop_ns * dropped;
         let now = self.fs.evict(now, ino, &mut self.inodes)?;
         self.inodes.evict(index);
         Ok(now)
@@ -203,10 +205,13 @@ impl<S: FlashFs> Vfs<S> {
     /// do_truncate, which notes the time of it in the inode as well.
     fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
         let ino = self.inodes[index].ino;
+        let first = size_bytes.div_ceil(u64::from(PAGE_BYTES));
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let dropped = self.inodes[index].cache.cached_from(first);
         match self.fs.truncate(now, ino, size_bytes, &mut self.inodes) {
             Ok(later) => {
                 self.inodes[index].modified_s = now.0 / TIME_GRANULARITY_NS;
-                Ok((0, later))
+                Ok((0, later + self.costs.page_drop_ns * dropped))
             }
             Err(error) => errno(error, now),
         }
@@ -386,6 +391,7 @@ impl<S: FlashFs> Vfs<S> {
         if !open.flags.write {
             return Ok((EBADF, now));
         }
+        now += self.costs.write_ns;
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let end = start + length;
@@ -424,6 +430,7 @@ impl<S: FlashFs> Vfs<S> {
             return Ok(now);
         }
         let ino = self.inodes[index].ino;
+        let now = now + self.costs.time_update_ns;
         let now = self.fs.update_time(now, ino, &mut self.inodes)?;
         self.inodes[index].modified_s = second;
         self.inodes.mark_dirty(now, index);
@@ -481,6 +488,9 @@ impl<S: FlashFs> Vfs<S> {
         let inode = &mut self.inodes[index];
         inode.cache.insert(page);
         if self.fs.writes_back() {
+            if cached && !inode.cache.is_page_dirty(page) {
+                now += self.costs.page_dirty_ns;
+            }
             inode.cache.set_dirty(page);
             inode.dirty.size |= grows;
             self.inodes.mark_dirty(now, index);

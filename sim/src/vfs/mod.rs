@@ -19,7 +19,7 @@ mod rename;
 mod writeback;
 
 use crate::causes::Causes;
-use crate::content::{Contents, Source};
+use crate::content::{Overwritten, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
@@ -467,13 +467,14 @@ impl<S: FlashFs> Vfs<S> {
         write.file_bytes = self.inodes[index].size_bytes.max(to);
         let writes_back = self.fs.writes_back();
         let contents = &mut self.inodes[index].contents;
-        let before = if writes_back { Contents::new() } else { contents.overwritten(at, to) };
+        let before =
+            if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
         contents.write_from(at, to, source, offset);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,
                 Err(error) => {
-                    self.forget_write(index, page, at..to, before);
+                    self.forget_write(index, page, at..to, &before);
                     return Err(error);
                 }
             }
@@ -500,9 +501,9 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// What could not be written is in the page no longer, which is read anew (ClearPageUptodate).
-    fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: Contents) {
+    fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: &Overwritten) {
         let inode = &mut self.inodes[index];
-        inode.contents.copy_from(&before, bytes.start, bytes.end);
+        inode.contents.restore(bytes.start, bytes.end, before);
         inode.cache.drop_clean(page, page + 1);
         self.inodes.pages_gone();
     }

@@ -132,7 +132,7 @@ pub fn run_named(argument: &str) -> bool {
             run(fs, now, &board, case.pattern)
         }
         _ => {
-            let (fs, now) = Ubifs::format(mtd, Ns::ZERO).expect("ubifs");
+            let (fs, now) = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).expect("ubifs");
             run(fs, now, &board, case.pattern)
         }
     };

@@ -9,30 +9,30 @@ use super::geometry::TRUNCATION_BYTES;
 use super::key::Key;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::compress::{Compressors, UbifsCompressor};
+use crate::compress::Compressors;
 use crate::fs::{Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// The compressors, once something compressible is written.
 #[derive(Default)]
-pub struct Compressor(Option<Box<Compressors>>);
+pub struct WorkingSpace(Option<Box<Compressors>>);
 
-impl Compressor {
+impl WorkingSpace {
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
     }
 }
 
-impl Clone for Compressor {
+impl Clone for WorkingSpace {
     /// They remember nothing.
-    fn clone(&self) -> Compressor {
-        Compressor(None)
+    fn clone(&self) -> WorkingSpace {
+        WorkingSpace(None)
     }
 }
 
-impl core::fmt::Debug for Compressor {
+impl core::fmt::Debug for WorkingSpace {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Compressor")
+        f.write_str("WorkingSpace")
     }
 }
 
@@ -203,7 +203,7 @@ impl<F: Flash> Ubifs<F> {
         if contents.is_random(start, end) {
             return (end - start) as u32;
         }
-        self.compressor.get().ubifs(UbifsCompressor::Zstd, contents, start, end) as u32
+        self.compressors.get().ubifs(self.options.compressor, contents, start, end) as u32
     }
 
     /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.

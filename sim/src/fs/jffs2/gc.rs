@@ -6,9 +6,10 @@
 //! write buffer's page rather than pad it. A node that is no longer all there is of its pages is not copied:
 //! what the page cache has of the page is written anew, read into it if need be.
 
+use super::fragments::Fragment;
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Entry, Fragment, InodeNodes, Node, NodeId, Role, State};
+use super::nodelist::{Entry, InodeNodes, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;
@@ -110,7 +111,7 @@ impl<F: Flash> Jffs2<F> {
             } else if any(List::Erasable) {
                 List::Erasable
             } else if any(List::ErasablePendingWbuf) {
-                now = self.flush_wbuf(now)?;
+                now = self.try_flush_wbuf_pad(now)?;
                 continue;
             } else {
                 return Ok(now);
@@ -216,8 +217,13 @@ impl<F: Flash> Jffs2<F> {
             return Ok((false, now));
         }
         let now = self.flash_read(now, node.flash_offset, bytes)?;
-        let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &[(Cause::Collection, bytes)], None)?;
+        let now = match self.write_copy(now, bytes) {
+            Err(FsError::Io(at)) => {
+                let (_, now) = self.reserve_space_gc(at, bytes, Summary::AtMost(bytes))?;
+                self.write_copy(now, bytes)?
+            }
+            other => other?,
+        };
         let summary = match node.role {
             Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes),
             _ => Summary::Inode,
@@ -226,6 +232,11 @@ impl<F: Flash> Jffs2<F> {
         self.replace_reference(id, new);
         self.mark_obsolete(now, id);
         Ok((true, now))
+    }
+
+    fn write_copy(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
+        let to = self.write_offset(self.next_block.expect("space was reserved"));
+        self.flash_write(now, to, &[(Cause::Collection, bytes)], None)
     }
 
     /// What jffs2_garbage_collect_live does with a node that fragments refer to.

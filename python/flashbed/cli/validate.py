@@ -67,7 +67,7 @@ def validate(
 def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
     """What the simulator refuses is not asked of the kernel.
 
-    Where code takes no time, on user-mode Linux, none does on the simulator either: what a timer or a
+    Where code takes no time, on user-mode Linux, none does on the simulator: what a timer or a
     thread gets in between is to be the same.
     """
     from flashbed.targets.base import refused

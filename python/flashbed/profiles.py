@@ -315,10 +315,17 @@ class Jffs2Options(Strict):
 
     source: Text
     summary: bool
-    compressors: list[Literal["lzo", "zlib", "rtime"]]
+    compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
     ticks_per_second: Positive
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
+
+
+class UbifsOptions(Strict):
+    """`[ubifs]`: how the kernel's UBIFS is built."""
+
+    source: Text
+    compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
 
 
 class KernelDefaults(Strict):
@@ -336,12 +343,13 @@ class Kernel(FromFile):
     kernel: KernelFacts
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
+    ubifs: UbifsOptions | None = None
     defaults: KernelDefaults
 
     @model_validator(mode="after")
     def _simulated_whole(self) -> Self:
-        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2):
-            raise ValueError("kernel.targets: sim needs [readahead] and [jffs2]")
+        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2 and self.ubifs):
+            raise ValueError("kernel.targets: sim needs [readahead], [jffs2] and [ubifs]")
         return self
 
     @property
@@ -356,7 +364,7 @@ class Kernel(FromFile):
             raise ProfileError(
                 f"{places.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
-        return _without_sources(self, {"readahead", "jffs2"})
+        return _without_sources(self, {"readahead", "jffs2", "ubifs"})
 
 
 def _named(path: Path, name: str, file_name: str) -> None:

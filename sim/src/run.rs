@@ -8,7 +8,7 @@ use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
 use crate::fault::{Faults, Faulty};
 use crate::fs::jffs2::{self, Jffs2};
-use crate::fs::ubifs::Ubifs;
+use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{FlashFs, FsError};
 use crate::mtd::Mtd;
@@ -41,6 +41,8 @@ pub struct KernelProfile {
     pub readahead: KernelReadAhead,
     /// How its JFFS2 is built.
     pub jffs2: jffs2::Options,
+    /// How its UBIFS is.
+    pub ubifs: ubifs::Options,
 }
 
 /// Which file system, or none: the partition itself.
@@ -245,16 +247,18 @@ pub fn run_cases_on(
 /// What df says is available on a fresh file system; none where the model does not say.
 pub fn fresh_bytes(
     board: &BoardProfile,
-    jffs2: jffs2::Options,
+    kernel: &KernelProfile,
     fs: FsKind,
     bad_blocks: &[u32],
 ) -> Result<Option<u64>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs {
-        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Jffs2 => {
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone()).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -299,11 +303,11 @@ fn run_on<F: Flash>(
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
     let mtd = Mtd::new(flash, setting.board);
-    let jffs2 = setting.kernel.jffs2.clone();
+    let kernel = setting.kernel;
     match setting.fs {
-        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
+        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
-        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
+        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }
 }

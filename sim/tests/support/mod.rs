@@ -59,7 +59,7 @@ pub fn free_software() -> SoftwareCosts {
 
 /// boards/kernels/NAME.toml.
 pub fn kernel(name: &str) -> KernelProfile {
-    load(&format!("kernels/{name}"), &["readahead", "jffs2"])
+    load(&format!("kernels/{name}"), &["readahead", "jffs2", "ubifs"])
 }
 
 /// What a file of random bytes holds.

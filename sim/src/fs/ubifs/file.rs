@@ -9,7 +9,7 @@ use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
 use super::key::{r5_hash, Key, Place};
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::compress::{Compressors, UbifsCompressor, UbifsData};
+use crate::compress::{Compressors, UbifsData};
 use crate::fs::{FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 
@@ -18,24 +18,24 @@ const CAPABILITIES: u32 = r5_hash("security.capability");
 
 /// The compressors, once something compressible is written.
 #[derive(Default)]
-pub struct Compressor(Option<Box<Compressors>>);
+pub struct WorkingSpace(Option<Box<Compressors>>);
 
-impl Compressor {
+impl WorkingSpace {
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
     }
 }
 
-impl Clone for Compressor {
+impl Clone for WorkingSpace {
     /// They remember nothing.
-    fn clone(&self) -> Compressor {
-        Compressor(None)
+    fn clone(&self) -> WorkingSpace {
+        WorkingSpace(None)
     }
 }
 
-impl core::fmt::Debug for Compressor {
+impl core::fmt::Debug for WorkingSpace {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Compressor")
+        f.write_str("WorkingSpace")
     }
 }
 
@@ -226,7 +226,8 @@ impl<F: Flash> Ubifs<F> {
         end: u64,
         pages: &dyn PageCache,
     ) -> UbifsData {
-        self.compressor.get().ubifs(UbifsCompressor::Zstd, pages.contents(ino), start, end)
+        let compressor = self.options.compressor;
+        self.compressors.get().ubifs(compressor, pages.contents(ino), start, end)
     }
 
     /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.

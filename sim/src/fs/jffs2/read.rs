@@ -32,7 +32,8 @@ impl<F: Flash> Jffs2<F> {
             let at = u64::from(node.flash_offset);
             let costs = *self.mtd.costs();
             now = self.mtd.read(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
-            if let Role::Data { data_bytes } = node.role {
+            if let Role::Data { data_bytes, .. } = node.role {
+                let data_bytes = u32::from(data_bytes);
                 now = self.mtd.read(now, at + u64::from(RAW_INODE_BYTES), data_bytes)?;
                 now += Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
             }

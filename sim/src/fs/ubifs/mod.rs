@@ -38,6 +38,7 @@ mod tnc_commit;
 mod tnc_delete;
 mod tnc_index;
 mod tnc_insert;
+mod znode;
 
 use crate::causes::Causes;
 use crate::chip::Flash;

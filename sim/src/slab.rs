@@ -1,11 +1,14 @@
 //! Things that stay where they are: each has a key until it is removed, and the next one takes its place.
 //!
-//! They lie in pieces of memory that never move, so that what there is room for is little more than what there is.
+//! The first of them lie together; the others in pieces of memory that never move, so that what there is room for is little more
+//! than what there is.
 //!
 //! Invariant: a key that is free is in `free` once.
 
 use std::num::NonZeroU32;
 
+/// So many lie together: most file systems have no more, and are looked through fastest.
+const FIRST: usize = 2048;
 /// Things of a piece.
 const PIECE: usize = 512;
 
@@ -23,6 +26,7 @@ impl Key {
 /// The things.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
+    first: Vec<T>,
     /// All but the last are full.
     pieces: Vec<Vec<T>>,
     free: Vec<Key>,
@@ -30,7 +34,7 @@ pub struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { pieces: Vec::new(), free: Vec::new() }
+        Slab { first: Vec::new(), pieces: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -41,21 +45,27 @@ impl<T> Slab<T> {
             *self.get_mut(key) = item;
             return key;
         }
-        if self.pieces.last().is_none_or(|last| last.len() == PIECE) {
-            // The first piece grows as it has to: most file systems are small.
-            let room = if self.pieces.is_empty() { 0 } else { PIECE };
-            self.pieces.push(Vec::with_capacity(room));
+        let count = self.places() + 1;
+        if count <= FIRST {
+            self.first.push(item);
+        } else {
+            if count % PIECE == 1 {
+                self.pieces.push(Vec::with_capacity(PIECE));
+            }
+            self.pieces.last_mut().expect("there is one").push(item);
         }
-        let full = (self.pieces.len() - 1) * PIECE;
-        let last = self.pieces.last_mut().expect("one was added");
-        last.push(item);
-        let count = u32::try_from(full + last.len()).ok().and_then(NonZeroU32::new);
+        let count = u32::try_from(count).ok().and_then(NonZeroU32::new);
         Key(count.expect("fewer than 2^32 things"))
+    }
+
+    fn places(&self) -> usize {
+        let last = self.pieces.last().map_or(PIECE, Vec::len);
+        self.first.len() + self.pieces.len() * PIECE + last - PIECE
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.pieces.iter().map(Vec::len).sum::<usize>() - self.free.len()
+        self.places() - self.free.len()
     }
 
     /// Nobody asks for it any more.
@@ -66,13 +76,19 @@ impl<T> Slab<T> {
     /// What is there.
     #[inline]
     pub fn get(&self, key: Key) -> &T {
-        &self.pieces[key.index() / PIECE][key.index() % PIECE]
+        match key.index().checked_sub(FIRST) {
+            None => &self.first[key.index()],
+            Some(index) => &self.pieces[index / PIECE][index % PIECE],
+        }
     }
 
     /// The same, to change.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> &mut T {
-        &mut self.pieces[key.index() / PIECE][key.index() % PIECE]
+        match key.index().checked_sub(FIRST) {
+            None => &mut self.first[key.index()],
+            Some(index) => &mut self.pieces[index / PIECE][index % PIECE],
+        }
     }
 }
 
@@ -83,14 +99,15 @@ mod tests {
     #[test]
     fn a_key_is_good_until_it_is_removed_and_its_place_is_used_again() {
         let mut slab = Slab::default();
-        let keys: Vec<Key> = (0..3 * PIECE).map(|item| slab.add(item)).collect();
+        let count = FIRST + 2 * PIECE;
+        let keys: Vec<Key> = (0..count).map(|item| slab.add(item)).collect();
         for &key in keys.iter().step_by(2) {
             slab.remove(key);
         }
-        assert_eq!(slab.len(), 3 * PIECE / 2);
-        let again: Vec<Key> = (0..3 * PIECE / 2).map(|item| slab.add(10 * PIECE + item)).collect();
-        assert_eq!(slab.pieces.len(), 3, "no more room than before");
-        assert!(again.iter().enumerate().all(|(item, &key)| *slab.get(key) == 10 * PIECE + item));
-        assert!((1..3 * PIECE).step_by(2).all(|item| *slab.get(keys[item]) == item));
+        assert_eq!(slab.len(), count / 2);
+        let again: Vec<Key> = (0..count / 2).map(|item| slab.add(count + item)).collect();
+        assert_eq!((slab.len(), slab.pieces.len()), (count, 2), "no more room than before");
+        assert!(again.iter().enumerate().all(|(item, &key)| *slab.get(key) == count + item));
+        assert!((1..count).step_by(2).all(|item| *slab.get(keys[item]) == item));
     }
 }

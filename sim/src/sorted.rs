@@ -43,6 +43,11 @@ impl<T> Default for Sorted<T> {
 }
 
 impl<T: Start> Sorted<T> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum()
+    }
+
     /// What is there.
     #[inline]
     pub fn get(&self, at: Position) -> &T {
@@ -192,6 +197,7 @@ impl<T: Start> Sorted<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     impl Start for u64 {
         fn start(&self) -> u64 {
@@ -241,6 +247,40 @@ mod tests {
                 let next = sorted.after(at).map(|next| *sorted.get(next));
                 assert_eq!(next, list.iter().copied().find(|&other| other > start));
                 check(&sorted, &list);
+            }
+        }
+    }
+
+    /// One that counts how often it is looked at.
+    struct Counting<'a>(u64, &'a Cell<u32>);
+
+    impl Start for Counting<'_> {
+        fn start(&self) -> u64 {
+            self.1.set(self.1.get() + 1);
+            self.0
+        }
+    }
+
+    #[test]
+    fn looks_of_a_search_do_not_grow_with_a_list_in_which_a_few_were_split() {
+        for length in [1_000_u64, 1_000_000] {
+            let (looks, mut number, mut sorted) = (Cell::new(0), numbers(), Sorted::default());
+            for n in 0..length {
+                sorted.insert_after(sorted.last(), Counting(8 * n, &looks));
+            }
+            for _ in 0..length / 30 {
+                let start = 8 * number(length) + 4;
+                let at = sorted.last_up_to(start);
+                if at.is_some_and(|at| sorted.get(at).0 != start) {
+                    sorted.insert_after(at, Counting(start, &looks));
+                }
+            }
+            for _ in 0..10_000 {
+                let wanted = number(8 * length);
+                looks.set(0);
+                let found = sorted.last_up_to(wanted).map(|at| sorted.get(at).0);
+                assert!(found.is_some_and(|start| start <= wanted && start + 8 > wanted));
+                assert!(looks.get() <= 10, "{} of {length} looked at", looks.get());
             }
         }
     }

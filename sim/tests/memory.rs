@@ -9,11 +9,12 @@ mod support;
 
 use allocation_counter::{measure, AllocationInfo};
 use sim::chip::Chip;
+use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::FlashFs;
 use sim::profile::BoardProfile;
 use sim::units::Ns;
-use support::writes::{board, file_pages, flash_pages, open, ubifs, write, Pattern};
+use support::writes::{board, file_pages, flash_pages, jffs2, open, ubifs, write, Pattern};
 
 /// 64 MiB.
 const BLOCKS: u32 = 512;
@@ -36,6 +37,26 @@ impl Kept for Ubifs<Chip> {
     fn kept_bytes(&self, board: &BoardProfile) -> u64 {
         let blocks = u64::from(board.chip.blocks);
         self.znodes() * ZNODE_BYTES + blocks * (LEB_BYTES + PEB_BYTES)
+    }
+}
+
+/// `struct jffs2_raw_node_ref`: they come in blocks of 14, and one more to link them (REFS_PER_BLOCK).
+const REFERENCES_BYTES: u64 = 15 * 16;
+const REFERENCES: u64 = 14;
+/// `struct jffs2_node_frag`.
+const FRAGMENT_BYTES: u64 = 40;
+/// `struct jffs2_full_dnode`, one at least for each page of a file.
+const FULL_DNODE_BYTES: u64 = 24;
+/// `struct jffs2_eraseblock`.
+const ERASEBLOCK_BYTES: u64 = 72;
+
+impl Kept for Jffs2<Chip> {
+    fn kept_bytes(&self, board: &BoardProfile) -> u64 {
+        let (nodes, fragments) = self.nodes_and_fragments();
+        nodes as u64 * REFERENCES_BYTES / REFERENCES
+            + fragments as u64 * FRAGMENT_BYTES
+            + file_pages(board) * FULL_DNODE_BYTES
+            + u64::from(board.chip.blocks) * ERASEBLOCK_BYTES
     }
 }
 
@@ -72,6 +93,21 @@ fn assert_grows_as_the_chip<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), 
     assert!(more_bytes <= 2 * bytes, "{pattern:?}: {bytes} bytes, then {more_bytes}");
     let (count, more) = (once.memory.count_total, twice.memory.count_total);
     assert!(more <= 2 * count, "{pattern:?}: {count} allocations, then {more}");
+}
+
+#[test]
+fn jffs2_keeps_few_bytes_a_flash_page() {
+    for (pattern, most) in [(Pattern::Sequential, 22.0), (Pattern::Random, 29.0)] {
+        let bytes = run(jffs2, BLOCKS, pattern).bytes_per_flash_page();
+        assert!(bytes <= most, "{pattern:?}: {bytes:.1} bytes a flash page");
+    }
+}
+
+#[test]
+fn jffs2_on_twice_the_chip_takes_at_most_twice_the_memory() {
+    for pattern in [Pattern::Sequential, Pattern::Random] {
+        assert_grows_as_the_chip(jffs2, pattern);
+    }
 }
 
 #[test]

@@ -92,6 +92,7 @@ impl Inodes {
         self.by_ino.remove(&inode.ino);
         inode.cache = FileCache::default();
         inode.contents = Contents::default();
+        self.lru.note_gone();
         if std::mem::take(&mut inode.dirty).since.is_some() {
             self.dirty.retain(|&other| other != index);
         }
@@ -136,6 +137,7 @@ impl Inodes {
     /// Pages have left the cache in another way than by reclaim.
     pub fn pages_gone(&mut self) {
         let mut lru = std::mem::take(&mut self.lru);
+        lru.note_gone();
         lru.forget_gone(self);
         self.lru = lru;
     }

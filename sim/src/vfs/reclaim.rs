@@ -27,6 +27,8 @@ pub(super) struct Lru {
     active: VecDeque<CachedPage>,
     /// Pages there is memory for.
     capacity: usize,
+    /// Whether there may be entries that say nothing.
+    has_gone: bool,
     /// How many more are freed when that is exceeded: from the low to the high watermark.
     batch: usize,
 }
@@ -54,6 +56,12 @@ impl Lru {
     /// folio_activate.
     pub fn activate(&mut self, page: CachedPage) {
         self.active.push_back(page);
+        self.has_gone = true;
+    }
+
+    /// Pages are cached no longer.
+    pub fn note_gone(&mut self) {
+        self.has_gone = true;
     }
 
     /// Whether there are more pages than memory has room for, or entries that say nothing.
@@ -62,8 +70,11 @@ impl Lru {
         self.inactive.len() + self.active.len() > self.capacity
     }
 
-    /// Entries of pages that are cached no longer go.
+    /// Entries that say nothing go.
     pub fn forget_gone(&mut self, inodes: &Inodes) {
+        if !std::mem::take(&mut self.has_gone) {
+            return;
+        }
         let is_there = |&(inode, page): &CachedPage| inodes[inode as usize].cache.contains(page);
         let is_active = |&(inode, page): &CachedPage| inodes[inode as usize].cache.is_active(page);
         self.inactive.retain(|page| is_there(page) && !is_active(page));

@@ -44,6 +44,7 @@ impl<F: Flash> Jffs2<F> {
         while let Some(directory) = directories.pop_front() {
             for id in self.file(directory).entries.clone().into_values() {
                 let Role::Dirent { entry, .. } = self.nodes.get(id).role else { continue };
+                let entry = self.names.entry(entry);
                 let Some(ino) = entry.ino else { continue };
                 self.iget(now, ino)?;
                 if entry.is_directory {
@@ -104,7 +105,7 @@ impl<F: Flash> Jffs2<F> {
 
     fn named(&self, id: NodeId) -> Option<Ino> {
         match self.nodes.get(id).role {
-            Role::Dirent { entry, .. } => entry.ino,
+            Role::Dirent { entry, .. } => self.names.entry(entry).ino,
             _ => None,
         }
     }

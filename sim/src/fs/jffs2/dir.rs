@@ -9,7 +9,7 @@
 //! Invariant: of each name a directory has at most one entry in memory, the one of the highest version.
 
 use super::inode::{File, InodeState};
-use super::layout::{RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{Entry, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
@@ -57,12 +57,11 @@ impl<F: Flash> Jffs2<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let name = self.names.intern(at.name);
-        let name_bytes = self.names.bytes(name);
-        let summary = Summary::Dirent(name_bytes);
-        let bytes = RAW_DIRENT_BYTES + name_bytes;
+        let role = self.names.add_entry(Entry { name, is_directory, ino });
+        let [header, name_bytes] = role.parts();
+        let (bytes, summary) = (header + name_bytes, Summary::Dirent(name_bytes));
         let (_, now) = self.reserve_space(now, bytes, priority, summary, pages)?;
         let version = self.next_version(at.directory);
-        let role = Role::Dirent { name_bytes, entry: Entry { name, is_directory, ino } };
         let node = Node::new(at.directory, role, version);
         let (id, now) = self.write_dirent(now, node, Some(at.directory))?;
         self.add_entry(now, id);
@@ -74,15 +73,16 @@ impl<F: Flash> Jffs2<F> {
     pub(super) fn add_entry(&mut self, now: Ns, id: NodeId) {
         let Node { ino: directory, role, version, .. } = *self.nodes.get(id);
         let Role::Dirent { entry, .. } = role else { unreachable!("an entry") };
+        let name = self.names.entry(entry).name;
         let entries = &mut self.files[directory.0 as usize - 1].entries;
-        let Some(&old) = entries.get(&entry.name) else {
-            entries.insert(entry.name, id);
+        let Some(&old) = entries.get(&name) else {
+            entries.insert(name, id);
             return;
         };
         if version < self.nodes.get(old).version {
             self.mark_obsolete(now, id);
         } else {
-            entries.insert(entry.name, id);
+            entries.insert(name, id);
             self.mark_obsolete(now, old);
         }
     }

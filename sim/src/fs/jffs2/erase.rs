@@ -8,7 +8,7 @@
 //! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
 
 use super::layout::CLEANMARKER_BYTES;
-use super::nodelist::{Node, Role};
+use super::nodelist::Node;
 use super::space::{Books, List};
 use super::Jffs2;
 use crate::chip::{Failed, Fault, Flash};
@@ -82,7 +82,7 @@ impl<F: Flash> Jffs2<F> {
         while let Some(id) = next {
             let Node { ino, role, next_in_block, .. } = *self.nodes.get(id);
             next = next_in_block;
-            if !matches!(role, Role::Summary | Role::Padding) {
+            if !role.is_bare() {
                 self.files[ino.0 as usize - 1].nodes.remove(&mut self.nodes, id);
             }
             self.nodes.remove(id);

@@ -3,7 +3,6 @@
 //! Mirrors fs/jffs2/file.c of Linux 6.1 (jffs2_write_begin, jffs2_write_end).
 
 use super::layout::RAW_INODE_BYTES;
-use super::nodelist::Role;
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
 use crate::chip::Flash;
@@ -26,7 +25,7 @@ impl<F: Flash> Jffs2<F> {
         if start > size {
             let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
             let (_, later) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
-            now = self.write_piece(later, ino, Role::Hole, size..start, Some(ino), pages)?;
+            now = self.write_piece(later, ino, None, size..start, Some(ino), pages)?;
             self.complete_reservation(now);
         }
         if cached {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the last.
 
-use super::nodelist::{Node, NodeId, Nodes, State};
+use super::nodelist::{NodeId, Nodes, State};
 use super::rbtree::{Place, RbTree};
 use crate::fs::PAGE_BYTES;
 use crate::sorted::{Position, Sorted, Start};
@@ -62,6 +62,11 @@ impl Fragments {
         all.take_while(move |fragment| fragment.offset < end)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     #[inline]
     fn get(&self, at: Position) -> &Fragment {
         &self.list.get(at).fragment
@@ -80,8 +85,9 @@ impl Fragments {
     /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Returns the nodes that provide
     /// none any more.
     pub fn add(&mut self, nodes: &mut Nodes, id: NodeId) -> Vec<NodeId> {
-        let Node { file_offset: offset, file_bytes: bytes, .. } = *nodes.get(id);
-        nodes.get_mut(id).fragments = 1;
+        let node = nodes.get_mut(id);
+        node.fragments = 1;
+        let (offset, bytes) = (node.file_offset, node.file_bytes());
         let mut obsolete = Vec::new();
         let new = Fragment { offset, bytes, node: Some(id) };
         let at = self.insert(nodes, new, &mut obsolete);

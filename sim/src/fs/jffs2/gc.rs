@@ -8,8 +8,8 @@
 
 use super::fragments::Fragment;
 use super::inode::InodeState;
-use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Entry, InodeNodes, Node, NodeId, Role, State};
+use super::layout::{is_dirty, RAW_INODE_BYTES};
+use super::nodelist::{InodeNodes, NameId, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;
@@ -127,7 +127,7 @@ impl<F: Flash> Jffs2<F> {
     /// inode that is not in memory is copied without it, and everything else needs the inode.
     fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
         let node = *self.nodes.get(id);
-        if node.role == Role::Summary {
+        if matches!(node.role, Role::Summary { .. }) {
             self.mark_obsolete(now, id);
             return Ok(now);
         }
@@ -140,21 +140,23 @@ impl<F: Flash> Jffs2<F> {
             now = self.iget(later, node.ino)?;
         }
         match node.role {
-            Role::Dirent { name_bytes, entry } if entry.ino.is_none() => {
-                self.collect_deletion_dirent(now, id, name_bytes, entry)
+            Role::Dirent { is_deletion: true, entry, .. } => {
+                let name = self.names.entry(entry).name;
+                self.collect_deletion_dirent(now, id, name)
             }
-            Role::Dirent { name_bytes, .. } => self.collect_dirent(now, id, name_bytes),
+            Role::Dirent { .. } => self.collect_dirent(now, id),
             Role::Metadata => self.collect_metadata(now, id),
             _ => self.collect_data(now, id, pages),
         }
     }
 
     /// jffs2_garbage_collect_dirent: written anew from memory, without reading.
-    fn collect_dirent(&mut self, now: Ns, id: NodeId, name_bytes: u32) -> Result<Ns> {
+    fn collect_dirent(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = *self.nodes.get(id);
         let version = self.next_version(node.ino);
-        let bytes = RAW_DIRENT_BYTES + name_bytes;
-        let (_, now) = self.reserve_space_gc(now, bytes, Summary::Dirent(name_bytes))?;
+        let [header, name_bytes] = node.role.parts();
+        let summary = Summary::Dirent(name_bytes);
+        let (_, now) = self.reserve_space_gc(now, header + name_bytes, summary)?;
         let (new, now) = self.write_dirent(now, Node { version, ..node }, None)?;
         self.add_entry(now, new);
         Ok(now)
@@ -162,13 +164,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as an older one of
     /// the name is on flash in another block. Whatever might be one, by its length, is read.
-    fn collect_deletion_dirent(
-        &mut self,
-        mut now: Ns,
-        id: NodeId,
-        name_bytes: u32,
-        entry: Entry,
-    ) -> Result<Ns> {
+    fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
         let node = *self.nodes.get(id);
         let block = node.flash_offset / self.block_bytes;
         let mut next = self.file(node.ino).nodes.last();
@@ -176,17 +172,17 @@ impl<F: Flash> Jffs2<F> {
             next = InodeNodes::before(&self.nodes, older);
             let old = *self.nodes.get(older);
             let elsewhere = old.flash_offset / self.block_bytes != block;
-            let may_be = old.state == State::Obsolete && old.total_bytes == node.total_bytes;
+            let may_be = old.state == State::Obsolete && old.total_bytes() == node.total_bytes();
             if !may_be || !elsewhere {
                 continue;
             }
-            now = self.flash_read(now, old.flash_offset, old.total_bytes)?;
-            let Role::Dirent { entry: named, .. } = old.role else { continue };
-            if named.name == entry.name && named.ino.is_some() {
-                return self.collect_dirent(now, id, name_bytes);
+            now = self.flash_read(now, old.flash_offset, old.total_bytes())?;
+            let Role::Dirent { entry: named, is_deletion: false, .. } = old.role else { continue };
+            if self.names.entry(named).name == name {
+                return self.collect_dirent(now, id);
             }
         }
-        self.file_mut(node.ino).entries.remove(&entry.name);
+        self.file_mut(node.ino).entries.remove(&name);
         self.mark_obsolete(now, id);
         Ok(now)
     }
@@ -210,7 +206,7 @@ impl<F: Flash> Jffs2<F> {
         if node.state != State::Pristine {
             return Ok((false, now));
         }
-        let bytes = node.total_bytes;
+        let bytes = node.total_bytes();
         let min = bytes.min(MIN_DATA_NODE_BYTES);
         let (room, now) = self.reserve_space_gc(now, min, Summary::AtMost(bytes))?;
         if room < bytes {
@@ -225,7 +221,7 @@ impl<F: Flash> Jffs2<F> {
             other => other?,
         };
         let summary = match node.role {
-            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes),
+            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes.into()),
             _ => Summary::Inode,
         };
         let (new, now) = self.add_node(now, *node, summary)?;
@@ -272,9 +268,9 @@ impl<F: Flash> Jffs2<F> {
             let (file_offset, file_bytes) = if fragments == 1 {
                 (span.start, span.end - span.start)
             } else {
-                (node.file_offset, node.file_bytes)
+                (node.file_offset, node.file_bytes())
             };
-            let node = Node { file_offset, file_bytes, ..node };
+            let node = Node { file_offset, role: Role::Hole { file_bytes }, ..node };
             let (new, now) = self.write_dnode(now, node, None)?;
             self.add_fragment(now, ino, new);
             if let Some(metadata) = self.file_mut(ino).metadata.take() {

@@ -99,7 +99,7 @@ impl<F: Flash> Jffs2<F> {
         let (_, now) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
         let before = self.file(ino).size_bytes;
         if size > before {
-            let now = self.write_piece(now, ino, Role::Hole, before..size, Some(ino), pages)?;
+            let now = self.write_piece(now, ino, None, before..size, Some(ino), pages)?;
             self.complete_reservation(now);
             pages.truncate_setsize(ino, u64::from(size));
             return Ok(now);

@@ -160,20 +160,28 @@ impl<F: Flash> Jffs2<F> {
         Ok((fs, now))
     }
 
+    /// Nodes on flash, those that say nothing any more included, and fragments of the files in memory.
+    pub fn nodes_and_fragments(&self) -> (usize, usize) {
+        (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
+    }
+
     /// Whatever refers to a node that was moved refers to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let node = *self.nodes.get(from);
         self.nodes.get_mut(to).fragments = node.fragments;
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
-            Role::Data { .. } | Role::Hole => file.fragments.move_node(&self.nodes, from, to),
+            Role::Data { .. } | Role::Hole { .. } => {
+                file.fragments.move_node(&self.nodes, from, to)
+            }
             Role::Metadata => file.metadata = file.metadata.map(|_| to),
             Role::Dirent { entry, .. } => {
-                if let Some(id) = file.entries.get_mut(&entry.name) {
+                let name = self.names.entry(entry).name;
+                if let Some(id) = file.entries.get_mut(&name) {
                     *id = to;
                 }
             }
-            Role::Summary | Role::Padding => {}
+            Role::Summary { .. } | Role::Padding { .. } => {}
         }
     }
 }

@@ -4,17 +4,21 @@
 //!
 //! Invariant: a node is obsolete exactly when no fragment, dirent or inode refers to it.
 
+use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use crate::fs::Ino;
+use crate::slab::{Key, Slab};
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 
-/// Index of a node in [`Nodes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeId(NonZeroU32);
+/// Which node of [`Nodes`].
+pub type NodeId = Key;
 
 /// A name that directory entries have: the same number for the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NameId(u32);
+
+/// What a directory entry says is kept apart from its node: few nodes are entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId(u32);
 
 /// What a directory entry says: a name, and what it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +34,18 @@ pub struct Entry {
 /// What a node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// File data; `data_bytes` of it follow the header (csize).
-    Data { data_bytes: u32 },
+    /// So much of a file (dsize), which takes `data_bytes` after the header (csize).
+    Data { data_bytes: u16, file_bytes: u16 },
     /// A data node for a hole: a header without data (JFFS2_COMPR_ZERO).
-    Hole,
+    Hole { file_bytes: u32 },
     /// An inode without data, superseded by its first data node (`f->metadata`).
     Metadata,
-    /// A directory entry; the name has so many bytes.
-    Dirent { name_bytes: u32, entry: Entry },
+    /// A directory entry; the name has so many bytes. A deletion dirent says that the name is gone.
+    Dirent { name_bytes: u8, is_deletion: bool, entry: EntryId },
     /// The summary at the end of a block.
-    Summary,
+    Summary { total_bytes: u32 },
     /// What fills the page of a flushed write buffer, or the end of a block that was left.
-    Padding,
+    Padding { total_bytes: u32 },
 }
 
 /// REF_UNCHECKED, REF_PRISTINE, REF_NORMAL, REF_OBSOLETE.
@@ -57,35 +61,50 @@ pub enum State {
     Obsolete,
 }
 
-/// A node on flash.
+impl Role {
+    /// Header and payload, as they are written one after the other.
+    pub fn parts(self) -> [u32; 2] {
+        match self {
+            Role::Data { data_bytes, .. } => [RAW_INODE_BYTES, data_bytes.into()],
+            Role::Hole { .. } | Role::Metadata => [RAW_INODE_BYTES, 0],
+            Role::Dirent { name_bytes, .. } => [RAW_DIRENT_BYTES, name_bytes.into()],
+            Role::Summary { total_bytes } | Role::Padding { total_bytes } => [total_bytes, 0],
+        }
+    }
+
+    /// Whether it belongs to no inode.
+    pub fn is_bare(self) -> bool {
+        matches!(self, Role::Summary { .. } | Role::Padding { .. })
+    }
+}
+
+/// A node on flash. There are as many as fit on it, so what they take in memory counts (docs/performance.md); and what
+/// a node that is overwritten is asked for is together at the head, for nobody has looked at it for long.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Node {
     /// Where, from the start of the partition.
     pub flash_offset: u32,
-    /// With header and padding to four bytes.
-    pub total_bytes: u32,
-    /// The inode it belongs to; of an entry, its directory.
-    pub ino: Ino,
+    /// Fragments that refer to it.
+    pub fragments: u32,
     /// What it is for.
     pub role: Role,
     /// Whether it is still good.
     pub state: State,
+    /// Its header is on flash and some of its data are not, for the power failed: the checksum is wrong.
+    pub is_damaged: bool,
+    /// The inode it belongs to; of an entry, its directory.
+    pub ino: Ino,
     /// The next node in the same block.
     pub next_in_block: Option<NodeId>,
     /// Its neighbours in the list of its inode's nodes.
     pub in_inode: Neighbours,
-    /// Fragments that refer to it.
-    pub fragments: u32,
     /// Of two nodes that say different things of an inode, the higher one is right.
     pub version: u32,
     /// Where in the file its data are.
     pub file_offset: u32,
-    /// Bytes of the file that it provides (dsize).
-    pub file_bytes: u32,
     /// How long the file was when it was written (isize).
     pub size_bytes: u32,
-    /// Its header is on flash and some of its data are not, for the power failed: the checksum is wrong.
-    pub is_damaged: bool,
 }
 
 impl Node {
@@ -93,7 +112,6 @@ impl Node {
     pub fn new(ino: Ino, role: Role, version: u32) -> Node {
         Node {
             flash_offset: 0,
-            total_bytes: 0,
             ino,
             role,
             state: State::Pristine,
@@ -102,7 +120,6 @@ impl Node {
             fragments: 0,
             version,
             file_offset: 0,
-            file_bytes: 0,
             size_bytes: 0,
             is_damaged: false,
         }
@@ -111,50 +128,66 @@ impl Node {
     /// dirent_node_state: an entry that takes a name away is looked at before it is copied.
     pub fn dirent_state(&self) -> State {
         match self.role {
-            Role::Dirent { entry: Entry { ino: Some(_), .. }, .. } => State::Pristine,
+            Role::Dirent { is_deletion: false, .. } => State::Pristine,
             _ => State::Normal,
         }
     }
 
+    /// With header and padding to four bytes.
+    #[inline]
+    pub fn total_bytes(&self) -> u32 {
+        pad(self.role.parts().iter().sum())
+    }
+
+    /// Bytes of the file that it provides (dsize).
+    #[inline]
+    pub fn file_bytes(&self) -> u32 {
+        match self.role {
+            Role::Data { file_bytes, .. } => file_bytes.into(),
+            Role::Hole { file_bytes } => file_bytes,
+            _ => 0,
+        }
+    }
+
     /// The byte of the file after its last.
+    #[inline]
     pub fn file_end(&self) -> u32 {
-        self.file_offset + self.file_bytes
+        self.file_offset + self.file_bytes()
     }
 }
 
 /// All nodes on flash.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
-    list: Vec<Node>,
-    free: Vec<NodeId>,
+    list: Slab<Node>,
 }
 
 impl Nodes {
     /// Adds a node.
     pub fn push(&mut self, node: Node) -> NodeId {
-        if let Some(id) = self.free.pop() {
-            *self.get_mut(id) = node;
-            return id;
-        }
-        self.list.push(node);
-        let id = u32::try_from(self.list.len()).ok().and_then(NonZeroU32::new);
-        NodeId(id.expect("fewer than 2^32 nodes"))
+        self.list.add(node)
+    }
+
+    /// How many are on flash.
+    pub fn len(&self) -> usize {
+        self.list.len()
     }
 
     /// The node is not on flash any more.
     pub fn remove(&mut self, id: NodeId) {
-        self.free.push(id);
+        self.list.remove(id);
     }
 
     /// The node.
     #[inline]
     pub fn get(&self, id: NodeId) -> &Node {
-        &self.list[id.0.get() as usize - 1]
+        self.list.get(id)
     }
 
     /// The node, to change.
+    #[inline]
     pub fn get_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.list[id.0.get() as usize - 1]
+        self.list.get_mut(id)
     }
 
     /// mark_ref_normal.
@@ -232,9 +265,10 @@ impl InodeNodes {
     }
 }
 
-/// The names that entries have had.
+/// The names that entries have had, and the entries.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
+    entries: Vec<Entry>,
     list: Vec<Box<str>>,
     ids: BTreeMap<Box<str>, NameId>,
 }
@@ -256,8 +290,17 @@ impl Names {
         &self.list[id.0 as usize]
     }
 
-    /// Its length.
-    pub fn bytes(&self, id: NameId) -> u32 {
-        u32::try_from(self.list[id.0 as usize].len()).expect("a name of at most 255 bytes")
+    /// An entry that is about to be written.
+    pub fn add_entry(&mut self, entry: Entry) -> Role {
+        let name_bytes = self.name(entry.name).len();
+        let name_bytes = u8::try_from(name_bytes).expect("a name of at most 255 bytes");
+        let id = EntryId(u32::try_from(self.entries.len()).expect("fewer than 2^32 entries"));
+        self.entries.push(entry);
+        Role::Dirent { name_bytes, is_deletion: entry.ino.is_none(), entry: id }
+    }
+
+    /// What an entry says.
+    pub fn entry(&self, id: EntryId) -> Entry {
+        self.entries[id.0 as usize]
     }
 }

@@ -194,7 +194,10 @@ impl<F: Flash> Jffs2<F> {
             Err(FsError::Io(at)) => return Ok((false, at)),
             done => done?,
         };
-        self.link_node(block, Node { state: State::Normal, ..bare(Role::Summary, bytes) });
+        self.link_node(
+            block,
+            Node { state: State::Normal, ..bare(Role::Summary { total_bytes: bytes }) },
+        );
         Ok((true, now))
     }
 
@@ -275,8 +278,9 @@ impl<F: Flash> Jffs2<F> {
 
     /// The rest of jffs2_link_node_ref: the node is in its block's list and counted.
     pub(super) fn link(&mut self, id: NodeId) {
-        let Node { flash_offset, total_bytes: bytes, state, .. } = *self.nodes.get(id);
-        let number = flash_offset / self.block_bytes;
+        let node = self.nodes.get(id);
+        let (number, bytes, state) =
+            (node.flash_offset / self.block_bytes, node.total_bytes(), node.state);
         self.space.change(number, |books| {
             books.free_bytes -= bytes;
             match state {
@@ -294,7 +298,10 @@ impl<F: Flash> Jffs2<F> {
 
     /// Space that holds nothing: the padding of a flushed page, the end of a skipped block.
     pub(super) fn link_wasted(&mut self, block: u32, bytes: u32) {
-        self.link_node(block, Node { state: State::Obsolete, ..bare(Role::Padding, bytes) });
+        self.link_node(
+            block,
+            Node { state: State::Obsolete, ..bare(Role::Padding { total_bytes: bytes }) },
+        );
         self.space.change(block, |books| {
             books.dirty_bytes -= bytes;
             books.wasted_bytes += bytes;
@@ -308,21 +315,22 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
     pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
-        let node = *self.nodes.get(id);
-        assert!(node.state != State::Obsolete, "node at {} obsolete twice", node.flash_offset);
-        self.nodes.get_mut(id).state = State::Obsolete;
-        let number = node.flash_offset / self.block_bytes;
+        let node = self.nodes.get_mut(id);
+        let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
+        let state = std::mem::replace(&mut node.state, State::Obsolete);
+        assert!(state != State::Obsolete, "node at {flash_offset} obsolete twice");
+        let number = flash_offset / self.block_bytes;
         let writing = self.next_block == Some(number);
         let before = self.space.block(number).books;
-        let lost = before.wasted_bytes + node.total_bytes;
-        self.space.change(number, |books| match node.state {
-            State::Unchecked => books.unchecked_bytes -= node.total_bytes,
-            _ => books.used_bytes -= node.total_bytes,
+        let lost = before.wasted_bytes + total_bytes;
+        self.space.change(number, |books| match state {
+            State::Unchecked => books.unchecked_bytes -= total_bytes,
+            _ => books.used_bytes -= total_bytes,
         });
         if writing || (before.dirty_bytes == 0 && !is_dirty(lost)) {
-            self.space.change(number, |books| books.wasted_bytes += node.total_bytes);
+            self.space.change(number, |books| books.wasted_bytes += total_bytes);
         } else {
-            self.space.change(number, |books| books.dirty_bytes += node.total_bytes);
+            self.space.change(number, |books| books.dirty_bytes += total_bytes);
             if !self.space.is_on(List::BadUsed, number) {
                 self.space.waste_to_dirt(number);
             }
@@ -380,8 +388,8 @@ impl<F: Flash> Jffs2<F> {
 }
 
 /// A node of no inode.
-fn bare(role: Role, total_bytes: u32) -> Node {
-    Node { total_bytes, ..Node::new(Ino(0), role, 0) }
+fn bare(role: Role) -> Node {
+    Node::new(Ino(0), role, 0)
 }
 
 /// The least reservation of a data node: its header and JFFS2_MIN_DATA_LEN.

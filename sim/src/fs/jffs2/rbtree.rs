@@ -5,19 +5,12 @@
 //! a mount looks at; and the nodes of a deleted file become obsolete from its leaves up. Left out: augmented trees,
 //! cached ends.
 //!
-//! Invariants: those of a red-black tree; a freed place is in `free` and nowhere in the tree.
+//! Invariants: those of a red-black tree.
 
-use std::num::NonZeroU32;
+use crate::slab::{Key, Slab};
 
 /// The place of an entry, the same until it is erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(NonZeroU32);
-
-impl Place {
-    fn index(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
+pub type Place = Key;
 
 /// The two sides of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +43,13 @@ struct Slot<T> {
 /// The tree.
 #[derive(Clone, Debug)]
 pub struct RbTree<T> {
-    slots: Vec<Slot<T>>,
-    free: Vec<Place>,
+    slots: Slab<Slot<T>>,
     root: Option<Place>,
 }
 
 impl<T> Default for RbTree<T> {
     fn default() -> Self {
-        RbTree { slots: Vec::new(), free: Vec::new(), root: None }
+        RbTree { slots: Slab::default(), root: None }
     }
 }
 
@@ -69,29 +61,29 @@ impl<T> RbTree<T> {
 
     /// What is at a place.
     pub fn get(&self, at: Place) -> &T {
-        &self.slots[at.index()].entry
+        &self.slots.get(at).entry
     }
 
     /// The same, to change.
     pub fn get_mut(&mut self, at: Place) -> &mut T {
-        &mut self.slots[at.index()].entry
+        &mut self.slots.get_mut(at).entry
     }
 
     fn slot(&mut self, at: Place) -> &mut Slot<T> {
-        &mut self.slots[at.index()]
+        self.slots.get_mut(at)
     }
 
     /// The child of a place.
     pub fn child(&self, at: Place, side: Side) -> Option<Place> {
-        self.slots[at.index()].children[side as usize]
+        self.slots.get(at).children[side as usize]
     }
 
     fn parent(&self, at: Place) -> Option<Place> {
-        self.slots[at.index()].parent
+        self.slots.get(at).parent
     }
 
     fn is_red(&self, at: Option<Place>) -> bool {
-        at.is_some_and(|at| self.slots[at.index()].is_red)
+        at.is_some_and(|at| self.slots.get(at).is_red)
     }
 
     fn side_of(&self, parent: Place, child: Option<Place>) -> Side {
@@ -167,17 +159,7 @@ impl<T> RbTree<T> {
     pub fn insert(&mut self, parent: Option<(Place, Side)>, entry: T) -> Place {
         let above = parent.map(|(place, _)| place);
         let slot = Slot { entry, parent: above, children: [None; 2], is_red: true };
-        let at = match self.free.pop() {
-            Some(at) => {
-                *self.slot(at) = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                let count = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
-                Place(count.expect("fewer than 2^32 entries"))
-            }
-        };
+        let at = self.slots.add(slot);
         match parent {
             Some((parent, side)) => self.slot(parent).children[side as usize] = Some(at),
             None => self.root = Some(at),
@@ -252,7 +234,7 @@ impl<T> RbTree<T> {
                 (hole, child, self.is_red(Some(at)))
             }
         };
-        self.free.push(at);
+        self.slots.remove(at);
         if was_red {
             return;
         }

@@ -64,7 +64,7 @@ impl<F: Flash> Jffs2<F> {
         for fragment in fragments.overlapping(offset, offset + bytes) {
             let Some(id) = fragment.node else { continue };
             let node = self.nodes.get(id);
-            let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes);
+            let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes());
             let costs = *mtd.costs();
             let (is_header_right, later) =
                 read_flash(mtd, wbuf, now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
@@ -74,7 +74,8 @@ impl<F: Flash> Jffs2<F> {
             if !is_header_right && !is_checksum_wrong {
                 return Err(FsError::Io(now));
             }
-            if let Role::Data { data_bytes } = role {
+            if let Role::Data { data_bytes, .. } = role {
+                let data_bytes = u32::from(data_bytes);
                 let data = at + RAW_INODE_BYTES;
                 let (is_right, later) = read_flash(mtd, wbuf, now, data, data_bytes)?;
                 now = later + Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);

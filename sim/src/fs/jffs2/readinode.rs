@@ -76,7 +76,9 @@ impl<F: Flash> Jffs2<F> {
         let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
         let now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read)?;
         let more = match role {
-            Role::Dirent { name_bytes, .. } => (RAW_DIRENT_BYTES + name_bytes).saturating_sub(read),
+            Role::Dirent { name_bytes, .. } => {
+                (RAW_DIRENT_BYTES + u32::from(name_bytes)).saturating_sub(read)
+            }
             _ if read < RAW_INODE_BYTES => {
                 (at + RAW_INODE_BYTES).next_multiple_of(page_bytes) - at - read
             }
@@ -92,7 +94,7 @@ impl<F: Flash> Jffs2<F> {
                 self.add_entry(now, id);
                 Ok(now)
             }
-            Role::Hole | Role::Metadata => {
+            Role::Hole { .. } | Role::Metadata => {
                 self.mark_checked(id, State::Normal);
                 self.add_found(now, id, reading)
             }
@@ -107,8 +109,8 @@ impl<F: Flash> Jffs2<F> {
     /// Whether a node's data are all within what has been read of it, and wrong.
     fn is_seen_damaged(&self, id: NodeId, read: u32) -> bool {
         let Node { role, is_damaged, .. } = *self.nodes.get(id);
-        let Role::Data { data_bytes } = role else { return false };
-        is_damaged && RAW_INODE_BYTES + data_bytes <= read
+        let Role::Data { data_bytes, .. } = role else { return false };
+        is_damaged && RAW_INODE_BYTES + u32::from(data_bytes) <= read
     }
 
     /// A node that a mount has found is good.
@@ -118,7 +120,7 @@ impl<F: Flash> Jffs2<F> {
             return;
         }
         node.state = state;
-        let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes);
+        let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes());
         self.space.change(number, |books| {
             books.unchecked_bytes -= bytes;
             books.used_bytes += bytes;
@@ -129,9 +131,10 @@ impl<F: Flash> Jffs2<F> {
     /// the node is good; one that is not is marked obsolete.
     fn check_data(&mut self, now: Ns, id: NodeId) -> Result<(bool, Ns)> {
         let Node { flash_offset, role, state, is_damaged, .. } = *self.nodes.get(id);
-        let (State::Unchecked, Role::Data { data_bytes }) = (state, role) else {
+        let (State::Unchecked, Role::Data { data_bytes, .. }) = (state, role) else {
             return Ok((true, now));
         };
+        let data_bytes = u32::from(data_bytes);
         let data = flash_offset + RAW_INODE_BYTES;
         let seen = data.next_multiple_of(self.mtd.page_bytes()) - data;
         let mut now = now;

@@ -119,9 +119,10 @@ impl<F: Flash> Jffs2<F> {
         let mut next = Some(first);
         while let Some(id) = next.filter(|&id| id != last) {
             let node = *self.nodes.get(id);
+            let total_bytes = node.total_bytes();
             next = node.next_in_block;
             let new = self.link_node(block, node);
-            if !matches!(node.role, Role::Summary | Role::Padding) {
+            if !node.role.is_bare() {
                 let nodes = &mut self.files[node.ino.0 as usize - 1].nodes;
                 nodes.remove(&mut self.nodes, id);
                 self.nodes.get_mut(new).in_inode = Default::default();
@@ -130,12 +131,12 @@ impl<F: Flash> Jffs2<F> {
             if node.state != State::Obsolete {
                 self.replace_reference(id, new);
                 self.space.change(node.flash_offset / self.block_bytes, |books| {
-                    books.used_bytes -= node.total_bytes;
-                    books.dirty_bytes += node.total_bytes;
+                    books.used_bytes -= total_bytes;
+                    books.dirty_bytes += total_bytes;
                 });
             }
             let old = self.nodes.get_mut(id);
-            (old.role, old.state) = (Role::Padding, State::Obsolete);
+            (old.role, old.state) = (Role::Padding { total_bytes }, State::Obsolete);
         }
     }
 }

@@ -126,8 +126,8 @@ impl<F: Flash> Jffs2<F> {
 
     fn summary_entry(&self, id: NodeId) -> u32 {
         match self.nodes.get(id).role {
-            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes).bytes(),
-            Role::Summary | Role::Padding => 0,
+            Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes.into()).bytes(),
+            Role::Summary { .. } | Role::Padding { .. } => 0,
             _ => Summary::Inode.bytes(),
         }
     }
@@ -200,17 +200,17 @@ impl<F: Flash> Jffs2<F> {
         let end = start + self.block_bytes;
         let now = self.flash_read(now, end - page_bytes, page_bytes)?;
         let last = nodes.last().map(|&id| *self.nodes.get(id));
-        let whole = |node: &Node| node.role == Role::Summary && readable == end;
+        let whole = |node: &Node| matches!(node.role, Role::Summary { .. }) && readable == end;
         let Some(summary) = last.filter(whole) else {
             return Ok((false, now));
         };
-        let more = summary.total_bytes.saturating_sub(page_bytes);
+        let more = summary.total_bytes().saturating_sub(page_bytes);
         let now =
-            if more > 0 { self.flash_read(now, end - summary.total_bytes, more)? } else { now };
+            if more > 0 { self.flash_read(now, end - summary.total_bytes(), more)? } else { now };
         for &id in nodes {
             let state = match self.nodes.get(id).role {
-                Role::Summary => State::Normal,
-                Role::Padding => State::Obsolete,
+                Role::Summary { .. } => State::Normal,
+                Role::Padding { .. } => State::Obsolete,
                 _ => State::Unchecked,
             };
             self.link_scanned(now, id, state);
@@ -233,12 +233,12 @@ impl<F: Flash> Jffs2<F> {
         let mut at = start;
         for &id in nodes {
             let visible = readable.saturating_sub(self.nodes.get(id).flash_offset);
-            if visible < UNKNOWN_NODE_BYTES.min(self.nodes.get(id).total_bytes) {
+            if visible < UNKNOWN_NODE_BYTES.min(self.nodes.get(id).total_bytes()) {
                 self.nodes.remove(id);
                 continue;
             }
             now = self.scan_node(now, id, visible, &mut buffer)?;
-            at += self.nodes.get(id).total_bytes;
+            at += self.nodes.get(id).total_bytes();
         }
         while at < programmed {
             now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
@@ -251,20 +251,23 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be read: without all of
     /// its header, or of its name, it is lost, and of data it is not known yet.
     fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
-        let Node { flash_offset: at, role, total_bytes, .. } = *self.nodes.get(id);
+        let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
+        let total_bytes = self.nodes.get(id).total_bytes();
         let now = self.fetch(now, buffer, at, UNKNOWN_NODE_BYTES)?;
         let (head, state) = match role {
-            Role::Data { .. } | Role::Hole | Role::Metadata => (RAW_INODE_BYTES, State::Unchecked),
-            Role::Dirent { name_bytes, .. } => {
-                (RAW_DIRENT_BYTES + name_bytes, self.nodes.get(id).dirent_state())
+            Role::Data { .. } | Role::Hole { .. } | Role::Metadata => {
+                (RAW_INODE_BYTES, State::Unchecked)
             }
-            Role::Summary | Role::Padding => (0, State::Obsolete),
+            Role::Dirent { name_bytes, .. } => {
+                (RAW_DIRENT_BYTES + u32::from(name_bytes), self.nodes.get(id).dirent_state())
+            }
+            Role::Summary { .. } | Role::Padding { .. } => (0, State::Obsolete),
         };
         let now = self.fetch(now, buffer, at, head)?;
         let node = self.nodes.get_mut(id);
         node.is_damaged = total_bytes > visible;
         if visible < head {
-            node.role = Role::Padding;
+            node.role = Role::Padding { total_bytes };
         }
         let state = if visible < head { State::Obsolete } else { state };
         self.link_scanned(now, id, state);
@@ -301,7 +304,7 @@ impl<F: Flash> Jffs2<F> {
         (node.state, node.fragments, node.next_in_block) = (state, 0, None);
         let Node { ino, role, version, .. } = *node;
         self.link(id);
-        if matches!(role, Role::Summary | Role::Padding) {
+        if role.is_bare() {
             return;
         }
         self.pseudo_random = self.pseudo_random.wrapping_add(version);

@@ -5,7 +5,7 @@
 //!
 //! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
 
-use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{Node, NodeId, Role, State};
 use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
@@ -26,13 +26,11 @@ impl<F: Flash> Jffs2<F> {
 
     /// Writes one node into reserved space: header and payload as the kernel's two vectors.
     fn write_node(&mut self, now: Ns, node: Node, writer: Option<Ino>) -> Result<(NodeId, Ns)> {
-        let (parts, summary) = match node.role {
-            Role::Data { data_bytes } => ([RAW_INODE_BYTES, data_bytes], Summary::Inode),
-            Role::Hole | Role::Metadata => ([RAW_INODE_BYTES, 0], Summary::Inode),
-            Role::Dirent { name_bytes, .. } => {
-                ([RAW_DIRENT_BYTES, name_bytes], Summary::Dirent(name_bytes))
-            }
-            Role::Summary | Role::Padding => unreachable!("written elsewhere"),
+        let parts = node.role.parts();
+        let summary = match node.role {
+            Role::Data { .. } | Role::Hole { .. } | Role::Metadata => Summary::Inode,
+            Role::Dirent { .. } => Summary::Dirent(parts[1]),
+            Role::Summary { .. } | Role::Padding { .. } => unreachable!("written elsewhere"),
         };
         let causes = match (writer, node.role) {
             (None, _) => [Cause::Collection; 2],
@@ -40,11 +38,10 @@ impl<F: Flash> Jffs2<F> {
             (Some(_), _) => [Cause::Metadata; 2],
         };
         let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
-        let node = Node { total_bytes: pad(parts.iter().sum()), ..node };
         let is_tried_by_caller = writer.is_some() && matches!(node.role, Role::Data { .. });
         let written = match self.write_parts(now, &caused, writer) {
             Err(FsError::Io(at)) if !is_tried_by_caller => {
-                let now = self.reserve_again(at, node.total_bytes, summary, writer)?;
+                let now = self.reserve_again(at, node.total_bytes(), summary, writer)?;
                 self.write_parts(now, &caused, writer)
             }
             other => other,
@@ -92,7 +89,7 @@ impl<F: Flash> Jffs2<F> {
         writer: Option<Ino>,
     ) -> Result<(NodeId, Ns)> {
         let to_the_end = node.file_offset % PAGE_BYTES == 0 && node.file_end() == node.size_bytes;
-        let whole = node.file_bytes >= PAGE_BYTES || to_the_end;
+        let whole = node.file_bytes() >= PAGE_BYTES || to_the_end;
         let state = if whole { State::Pristine } else { State::Normal };
         self.write_node(now, Node { state, ..node }, writer)
     }
@@ -135,8 +132,8 @@ impl<F: Flash> Jffs2<F> {
             let (file_bytes, data_bytes, spent) =
                 self.compression.compress(contents, &left, room, costs);
             let end = offset + file_bytes;
-            let role = Role::Data { data_bytes };
-            let written = self.write_piece(later + spent, ino, role, offset..end, writer, pages);
+            let data = Some(data_bytes);
+            let written = self.write_piece(later + spent, ino, data, offset..end, writer, pages);
             (is_retried, now) = match written {
                 Err(FsError::Io(at)) if writer.is_some() && !is_retried => (true, at),
                 other => (false, other?),
@@ -151,25 +148,26 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A new node for `range` of a file, which is at least so long then, and what follows from it.
+    /// A new node for `range` of a file, which is at least so long then, and what follows from it. A hole has no data.
     pub(super) fn write_piece(
         &mut self,
         now: Ns,
         ino: Ino,
-        role: Role,
+        data_bytes: Option<u32>,
         range: Range<u32>,
         writer: Option<Ino>,
         pages: &dyn PageCache,
     ) -> Result<Ns> {
+        let file_bytes = range.end - range.start;
+        let of_a_page = |bytes: u32| u16::try_from(bytes).expect("at most a page of data");
+        let role = match data_bytes.map(of_a_page) {
+            Some(data_bytes) => Role::Data { data_bytes, file_bytes: of_a_page(file_bytes) },
+            None => Role::Hole { file_bytes },
+        };
         let size_bytes = self.file(ino).size_bytes.max(range.end);
         let version = self.next_version(ino);
-        let node = Node {
-            file_offset: range.start,
-            file_bytes: range.end - range.start,
-            size_bytes,
-            ..Node::new(ino, role, version)
-        };
-        if let Some(stored) = self.stored.as_mut().filter(|_| role != Role::Hole) {
+        let node = Node { file_offset: range.start, size_bytes, ..Node::new(ino, role, version) };
+        if let Some(stored) = self.stored.as_mut().filter(|_| data_bytes.is_some()) {
             let mut bytes = Contents::default();
             bytes.copy_from(pages.contents(ino), node.file_offset.into(), node.file_end().into());
             stored.insert((ino, version), bytes);

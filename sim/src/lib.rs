@@ -25,6 +25,7 @@ mod search;
 mod sorted;
 mod stack;
 pub mod survey;
+pub mod ticks;
 pub mod trace;
 pub mod ubi;
 pub mod units;

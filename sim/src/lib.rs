@@ -26,6 +26,7 @@ mod slab;
 mod sorted;
 mod stack;
 pub mod survey;
+pub mod ticks;
 pub mod trace;
 pub mod ubi;
 pub mod units;

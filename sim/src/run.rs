@@ -18,6 +18,7 @@ use crate::powercut::PowerCut;
 use crate::profile::{BoardProfile, EccKind};
 use crate::stack::{Stack, TIMER_SLACK};
 use crate::survey::Survey;
+use crate::ticks::Ticks;
 use crate::trace::{FlashOp, Traced};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
@@ -319,8 +320,9 @@ fn run_fs<S: FlashFs>(
 ) -> Vec<Result<Measured, RunError>> {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
+    let ticks = Ticks::new(setting.kernel.jffs2.ticks_per_second);
     let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ops::SLOTS), now));
+        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS), now));
     run_stack(setting, cases, mounted)
 }
 

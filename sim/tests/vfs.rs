@@ -161,3 +161,21 @@ fn the_zeroes_of_a_hole_take_no_room() {
         assert!(programs(3000) < programs(0), "{fs:?}");
     }
 }
+
+/// A device has no share in the dirty limit until a page of it was completed (wb_over_bg_thresh).
+#[test]
+fn the_flusher_writes_all_of_a_fresh_mount_after_five_seconds_and_else_after_thirty() {
+    let body = |seconds: u64| {
+        format!("mark\nopen 0 b rw,create\nwrite 0 0 40960 1 0\npause {seconds}000000000")
+    };
+    let programs = |prepare: &str, seconds| {
+        let measured = run(FsKind::Ubifs, prepare, &body(seconds));
+        flash_of(&measured, 2).len()
+    };
+    let written = "open 0 a rw,create\nwrite 0 0 40960 1 0\nclose 0\nsync\npause 10000000000";
+    let remounted = format!("{written}\nremount");
+    assert!(programs("", 8) > 20, "ten pages of two flash pages and some");
+    assert!(programs(&remounted, 8) > 20);
+    assert!(programs(written, 8) < 5, "what the write-buffers' timers write");
+    assert!(programs(written, 40) > 20);
+}

@@ -87,9 +87,9 @@ class Bench:
         return [found[case.case_id] for case in named]
 
     def _verdict(self, case: FuzzCase, sim: Outcome | str | None, real: Outcome | str) -> Verdict:
-        expected = expected_of(case)
         if isinstance(real, str):
             return Verdict(case, "error", message=f"{self.real.name}: {real}")
+        expected = expected_of(case, [row.result for row in real.rows])
         if expected is None:
             return Verdict(case, "error", message="an operation before the mark fails")
         what = refused(sim) if isinstance(sim, str) else None

@@ -3,7 +3,7 @@
 Class `reads`: some files are written in order, and rest; measured is reading them, in orders that
 read-ahead has rules for and in none, with advice, pauses, dropped caches and files opened again.
 Class `any`: everything else as well, with errors a program would meet (`any_body`).
-Class `full`: files that fill a small partition are overwritten (`full_body`).
+Class `full`: files that fill a small partition change, until there is no more room (`full_body`).
 Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
 Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
 
@@ -75,7 +75,7 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         body = [*DROPPED, MARK, *_ReadsBody(draw, sizes, without).operations()]
     elif kind == "full":
         prepare = ()
-        filling, sizes = filled(draw)
+        filling, sizes = filled(draw, fs)
         body = [*filling, MARK, *FullBody(draw, sizes, without).operations()]
     elif kind == "cuts":
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")

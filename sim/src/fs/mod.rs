@@ -149,14 +149,13 @@ pub trait PageCache {
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
     /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
-    /// How many inodes have something to write back; none where writes go through the cache.
-    fn dirty_inodes(&self) -> usize {
-        0
-    }
-    /// writeback_sb_inodes of one inode: the longest dirty leaves the list, all its pages are clean.
+    /// writeback_sb_inodes of one inode, which is the flusher's next: all its pages are clean. None where
+    /// writes go through the cache.
     fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
         None
     }
+    /// The flusher has done what it was asked for.
+    fn flusher_has_done(&mut self, _now: Ns) {}
     /// What the program has in the file: the page cache where it has a page, the flash elsewhere.
     fn contents(&self, ino: Ino) -> &Contents;
 }
@@ -258,6 +257,10 @@ pub trait FlashFs: Clone {
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
     /// When background work is due next (timers, threads), if any is.
     fn next_due(&self) -> Option<Ns>;
+    /// From when on it would be done, if something else wakes the processor up (hrtimer_start_range_ns).
+    fn next_due_earliest(&self) -> Option<Ns> {
+        self.next_due()
+    }
     /// Does the background work that is due at `now`; returns when it is over.
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The chip below.

@@ -1,19 +1,20 @@
 //! The inodes the VFS knows, and those of them with something to write back.
 //!
-//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty, b_dirty)
+//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty)
 //! and truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name and its
 //! last opener are gone; whether the file system has it in memory is the file system's business.
 //!
 //! Invariants:
-//! 1. An inode is in `dirty` exactly when its `DirtyState::since` is set.
+//! 1. The flusher has an inode exactly when its `DirtyState::since` is set.
 //! 2. No two inodes that are there have one number.
 
 use super::cache::FileCache;
+use super::flusher::Flusher;
 use super::reclaim::Lru;
 use super::writeback::DirtyState;
-use super::TIME_GRANULARITY_NS;
 use crate::content::Contents;
 use crate::fs::{DirtyInode, Ino, PageCache, PageWrite, PAGE_BYTES};
+use crate::ticks::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -37,14 +38,16 @@ pub(super) struct Inode {
     pub write_error: Option<i64>,
 }
 
-/// Every inode but the root's, and the list of the dirty ones.
-#[derive(Clone, Debug, Default)]
+/// Every inode but the root's, and who writes back the dirty ones.
+#[derive(Clone, Debug)]
 pub(super) struct Inodes {
     /// By creation; the place of one that is gone stays empty of names.
     list: Vec<Inode>,
     by_ino: BTreeMap<Ino, usize>,
-    /// b_dirty: inodes with something to write back, in the order in which they became dirty.
-    pub dirty: Vec<usize>,
+    pub flusher: Flusher,
+    pub ticks: Ticks,
+    /// When the clock was last updated by a processor that woke up.
+    clock: Ns,
     lru: Lru,
 }
 
@@ -73,7 +76,7 @@ impl Inodes {
             is_directory,
             names: 1,
             size_bytes: 0,
-            modified_s: now.0 / TIME_GRANULARITY_NS,
+            modified_s: self.stamp_s(now),
             cache: FileCache::default(),
             contents: Contents::default(),
             dirty: DirtyState::default(),
@@ -94,18 +97,37 @@ impl Inodes {
         inode.contents = Contents::default();
         self.lru.note_gone();
         if std::mem::take(&mut inode.dirty).since.is_some() {
-            self.dirty.retain(|&other| other != index);
+            self.flusher.remove(index);
         }
     }
 
     /// No inodes, on a machine with so much memory for the page cache.
-    pub fn new(free_pages: u64) -> Inodes {
-        Inodes { lru: Lru::new(free_pages), ..Inodes::default() }
+    pub fn new(free_pages: u64, ticks: Ticks, now: Ns) -> Inodes {
+        Inodes {
+            list: Vec::new(),
+            by_ino: BTreeMap::new(),
+            flusher: Flusher::new(ticks, now),
+            ticks,
+            clock: now,
+            lru: Lru::new(free_pages),
+        }
+    }
+
+    /// The time that an inode which changes now is stamped with.
+    pub fn stamp_s(&self, now: Ns) -> u64 {
+        self.ticks.stamp_s(self.ticks.last(now).max(self.clock))
+    }
+
+    /// The processor was idle until now; the clock is updated unless no tick has been (tick_do_update_jiffies64).
+    pub fn wake_up(&mut self, slept: Ns, now: Ns) {
+        if self.ticks.jiffies(now) > self.ticks.jiffies(self.clock.max(slept)) {
+            self.clock = now;
+        }
     }
 
     /// Pages that wait for write-back (NR_FILE_DIRTY).
     pub fn dirty_pages(&self) -> u64 {
-        self.dirty.iter().map(|&index| u64::from(self.list[index].cache.dirty_pages())).sum()
+        self.flusher.inodes().map(|index| u64::from(self.list[index].cache.dirty_pages())).sum()
     }
 
     /// A page that was not in the cache is (filemap_add_folio).
@@ -157,7 +179,7 @@ impl Inodes {
         let since = &mut self.list[index].dirty.since;
         if since.is_none() {
             *since = Some(now);
-            self.dirty.push(index);
+            self.flusher.add(now, index, now);
         }
     }
 
@@ -190,6 +212,7 @@ impl PageCache for Inodes {
     fn clear_dirty(&mut self, ino: Ino, page: u32) {
         let index = self.index_of(ino);
         self.list[index].cache.clear_dirty(page);
+        self.flusher.complete(1);
     }
 
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64) {
@@ -208,21 +231,21 @@ impl PageCache for Inodes {
         self.mark_dirty(now, index);
     }
 
-    fn dirty_inodes(&self) -> usize {
-        self.dirty.len()
-    }
-
     fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
-        if self.dirty.is_empty() {
-            return None;
-        }
-        let inode = &mut self.list[self.dirty.remove(0)];
+        self.flusher.wake();
+        let index = self.flusher.take()?;
+        let inode = &mut self.list[index];
         inode.dirty = DirtyState::default();
         inode.writeback_index = 0;
         let pages = inode.cache.take_dirty(0, u32::MAX);
+        self.flusher.complete(pages.len());
         let (ino, size) = (inode.ino, inode.size_bytes);
         let writes = pages.into_iter().map(|page| PageWrite::whole(ino, page, size)).collect();
         Some(DirtyInode { ino, writes })
+    }
+
+    fn flusher_has_done(&mut self, now: Ns) {
+        self.flusher.go_on(now);
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 //! 2. Background work that is due runs before the next operation begins.
 
 mod cache;
+mod flusher;
 mod inodes;
 mod namei;
 mod page_writeback;
@@ -23,16 +24,15 @@ use crate::content::{Overwritten, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
+use crate::ticks::Ticks;
 use crate::units::Ns;
+use flusher::Flusher;
 use inodes::{Inode, Inodes};
 use namei::Names;
 pub(crate) use namei::ENOENT;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
 use std::ops::Range;
-
-/// s_time_gran: times of inodes are in whole seconds.
-const TIME_GRANULARITY_NS: u64 = 1_000_000_000;
 
 /// errno values a program can see (asm-generic/errno-base.h).
 pub(crate) const EBADF: i64 = -9;
@@ -122,6 +122,7 @@ impl<S: FlashFs> Vfs<S> {
         kernel: KernelReadAhead,
         costs: SoftwareCosts,
         memory: MemoryProfile,
+        ticks: Ticks,
         slots: usize,
     ) -> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
@@ -130,7 +131,7 @@ impl<S: FlashFs> Vfs<S> {
             kernel,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::new(memory_pages),
+            inodes: Inodes::new(memory_pages, ticks, Ns::ZERO),
             names: Names::default(),
             limits: DirtyLimits::new(memory_pages),
             memory_pages,
@@ -210,7 +211,7 @@ impl<S: FlashFs> Vfs<S> {
         let dropped = self.inodes[index].cache.cached_from(first);
         match self.fs.truncate(now, ino, size_bytes, &mut self.inodes) {
             Ok(later) => {
-                self.inodes[index].modified_s = now.0 / TIME_GRANULARITY_NS;
+                self.inodes[index].modified_s = self.inodes.stamp_s(now);
                 Ok((0, later + self.costs.page_drop_ns * dropped))
             }
             Err(error) => errno(error, now),
@@ -221,7 +222,7 @@ impl<S: FlashFs> Vfs<S> {
     pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now)?;
         self.slots.fill(None);
-        self.inodes = Inodes::new(self.memory_pages);
+        self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now);
         self.limits = DirtyLimits::new(self.memory_pages);
         self.names = Names::default();
         found.into_iter().for_each(|file| self.add_found(now, file));
@@ -238,7 +239,9 @@ impl<S: FlashFs> Vfs<S> {
         }
         self.inodes.pages_gone();
         self.names.forget_dentries();
-        Ok((0, self.fs.remount(now)?))
+        let now = self.fs.remount(now)?;
+        self.inodes.flusher = Flusher::new(self.inodes.ticks, now);
+        Ok((0, now))
     }
 
     /// pread: page by page; a missing page brings its window with it.
@@ -425,7 +428,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// file_update_time.
     fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
-        let second = now.0 / TIME_GRANULARITY_NS;
+        let second = self.inodes.stamp_s(now);
         if self.inodes[index].modified_s == second {
             return Ok(now);
         }

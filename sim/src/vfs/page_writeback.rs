@@ -69,7 +69,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// A piece of wb_writeback for the background threshold.
     fn flush_some(&mut self, now: Ns, pages: u32) -> Result<Ns, FsError> {
-        let Some(&index) = self.inodes.dirty.first() else {
+        let Some(index) = self.inodes.flusher.inodes().next() else {
             self.limits.flushing = false;
             return Ok(now);
         };
@@ -79,7 +79,10 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes[index].writeback_index = end;
                 self.write_pages(now, index, first, end)?
             }
-            None => self.write_inodes(now, 1)?,
+            None => {
+                self.inodes.flusher.take();
+                self.write_inode(now, index)?
+            }
         };
         self.limits.flushing = self.inodes.dirty_pages() > self.limits.background;
         Ok(now)

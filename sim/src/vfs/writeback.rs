@@ -1,22 +1,17 @@
 //! Write-back: which inodes are dirty, and who writes them out when.
 //!
-//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, b_dirty, writeback_single_inode,
-//! wb_check_old_data_flush, sync_inodes_sb) and fs/sync.c of Linux 6.1 for the one backing device
-//! there is. An inode joins the list when something of it becomes dirty and leaves it when the
-//! flusher or sync has written it out: its pages first, then itself. fsync writes the same and
-//! leaves the inode where it is in the list. Left out: background thresholds and throttling; the
-//! flusher's size of a bite (MIN_WRITEBACK_PAGES) is no limit here.
+//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, writeback_single_inode, wb_writeback,
+//! wb_check_old_data_flush, wb_check_background_flush, sync_inodes_sb) and fs/sync.c of Linux 6.1 for
+//! the one backing device there is; flusher.rs has the lists. An inode joins them when something of it
+//! becomes dirty and leaves them when the flusher or sync has written it out: its pages first, then
+//! itself. fsync writes the same and leaves the inode where it is in the list. The flusher's size of a
+//! bite (MIN_WRITEBACK_PAGES) is no limit here but above the dirty limits (page_writeback.rs).
 
 use super::inodes::Inode;
 use super::{untold, Outcome, Vfs, EBADF};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
-
-/// dirty_writeback_centisecs: how often the flusher looks.
-const WRITEBACK_INTERVAL_NS: u64 = 5_000_000_000;
-/// dirty_expire_centisecs: how old dirty data has to be for it.
-const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
 
 /// i_state and dirtied_when of an inode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,8 +25,10 @@ pub struct DirtyState {
 impl<S: FlashFs> Vfs<S> {
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        let now = self.fs.set_task(now, None)?;
-        let now = self.idle(now, end)?;
+        let slept = self.fs.set_task(now, None)?;
+        self.inodes.flusher.has_processor(slept);
+        let now = self.idle(slept, end)?;
+        self.inodes.wake_up(slept, now);
         self.fs.set_task(now, Some(Task::Program))
     }
 
@@ -40,73 +37,94 @@ impl<S: FlashFs> Vfs<S> {
         loop {
             if self.limits.flushing && now < end {
                 now = self.flush_in_background(now)?;
-            } else if let Some(due) = self.next_due().filter(|&due| due <= end) {
-                now = self.run_due(now.max(due))?;
+                continue;
+            }
+            let flusher = self.inodes.flusher.due();
+            let due = [flusher, self.fs.next_due()].into_iter().flatten().min();
+            let awake = due.map_or(end, |due| due.min(end)).max(now);
+            if self.is_fs_due(awake, end) {
+                let done = self.fs.run_due(awake, &mut self.inodes);
+                now = untold(done, awake)?;
+            } else if flusher.is_some_and(|due| due <= awake) {
+                now = self.run_flusher(awake)?;
             } else {
-                return Ok(now.max(end));
+                return Ok(awake);
             }
         }
+    }
+
+    /// Whether a timer of the file system ends when the processor is `awake`, at the latest, or in advance. Timers are looked
+    /// at in the order in which they end at the latest, up to the first that cannot have ended yet (__hrtimer_run_queues).
+    fn is_fs_due(&self, awake: Ns, end: Ns) -> bool {
+        let Some(latest) = self.fs.next_due() else { return false };
+        let is_next = |due: Ns| due > awake && due < latest;
+        let waits = self.inodes.flusher.due().is_some_and(is_next) || is_next(end);
+        latest <= awake || (self.fs.next_due_earliest().is_some_and(|due| due <= awake) && !waits)
     }
 
     /// Runs what has become due while the program was busy.
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         let now = self.fs.resched(now, &mut self.inodes)?;
-        match self.next_due() {
+        self.inodes.flusher.pass(now);
+        let due = [self.inodes.flusher.due(), self.fs.next_due()];
+        match due.into_iter().flatten().min() {
             Some(due) if due <= now => self.pause(now, now),
             _ => Ok(now),
         }
     }
 
-    fn next_due(&self) -> Option<Ns> {
-        let oldest = self.inodes.dirty.first().and_then(|&index| self.inodes[index].dirty.since);
-        let flusher = oldest
-            .map(|Ns(since)| Ns((since + DIRTY_EXPIRE_NS).next_multiple_of(WRITEBACK_INTERVAL_NS)));
-        [flusher, self.fs.next_due()].into_iter().flatten().min()
-    }
-
-    fn run_due(&mut self, now: Ns) -> Result<Ns, FsError> {
-        if self.fs.next_due().is_some_and(|due| due <= now) {
-            let done = self.fs.run_due(now, &mut self.inodes);
-            return untold(done, now);
+    /// wb_workfn after its timer.
+    fn run_flusher(&mut self, now: Ns) -> Result<Ns, FsError> {
+        self.inodes.flusher.wake();
+        if !self.inodes.flusher.has_dirty_io() {
+            return Ok(now);
         }
         let now = self.fs.set_task(now, Some(Task::Background))?;
-        let now = self.write_expired(now)?;
+        let now = self.flush_by_itself(now)?;
+        self.inodes.flusher.sleep(now);
         self.fs.set_task(now, None)
     }
 
-    /// wb_check_old_data_flush.
-    fn write_expired(&mut self, now: Ns) -> Result<Ns, FsError> {
-        let expired = |&&index: &&usize| {
-            let since = self.inodes[index].dirty.since;
-            since.is_some_and(|since| since.0 + DIRTY_EXPIRE_NS <= now.0)
-        };
-        let expired = self.inodes.dirty.iter().take_while(expired).count();
-        self.write_inodes(now, expired)
-    }
-
-    /// writeback_sb_inodes: the first inodes of the list, each with its pages before it.
-    pub(super) fn write_inodes(&mut self, mut now: Ns, count: usize) -> Result<Ns, FsError> {
-        let inodes: Vec<usize> = self.inodes.dirty.drain(..count).collect();
-        for index in inodes {
-            let state = std::mem::take(&mut self.inodes[index].dirty);
-            now = self.write_from_index(now, index)?;
-            let ino = self.inodes[index].ino;
-            let written = self.fs.write_inode(now, ino, &mut self.inodes);
-            now = untold(written, now)?;
-            if self.inodes[index].cache.is_dirty() {
-                self.redirty_tail(now, index, state.since);
+    /// What the flusher does without being asked: wb_check_old_data_flush and wb_check_background_flush,
+    /// which goes on until a device that has no share in the limits as yet has one.
+    fn flush_by_itself(&mut self, mut now: Ns) -> Result<Ns, FsError> {
+        if self.inodes.flusher.begins_old_flush(now) {
+            while let Some(index) = self.inodes.flusher.take_old(now) {
+                now = self.write_inode(now, index)?;
+            }
+        }
+        if !self.inodes.flusher.has_share(now) && self.inodes.dirty_pages() > 0 {
+            let begun = now;
+            while let Some(index) = self.inodes.flusher.take() {
+                now = self.write_inode(now, index)?;
+                if self.inodes.flusher.is_round_over(begun, now) {
+                    break;
+                }
             }
         }
         Ok(now)
     }
 
+    /// writeback_sb_inodes of one inode: its pages, and itself.
+    pub(super) fn write_inode(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
+        let state = std::mem::take(&mut self.inodes[index].dirty);
+        let now = self.write_from_index(now, index)?;
+        let ino = self.inodes[index].ino;
+        let written = self.fs.write_inode(now, ino, &mut self.inodes);
+        let now = untold(written, now)?;
+        if self.inodes[index].cache.is_dirty() {
+            self.redirty_tail(now, index, state.since.expect("it was dirty"));
+        }
+        Ok(now)
+    }
+
     /// redirty_tail: the list stays in the order of time.
-    fn redirty_tail(&mut self, now: Ns, index: usize, since: Option<Ns>) {
-        let newest = self.inodes.dirty.last().and_then(|&last| self.inodes[last].dirty.since);
-        let since = if since < newest { Some(now) } else { since };
-        self.inodes[index].dirty.since = since;
-        self.inodes.dirty.push(index);
+    fn redirty_tail(&mut self, now: Ns, index: usize, since: Ns) {
+        let is_older = self.inodes.flusher.newest().is_some_and(|newest| since < newest);
+        let since = if is_older { now } else { since };
+        self.inodes[index].dirty.since = Some(since);
+        self.inodes.flusher.add(now, index, since);
     }
 
     /// write_cache_pages of a whole file.
@@ -133,7 +151,9 @@ impl<S: FlashFs> Vfs<S> {
         end: u32,
     ) -> Result<Ns, FsError> {
         let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
-        for page in cache.take_dirty(first, end) {
+        let pages = cache.take_dirty(first, end);
+        self.inodes.flusher.complete(pages.len());
+        for page in pages {
             let write = PageWrite::whole(ino, page, file_bytes);
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,
@@ -179,20 +199,22 @@ impl<S: FlashFs> Vfs<S> {
         self.sync_range(now, open.inode, 0, u64::MAX, data_only)
     }
 
-    /// sync: whoever else waits for the processor gets it while sync_inodes_sb waits for the flusher, whether that
-    /// had anything to write or not. Then the file system's own.
+    /// sync: sync_inodes_sb, and then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
-        let now = self.pause(now, now)?;
-        Ok((0, untold(self.fs.sync(now), now)?))
+        Ok((0, self.fs.sync(now)?))
     }
 
-    /// The flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest dirty first, and leaves
-    /// nothing for sync_inodes_sb.
+    /// sync_inodes_sb waits until the flusher has written every dirty inode, even if there is none: whoever else wants the
+    /// processor may get it before the flusher does, or before the program does again.
     pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
         now = self.fs.set_task(now, Some(Task::Background))?;
-        while !self.inodes.dirty.is_empty() {
-            now = self.write_inodes(now, self.inodes.dirty.len())?;
+        if self.inodes.flusher.has_dirty_io() {
+            self.inodes.flusher.wake();
+            while let Some(index) = self.inodes.flusher.take() {
+                now = self.write_inode(now, index)?;
+            }
+            self.inodes.flusher.begins_old_flush(now);
         }
         self.fs.set_task(now, Some(Task::Program))
     }

@@ -11,6 +11,7 @@ use sim::fs::FlashFs;
 use sim::mtd::Mtd;
 use sim::ops::Flags;
 use sim::profile::BoardProfile;
+use sim::ticks::Ticks;
 use sim::units::Ns;
 use sim::vfs::Vfs;
 
@@ -80,7 +81,8 @@ pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {
 pub fn open<S: FlashFs>((fs, mut now): (S, Ns), board: &BoardProfile) -> (Vfs<S>, Ns) {
     let flags = Flags { write: true, create: true, ..Flags::default() };
     let readahead = super::kernel("6.1").readahead;
-    let mut vfs = Vfs::new(fs, readahead, board.software, board.memory, FILES as usize);
+    let mut vfs =
+        Vfs::new(fs, readahead, board.software, board.memory, Ticks::new(250), FILES as usize);
     for slot in 0..FILES as usize {
         let (result, later) = vfs.open(now, slot, &format!("file{slot}"), flags).expect("open");
         assert!(result >= 0, "open: {result}");

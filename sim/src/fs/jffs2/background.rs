@@ -1,7 +1,7 @@
-//! The collector's thread, and the clock its sleeps and the dice are read from.
+//! The collector's thread.
 //!
 //! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger,
-//! jffs2_garbage_collect_thread) and of the timer wheel what decides when its sleeps end. A signal
+//! jffs2_garbage_collect_thread). A signal
 //! wakes the thread at once; without one it sleeps 50 ms before each pass. It has a nice value of 10, so while
 //! a program is busy it waits for the scheduler's tick.
 //!
@@ -18,69 +18,11 @@ use crate::units::Ns;
 
 /// msecs_to_jiffies(50) is this long or a tick more.
 const PACE_MS: u64 = 50;
-/// Ticks come this much after whole multiples of a tick, as first seen on user-mode Linux: which of the two sides of a tick an
-/// operation is on hangs on it.
-const TICK_PHASE_NS: u64 = 50_000;
 /// A busy program loses the processor at this tick after the thread woke up: at the one before, the thread
 /// begins its pass and finds the allocation lock taken. Found on 6.1 (docs/jffs2.md).
 const WAKE_TICKS: u64 = 2;
 /// The same after a tick has taken the processor from the thread: weights of nice 0 and 10.
 const INTERRUPTED_TICKS: u64 = 3;
-
-/// HZ, by which the machine's clock counts.
-#[derive(Clone, Copy, Debug)]
-pub struct Ticks(u64);
-
-impl Ticks {
-    pub fn new(hz: u64) -> Ticks {
-        Ticks(hz)
-    }
-
-    /// Nanoseconds of a tick.
-    pub fn tick_ns(&self) -> u64 {
-        1_000_000_000 / self.0
-    }
-
-    /// INITIAL_JIFFIES: five minutes before the low 32 bits wrap.
-    fn initial(&self) -> u64 {
-        (1 << 32) - 300 * self.0
-    }
-
-    /// jiffies, as far as anybody looks at its low bits.
-    pub fn jiffies(&self, now: Ns) -> u64 {
-        now.0.saturating_sub(TICK_PHASE_NS) / self.tick_ns() + self.initial()
-    }
-
-    /// When `jiffies` becomes that.
-    fn time_of(&self, jiffies: u64) -> Ns {
-        Ns((jiffies - self.initial()) * self.tick_ns() + TICK_PHASE_NS)
-    }
-
-    /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,
-    /// at least one tick (kernel/time/timer.c calc_index, since 4.8).
-    pub fn timer(&self, now: Ns, ms: u64) -> Ns {
-        let ticks = (ms * self.0).div_ceil(1000);
-        let mut shift = 0;
-        while ticks >> shift >= 63 {
-            shift += 3;
-        }
-        let expires = self.jiffies(now) + ticks;
-        self.time_of(((expires >> shift) + 1) << shift)
-    }
-
-    /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded by round_jiffies_up: that is
-    /// always up, from a whole second to the one after, so 5 s make a round of 6 s (kernel/timer.c round_jiffies_common).
-    pub fn next_round(&self, now: Ns, ms: u64) -> Ns {
-        let round = (ms / 1000 + 1) * self.0;
-        let since_boot = self.jiffies(now) - self.initial();
-        self.time_of((since_boot / round + 1) * round + self.initial())
-    }
-
-    /// The `count`th tick from now.
-    fn after(&self, now: Ns, count: u64) -> Ns {
-        self.time_of(self.jiffies(now) + count)
-    }
-}
 
 /// What the thread is doing between passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

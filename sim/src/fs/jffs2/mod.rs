@@ -41,9 +41,10 @@ use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::ticks::Ticks;
 use crate::trace::Task;
 use crate::units::Ns;
-use background::{Collector, Ticks};
+use background::Collector;
 use compr::Compression;
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;

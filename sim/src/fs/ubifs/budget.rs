@@ -11,7 +11,7 @@ use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
+use crate::fs::{DirtyInode, FsError, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
@@ -286,21 +286,28 @@ impl<F: Flash> Ubifs<F> {
         Ok((false, now))
     }
 
-    /// shrink_liability (writeback_inodes_sb_nr): whole inodes, the longest dirty first, until enough
-    /// pages are written.
+    /// shrink_liability (writeback_inodes_sb_nr): whole inodes, until enough pages are written.
     fn shrink_liability(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let mut now = now;
         let mut written = 0;
-        let mut left = pages.dirty_inodes();
-        while written < PAGES_TO_WRITE && left > 0 {
+        while written < PAGES_TO_WRITE {
             let Some(inode) = pages.take_dirty_inode() else { break };
-            for write in &inode.writes {
-                now = self.write_dirty_page(now, *write, pages)?;
-            }
-            now = self.write_inode_of(now, inode.ino)?;
             written += inode.writes.len() as u64;
-            left -= 1;
+            now = self.write_back(now, &inode, pages)?;
         }
+        pages.flusher_has_done(now);
         Ok(now)
+    }
+
+    fn write_back(
+        &mut self,
+        mut now: Ns,
+        inode: &DirtyInode,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        for write in &inode.writes {
+            now = self.write_dirty_page(now, *write, pages)?;
+        }
+        self.write_inode_of(now, inode.ino)
     }
 }

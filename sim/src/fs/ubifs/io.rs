@@ -15,10 +15,10 @@ use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
-/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself: timers
-/// that run out within it of each other run out together (hrtimer_start_range_ns).
+/// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself
+/// (hrtimer_start_range_ns): a timer ends when the processor is awake in between, or at its end.
 const TIMER_NS: Ns = Ns(5_000_000_000);
-const TIMER_SLACK_NS: Ns = Ns(500_000_000);
+pub(super) const TIMER_SLACK_NS: Ns = Ns(500_000_000);
 
 /// A write-buffer.
 #[derive(Clone, Debug, Default)]
@@ -119,12 +119,11 @@ impl<F: Flash> Ubifs<F> {
 
     /// The background thread after a timer (ubifs_bg_wbufs_sync).
     pub(super) fn sync_due_heads(&mut self, now: Ns) -> Result<Ns> {
-        let end = now + TIMER_SLACK_NS;
+        let ended =
+            self.journal.heads.each_ref().map(|head| head.timer.is_some_and(|due| due <= now));
         let mut now = now;
-        for head in 0..HEADS {
-            if self.journal.heads[head].timer.is_some_and(|due| due <= end) {
-                now = self.sync_head(now, head)?;
-            }
+        for head in (0..HEADS).filter(|&head| ended[head]) {
+            now = self.sync_head(now, head)?;
         }
         Ok(now)
     }

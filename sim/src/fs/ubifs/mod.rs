@@ -366,6 +366,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
+        let timer = self.journal.next_due().map(|due| due + io::TIMER_SLACK_NS);
+        [self.ubi.next_due(), timer].into_iter().flatten().min()
+    }
+
+    fn next_due_earliest(&self) -> Option<Ns> {
         [self.ubi.next_due(), self.journal.next_due()].into_iter().flatten().min()
     }
 

@@ -1,0 +1,255 @@
+//! The flusher: its two lists of dirty inodes, and when it wakes.
+//!
+//! Mirrors struct bdi_writeback of Linux 6.1 (b_dirty, b_io, dwork, last_old_flush) with queue_io,
+//! wb_wakeup_delayed and wb_workfn of fs/fs-writeback.c, for the one device there is. What the flusher
+//! takes up it moves to `io` as a whole and goes on with the next time, whatever has become dirty
+//! since. It wakes five seconds after the first inode has become dirty, and again while any is.
+//! Of the share that a device has in the dirty limit (wb_calc_thresh, lib/flex_proportions.c) only
+//! that is kept that there is none without a page that was completed since the mount, and that the
+//! number of such pages is halved every three seconds.
+//!
+//! Invariant: an inode is in one of the lists, once, or in none.
+
+use crate::ticks::Ticks;
+use crate::units::Ns;
+
+/// dirty_writeback_centisecs and dirty_expire_centisecs.
+const WRITEBACK_INTERVAL_MS: u64 = 5_000;
+const DIRTY_EXPIRE_MS: u64 = 30_000;
+/// VM_COMPLETIONS_PERIOD_LEN.
+const PERIOD_MS: u64 = 3_000;
+/// What is left of the completions of other devices, which were halved while there were more.
+const COMPLETED_ELSEWHERE: u64 = 1;
+/// How long the flusher writes before it looks whether that was enough.
+const ROUND_MS: u64 = 100;
+
+/// struct bdi_writeback. Inodes are named by their index.
+#[derive(Clone, Debug)]
+pub(super) struct Flusher {
+    ticks: Ticks,
+    /// b_dirty: since when each is dirty, in that order.
+    dirty: Vec<(usize, Ns)>,
+    /// b_io.
+    io: Vec<usize>,
+    /// When `dwork` is due.
+    wake: Option<Ns>,
+    /// It is awake already and waits for the processor.
+    is_awake: bool,
+    last_old_flush: Ns,
+    completed: Completed,
+}
+
+/// struct fprop_global of the machine and fprop_local_percpu of the device.
+#[derive(Clone, Copy, Debug)]
+struct Completed {
+    all: u64,
+    own: u64,
+    /// Since when the running period counts.
+    period: Option<Ns>,
+}
+
+impl Flusher {
+    /// Of a file system that is mounted now.
+    pub fn new(ticks: Ticks, now: Ns) -> Flusher {
+        Flusher {
+            ticks,
+            dirty: Vec::new(),
+            io: Vec::new(),
+            wake: None,
+            is_awake: false,
+            last_old_flush: now,
+            completed: Completed { all: COMPLETED_ELSEWHERE, own: 0, period: None },
+        }
+    }
+
+    /// Every inode with something to write back, in the order in which the flusher would.
+    pub fn inodes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.io.iter().copied().chain(self.dirty.iter().map(|&(index, _)| index))
+    }
+
+    /// wb_has_dirty_io.
+    pub fn has_dirty_io(&self) -> bool {
+        !self.io.is_empty() || !self.dirty.is_empty()
+    }
+
+    /// The inode that has been dirty for the shortest time.
+    pub fn newest(&self) -> Option<Ns> {
+        self.dirty.last().map(|&(_, since)| since)
+    }
+
+    /// inode_io_list_move_locked to b_dirty.
+    pub fn add(&mut self, now: Ns, index: usize, since: Ns) {
+        self.dirty.push((index, since));
+        self.sleep(now);
+    }
+
+    /// inode_io_list_del.
+    pub fn remove(&mut self, index: usize) {
+        self.io.retain(|&other| other != index);
+        self.dirty.retain(|&(other, _)| other != index);
+    }
+
+    /// The next inode to write; first, if `io` has none left, all that are dirty move there (queue_io).
+    pub fn take(&mut self) -> Option<usize> {
+        if self.io.is_empty() {
+            self.io.extend(self.dirty.drain(..).map(|(index, _)| index));
+        }
+        (!self.io.is_empty()).then(|| self.io.remove(0))
+    }
+
+    /// The same for kupdate, with those only that are old. What `io` has already is written in any case.
+    pub fn take_old(&mut self, now: Ns) -> Option<usize> {
+        if self.io.is_empty() {
+            let is_old = |&(_, since): &(usize, Ns)| self.has_passed(since, now, DIRTY_EXPIRE_MS);
+            let old = self.dirty.iter().take_while(|dirty| is_old(dirty)).count();
+            self.io.extend(self.dirty.drain(..old).map(|(index, _)| index));
+        }
+        (!self.io.is_empty()).then(|| self.io.remove(0))
+    }
+
+    /// Pages are on their way to the flash (__wb_writeout_add).
+    pub fn complete(&mut self, pages: usize) {
+        self.completed.own += pages as u64;
+        self.completed.all += pages as u64;
+    }
+
+    /// Whether this device has a share in the dirty limit.
+    pub fn has_share(&mut self, now: Ns) -> bool {
+        self.pass(now);
+        self.completed.own > 0
+    }
+
+    /// writeout_period, whose timer does not wake an idle processor up.
+    pub fn pass(&mut self, now: Ns) {
+        let Completed { all, own, period } = &mut self.completed;
+        let Some(begun) = *period else {
+            if *own > 0 {
+                *period = Some(now);
+            }
+            return;
+        };
+        let periods = now.0.saturating_sub(begun.0) / (PERIOD_MS * 1_000_000);
+        if periods == 0 {
+            return;
+        }
+        if *all <= 1 {
+            *period = None;
+            return;
+        }
+        let shift = u32::try_from(periods).unwrap_or(u32::MAX);
+        *all = all.checked_shr(shift).unwrap_or(0);
+        *own = own.checked_shr(shift).unwrap_or(0);
+        *period = Some(begun + Ns(periods * PERIOD_MS * 1_000_000));
+    }
+
+    /// When it wakes by itself.
+    pub fn due(&self) -> Option<Ns> {
+        self.wake
+    }
+
+    /// wb_workfn begins, woken by whomever.
+    pub fn wake(&mut self) {
+        self.wake = None;
+        self.is_awake = false;
+    }
+
+    /// It has done what a program waited for, which goes on first. If it is time to look for old data, it does so when
+    /// the next tick lets it, or the program sleeps.
+    pub fn go_on(&mut self, now: Ns) {
+        if self.has_dirty_io() && self.is_old_flush_due(now) {
+            self.is_awake = true;
+            self.wake = Some(self.ticks.after(now, 1));
+        } else {
+            self.sleep(now);
+        }
+    }
+
+    /// The program does.
+    pub fn has_processor(&mut self, now: Ns) {
+        if self.is_awake {
+            self.wake = Some(now);
+        }
+    }
+
+    /// wb_wakeup_delayed, at the end of wb_workfn or when there is something to write at last.
+    pub fn sleep(&mut self, now: Ns) {
+        if self.has_dirty_io() && self.wake.is_none() {
+            self.wake = Some(self.ticks.timer(now, WRITEBACK_INTERVAL_MS));
+        }
+    }
+
+    /// Whether wb_check_old_data_flush goes on, as it does at most once in five seconds.
+    pub fn begins_old_flush(&mut self, now: Ns) -> bool {
+        let is_due = self.is_old_flush_due(now);
+        if is_due {
+            self.last_old_flush = now;
+        }
+        is_due
+    }
+
+    fn is_old_flush_due(&self, now: Ns) -> bool {
+        self.has_passed(self.last_old_flush, now, WRITEBACK_INTERVAL_MS)
+    }
+
+    /// Whether a round of writeback_sb_inodes that began then has lasted long enough.
+    pub fn is_round_over(&self, begun: Ns, now: Ns) -> bool {
+        self.has_passed(begun, now, ROUND_MS + self.ticks.tick_ns() / 1_000_000)
+    }
+
+    fn has_passed(&self, since: Ns, now: Ns, ms: u64) -> bool {
+        let ticks = ms * 1_000_000 / self.ticks.tick_ns();
+        self.ticks.jiffies(since) + ticks <= self.ticks.jiffies(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn flusher() -> Flusher {
+        Flusher::new(Ticks::new(250), Ns(0))
+    }
+
+    #[test]
+    fn what_was_taken_up_is_written_before_what_is_older() {
+        let mut flusher = flusher();
+        flusher.add(Ns(S), 1, Ns(S));
+        flusher.add(Ns(S), 2, Ns(S));
+        assert_eq!(flusher.take(), Some(1));
+        flusher.add(Ns(2 * S), 3, Ns(0));
+        assert_eq!(flusher.take_old(Ns(3 * S)), Some(2), "whatever its age");
+        assert_eq!(flusher.take_old(Ns(3 * S)), None, "three seconds old");
+        assert_eq!(flusher.take_old(Ns(31 * S)), Some(3));
+    }
+
+    #[test]
+    fn it_wakes_by_itself_while_something_is_dirty() {
+        let mut flusher = flusher();
+        assert_eq!(flusher.due(), None);
+        flusher.add(Ns(S), 1, Ns(S));
+        let due = flusher.due().expect("something is dirty").0;
+        assert!(due > 6 * S && due < 6 * S + 64 * 4_000_000 + 50_000, "{due}");
+        flusher.add(Ns(2 * S), 2, Ns(2 * S));
+        assert_eq!(flusher.due(), Some(Ns(due)), "the first one counts");
+        flusher.wake();
+        flusher.remove(1);
+        flusher.remove(2);
+        flusher.sleep(Ns(7 * S));
+        assert_eq!(flusher.due(), None);
+    }
+
+    #[test]
+    fn a_share_is_forgotten_when_too_few_pages_were_completed() {
+        let share_after_4_s = |pages| {
+            let mut flusher = flusher();
+            assert!(!flusher.has_share(Ns(S)));
+            flusher.complete(pages);
+            assert!(flusher.has_share(Ns(S)));
+            flusher.has_share(Ns(5 * S))
+        };
+        assert!(!share_after_4_s(1));
+        assert!(share_after_4_s(2));
+    }
+}

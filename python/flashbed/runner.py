@@ -27,7 +27,7 @@ from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.workloads import WORKLOADS
 from flashbed.workloads.state import in_state
 
-__all__ = ["Outcome", "programs_of", "run_target"]
+__all__ = ["Outcome", "commit", "programs_of", "run_target"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def programs_of(
 
 
 @cache
-def _commit() -> str | None:
+def commit() -> str | None:
     """The checkout's commit, `-dirty` if its tracked files differ from it; null without git."""
     describe = ["git", "-C", str(places.root()), "describe", "--always", "--abbrev=40", "--dirty"]
     try:
@@ -144,7 +144,7 @@ def _axes(
     return pl.DataFrame(columns, strict=False).with_columns(
         pl.lit(experiment.sha256).alias("experiment_sha256"),
         pl.lit(__version__).alias("flashbed_version"),
-        pl.lit(_commit(), pl.String).alias("commit"),
+        pl.lit(commit(), pl.String).alias("commit"),
     )
 
 

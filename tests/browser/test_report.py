@@ -9,12 +9,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from flashbed import validation
 from flashbed.experiment import load_experiment, plan
 from flashbed.report import write_report
 from flashbed.runner import run_target
 from flashbed.tables import RunDirectory
+from flashbed.validation import kept
 from tests.fake import FakeTarget
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -109,6 +112,23 @@ def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -
     drawn = dict(mark.split("=") for mark in said["marks"])
     # Twelve maps of a partition of 800 blocks; a case without wear does no harm.
     assert int(drawn["figure-0-wear"]) >= 12 * 800
+
+
+def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: Path) -> None:
+    values = {"flash_reads": 5, "flash_programs": 5, "flash_erases": 0, "flash_time_ns": 9}
+    simulated = pl.DataFrame([{"case_id": "validate-jffs2-one", **values, "time_ns": 150}])
+    real = simulated.with_columns(time_ns=pl.lit(100))
+    limits = validation.LIMITS["writes"]["emulator"]
+    table = validation.compare(simulated, real)
+    compared = validation.Compared(table, {"validate-jffs2-one": "kind"}, limits, {}, {})
+    run = {"board": "emulated", "kernel": "6.1", "target": "emulator", "suite": "writes"}
+    kept.keep(tmp_path, run, compared, {"flashbed_version": "1", "commit": "c"})
+    page = write_report([], tmp_path / "report.html", tmp_path)
+    text = page.read_text()
+    assert "How far the simulator is from real kernels</h1>" in text
+    assert '<td class="n off">50.00</td>' in text
+    assert "not kept" in text
+    assert look(page, tmp_path)["wrong"] == []
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

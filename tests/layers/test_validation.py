@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -13,6 +16,7 @@ from flashbed.profiles import load_board, load_kernel
 from flashbed.runner import programs_of
 from flashbed.targets.base import Program, refused
 from flashbed.targets.sim import SimTarget
+from flashbed.validation import kept
 
 CASES = {"reads": 138, "writes": 142}
 
@@ -115,3 +119,49 @@ def test_limits_are_kept_or_not_and_kinds_told_apart() -> None:
     assert told["kinds"]["one"]["flash_reads"]["worst_error_pct"] == pytest.approx(2.0)
     assert (told["kinds"]["other"]["cases"], told["kinds"]["other"]["refused"]) == (1, 1)
     assert told["refused"] == {"c": "truncate"}
+
+
+def compared(reads: list[int | None], refused: dict[str, str]) -> validation.Compared:
+    names = ["validate-jffs2-a", "validate-ubifs-b"]
+    real = table(flash_reads=[100, 0]).with_columns(case_id=pl.Series(names))
+    simulated = table(flash_reads=reads).with_columns(case_id=pl.Series(names))
+    kinds = dict.fromkeys([*names, *refused], "a kind")
+    limits = validation.LIMITS["writes"]["emulator"]
+    return validation.Compared(validation.compare(simulated, real), kinds, limits, refused, {})
+
+
+def test_what_is_kept_is_the_last_word_on_each_run(tmp_path: Path) -> None:
+    first = {"board": "x", "kernel": "6.1", "target": "emulator", "suite": "writes"}
+    other = {**first, "target": "uml"}
+    version = {"flashbed_version": "1", "commit": None}
+    kept.keep(tmp_path, first, compared([150, 0], {}), version)
+    kept.keep(tmp_path, other, compared([100, 0], {"validate-ubifs-c": "a hole"}), version)
+    kept.keep(tmp_path, first, compared([101, 3], {}), version)
+    rows = kept.read_kept(tmp_path)
+    assert rows.height == 2 + 3
+    lines = kept.summaries(rows)
+    assert [(line["target"], line["fs"], line["cases"], line["missing"]) for line in lines] == [
+        ("uml", None, 2, 1),
+        ("uml", "jffs2", 1, 0),
+        ("uml", "ubifs", 1, 0),
+        ("emulator", None, 2, 0),
+        ("emulator", "jffs2", 1, 0),
+        ("emulator", "ubifs", 1, 0),
+    ]
+    assert lines[0]["limits"]["flash_reads"]["kept"] is True
+    assert lines[3]["limits"]["flash_reads"]["kept"] is False
+    assert lines[3]["flash_reads"]["worst_error_pct"] == 100.0  # none on the kernel, some here
+    assert lines[4]["flash_reads"]["worst_error_pct"] == pytest.approx(1.0)
+    worst = kept.worst_cases(rows, 1)
+    assert [(row["target"], row["case_id"]) for row in worst] == [("emulator", "validate-ubifs-b")]
+
+
+def test_what_validate_prints_and_keeps_is_json_without_infinities(tmp_path: Path) -> None:
+    told = compared([100, 7], {}).as_json()
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / kept.KEPT).write_text("none")
+    with pytest.raises(InputError, match=r"validation\.parquet"):
+        kept.read_kept(tmp_path)

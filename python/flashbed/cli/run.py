@@ -120,8 +120,12 @@ def reproduce(
     out: Out = None,
     output: Format = None,
 ) -> None:
-    """Runs all experiments of a study and writes the report; what cannot run is said and left."""
+    """Runs all experiments of a study and writes the report; what cannot run is said and left.
+
+    What `validate` has kept in results/validation is shown in it too.
+    """
     from flashbed.report import summary_json, write_report
+    from flashbed.validation.kept import directory_has_kept
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -140,7 +144,9 @@ def reproduce(
     if not any(outcome.measured + outcome.kept for outcome in outcomes):
         _conclude(outcomes)
         raise RunError(f"nothing of {study} could be run")
-    report = write_report(directories, base / "report.html")
+    validated = Path("results/validation")
+    kept = validated if directory_has_kept(validated) else None
+    report = write_report(directories, base / "report.html", kept)
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))

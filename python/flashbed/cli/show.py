@@ -51,7 +51,7 @@ def table(
 
 def report(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Results of run or reproduce.")
+        list[Path], typer.Argument(metavar="DIR...", help="Results of run, reproduce or validate.")
     ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Default: DIR/report.html.")
@@ -60,6 +60,12 @@ def report(
     """Writes the report of one or more runs: one HTML file that needs no network."""
     from flashbed.report import write_report
     from flashbed.tables import runs_in
+    from flashbed.validation.kept import directory_has_kept
 
-    runs = [run for directory in directories for run in runs_in(directory)]
-    print(shown(write_report(runs, out or directories[0] / "report.html")))
+    validated = [directory for directory in directories if directory_has_kept(directory)]
+    if len(validated) > 1:
+        raise InputError("results of `validate` from one directory, not from several")
+    others = [directory for directory in directories if directory not in validated]
+    runs = [run for directory in others for run in runs_in(directory)]
+    report = write_report(runs, out or directories[0] / "report.html", *validated)
+    print(shown(report))

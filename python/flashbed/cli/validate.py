@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flashbed import __version__
 from flashbed.cli.measured import cases_or_failures
 from flashbed.errors import InputError, RunError
 
@@ -19,6 +21,7 @@ Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
 KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
 Suite = Annotated[str, typer.Option("--suite", metavar="reads|writes", help="Which cases.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it is kept for a report.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 
 WORST_SHOWN = 5
@@ -39,6 +42,7 @@ def validate(
     on: On = "emulator",
     kernel: KernelName = "6.1",
     output: Format = "text",
+    out: Out = Path("results/validation"),
 ) -> None:
     """Holds the simulator against a real kernel, on cases nothing was fitted to.
 
@@ -47,7 +51,9 @@ def validate(
     does not model is listed by name. Exit status 1 if a case failed.
     """
     from flashbed.profiles import load_board, load_kernel
+    from flashbed.runner import commit
     from flashbed.validation import SUITES
+    from flashbed.validation.kept import keep
 
     if suite not in SUITES:
         raise InputError(f"--suite {suite}: no such suite; there are {', '.join(SUITES)}")
@@ -56,6 +62,8 @@ def validate(
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
     compared = _compared(suite, on, load_board(board), load_kernel(kernel))
+    run = {"board": board, "kernel": kernel, "target": on, "suite": suite}
+    keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
         print(json.dumps(compared.as_json(), indent=1))
     else:

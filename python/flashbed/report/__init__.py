@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from flashbed.analysis.agreement import ERRORS
-from flashbed.report.content import collect
+from flashbed.report.content import collect, collect_validation
 
 __all__ = ["summary_json", "write_report"]
 
 
-def write_report(directories: Sequence[Path], out: Path) -> Path:
-    """Writes the report of run directories, whole or not at all. Raises `InputError`."""
+def write_report(directories: Sequence[Path], out: Path, validated: Path | None = None) -> Path:
+    """Writes the report of run directories, whole or not at all. Raises `InputError`.
+
+    `validated` is where `validate` keeps what it found; it is shown behind them.
+    """
     from flashbed.report.render import render  # altair and jinja2 take most of a second
 
-    text = render([collect(directory) for directory in directories])
+    contents = [collect(directory) for directory in directories]
+    text = render(contents, collect_validation(validated) if validated else None)
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_name(f".{out.name}.new")
     temporary.write_text(text, encoding="utf-8")

@@ -25,14 +25,17 @@ from flashbed.experiment import Experiment, Figure, RequestMetric, SavingMetric,
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
+from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
     "BOUNDS_PCT",
     "MEASURES",
     "Content",
+    "Validation",
     "Worn",
     "agreement_errors",
     "collect",
+    "collect_validation",
     "figure_tables",
 ]
 
@@ -118,6 +121,24 @@ def collect(directory: Path) -> Content:
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What `validate` has kept: a line a run and file system, and the cases that are off most."""
+
+    lines: list[dict[str, Any]]
+    worst: list[dict[str, Any]]
+
+
+WORST_SHOWN = 12
+"""Cases of a run that a report names."""
+
+
+def collect_validation(directory: Path) -> Validation:
+    """Reads what `validate` has kept in a directory. Raises `InputError`."""
+    table = read_kept(directory)
+    return Validation(summaries(table), worst_cases(table, WORST_SHOWN))
 
 
 def _flash(directory: Path) -> pl.DataFrame:

@@ -31,6 +31,7 @@ from flashbed.report.content import (
     BOUNDS_PCT,
     MEASURES,
     Content,
+    Validation,
     Worn,
     agreement_errors,
     figure_tables,
@@ -45,13 +46,21 @@ _NAMES = {
     "emulator": "the emulated board",
 }
 _AXES = ("board", "kernel", "pattern", "requests", "read_ahead_kib", "seed")
+VALIDATION_TITLE = "How far the simulator is from real kernels"
+COUNTED = {
+    "flash_reads": "reads",
+    "flash_programs": "programs",
+    "flash_erases": "erases",
+    "time": "time",
+}
+"""Measure of validation -> its name in the table."""
 MAPS_MAX = 12
 """Maps of wear on a page."""
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
-def render(contents: Sequence[Content]) -> str:
-    """The page of one or more experiments."""
+def render(contents: Sequence[Content], validation: Validation | None = None) -> str:
+    """The page of one or more experiments, and of what `validate` has kept."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -70,7 +79,10 @@ def render(contents: Sequence[Content]) -> str:
         for figure in section["figures"]
     }
     return environment.get_template("page.html.j2").render(
-        title=contents[0].experiment.experiment.title,
+        title=contents[0].experiment.experiment.title if contents else VALIDATION_TITLE,
+        validation=validation,
+        validation_title=VALIDATION_TITLE,
+        counted=COUNTED,
         version=__version__,
         sections=sections,
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),

@@ -141,11 +141,18 @@ class Software(Strict):
     source: Text
     syscall_ns: Ns
     open_ns: Ns
-    name_change_ns: Ns
+    name_add_ns: Ns
+    name_remove_ns: Ns
+    name_move_ns: Ns
+    fill_byte_ps: Ps
+    write_ns: Ns
     page_find_ns: Ns
     copy_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
+    page_dirty_ns: Ns
+    page_drop_ns: Ns
+    time_update_ns: Ns
     drop_caches_ns: Ns
     mtd_call_ns: Ns
     nand_read_ns: Ns
@@ -159,14 +166,26 @@ class Software(Strict):
     jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
     jffs2_write_symbol_ns: Ns
+    jffs2_packed_node_ns: Ns
+    jffs2_packed_byte_ps: Ps
+    jffs2_unpack_ns: Ns
+    jffs2_obsolete_ns: Ns
     jffs2_gc_pass_ns: Ns
+    ubi_attach_ns: Ns
     ubi_write_ns: Ns
     ubifs_node_ns: Ns
     ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
+    ubifs_leaf_drop_ns: Ns
     ubifs_byte_ps: Ps
     ubifs_write_node_ns: Ns
+    ubifs_compress_ns: Ns
+    ubifs_search_ns: Ns
+    ubifs_huffman_ns: Ns
+    ubifs_huffman_byte_ps: Ps
+    ubifs_packed_node_ns: Ns
     ubifs_write_byte_ps: Ps
+    ubifs_unpack_ns: Ns
     yaffs2_chunk_ns: Ns
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1

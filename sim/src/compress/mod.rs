@@ -20,7 +20,8 @@ use deflate::Deflate;
 use lzo::Lzo;
 use lzo202::Lzo202;
 use serde::Deserialize;
-use zstd::Zstd;
+pub use zstd::ZstdWork;
+use zstd::{work_on_random, Zstd};
 
 /// A page of the page cache, a block of UBIFS: compressors are never given more.
 pub const PAGE_BYTES_MAX: usize = 4096;
@@ -30,7 +31,7 @@ pub const PAGE_BYTES_MAX: usize = 4096;
 const RANDOM_BYTES_MIN: u64 = 64;
 
 /// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
-const UBIFS_BYTES_MIN: u64 = 128;
+const UBIFS_BYTES_MIN: u32 = 128;
 /// And keeps what it saves only if it is this much (`UBIFS_MIN_COMPRESS_DIFF`).
 const UBIFS_SAVED_BYTES_MIN: usize = 64;
 
@@ -85,6 +86,15 @@ pub struct Jffs2Data {
     pub node_bytes: usize,
     /// None of them if it did not get smaller.
     pub compressor: Option<Jffs2Compressor>,
+}
+
+/// What goes into one data node of UBIFS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UbifsData {
+    /// Bytes in the node.
+    pub node_bytes: usize,
+    /// Of zstd, what it had to do; none where nothing was tried.
+    pub work: Option<ZstdWork>,
 }
 
 /// Compressors and the memory they work in.
@@ -159,31 +169,36 @@ impl Compressors {
             .unwrap_or(Jffs2Data { file_bytes: room, node_bytes: room, compressor: None })
     }
 
-    /// Bytes in a data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
+    /// A data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
     pub fn ubifs(
         &mut self,
         compressor: UbifsCompressor,
         contents: &Contents,
         start: u64,
         end: u64,
-    ) -> usize {
-        let length = end - start;
-        let hopeless = length < UBIFS_BYTES_MIN || contents.is_random(start, end);
-        if compressor == UbifsCompressor::None || hopeless {
-            return length as usize;
+    ) -> UbifsData {
+        let (length, is_zstd) = ((end - start) as usize, compressor == UbifsCompressor::Zstd);
+        if compressor == UbifsCompressor::None || length < UBIFS_BYTES_MIN as usize {
+            return UbifsData { node_bytes: length, work: None };
+        }
+        let random = contents.is_random(start, end);
+        if random && (length == PAGE_BYTES_MAX || !is_zstd) {
+            let work = is_zstd.then(|| work_on_random(&[0; PAGE_BYTES_MAX]));
+            return UbifsData { node_bytes: length, work };
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
-        let size = self.ubifs_bytes(compressor, &page);
+        let data = if random {
+            UbifsData { node_bytes: length, work: Some(work_on_random(&page)) }
+        } else {
+            let node_bytes = self.ubifs_bytes(compressor, &page);
+            UbifsData { node_bytes, work: is_zstd.then(|| self.zstd.work()) }
+        };
         self.page = page;
-        size
+        data
     }
 
-    /// The same of bytes at hand.
-    pub fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
-        if (bytes.len() as u64) < UBIFS_BYTES_MIN {
-            return bytes.len();
-        }
+    fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
         let size = match compressor {
             UbifsCompressor::None => return bytes.len(),
             UbifsCompressor::Lzo => self.lzo.size(bytes),

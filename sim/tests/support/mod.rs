@@ -67,7 +67,7 @@ pub fn random() -> &'static Contents {
     static RANDOM: OnceLock<Contents> = OnceLock::new();
     RANDOM.get_or_init(|| {
         let mut contents = Contents::default();
-        contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
+        contents.write(0, 1 << 30, Source { seed: 1, compressibility: 0 });
         contents
     })
 }

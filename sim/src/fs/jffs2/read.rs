@@ -64,7 +64,7 @@ impl<F: Flash> Jffs2<F> {
         for fragment in fragments.overlapping(offset, offset + bytes) {
             let Some(id) = fragment.node else { continue };
             let node = self.nodes.get(id);
-            let (at, role) = (node.flash_offset, node.role);
+            let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes);
             let costs = *mtd.costs();
             let (is_header_right, later) =
                 read_flash(mtd, wbuf, now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
@@ -80,6 +80,9 @@ impl<F: Flash> Jffs2<F> {
                 now = later + Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
                 if !is_right || is_checksum_wrong {
                     return Err(FsError::Io(now));
+                }
+                if data_bytes < file_bytes {
+                    now += costs.jffs2_unpack_ns;
                 }
             }
         }

@@ -1,8 +1,7 @@
 """YAFFS2 for a guest's kernel: kernel/yaffs2, our glue, with the core that Debian's u-boot has.
 
 The core is fetched by apt with U-Boot's sources and kept in the cache; nothing of it is in the
-repository. Two lines of it are changed, each for what the version of the papers has instead
-(docs/yaffs2.md). Where it cannot be had, programs of other file systems run all the same.
+repository. A few lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it cannot be had, programs of other file systems run all the same.
 """
 
 from __future__ import annotations
@@ -56,8 +55,18 @@ _CHANGES = (
         "dev->param.bad_block_fn(dev, i);",
         "dev->param.bad_block_fn(dev, i - dev->block_offset);",
     ),
+    (
+        "yaffs_yaffs2.c",
+        "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
+        "\t\t} else if (!in->valid && in->variant_type != (oh ? oh->type : tags.extra_obj_type)) {\n"
+        "\t\t\tyaffs_chunk_del(dev, chunk, 1, __LINE__);\n"
+        "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
+    ),
 )
-"""Files of the core, what is replaced in them, and by what."""
+"""Files of the core, what is replaced in them, and by what: whole chunks through the cache, as in
+2013; the block that is marked bad is the one whose erase failed, as in 2013; a header that makes of
+an object another kind of object than its other chunks is not believed, instead of followed into
+memory that is something else."""
 
 
 class NotBuilt(Exception):

@@ -30,8 +30,9 @@ __all__ = ["UmlTarget"]
 PATIENCE_S = 120.0
 BATCH_S = 0.3
 _PATIENCE = "FLASHBED_UML_PATIENCE_S"
-_START_S = 1_577_836_800
-"""2020-01-01: without a fixed start some sums differ by a microsecond."""
+_START_NS = 1_577_836_800_000_000_000
+"""2020-01-01, in the kernel's unit: without a fixed start some sums differ by a microsecond, and
+from one that is no whole second, files are written in other seconds than the simulator's."""
 
 
 class UmlTarget:
@@ -127,7 +128,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         # Nothing of the host's paths: the kernel stirs its command line into its random numbers.
         f"initrd=../../{image.name}",
         "time-travel=inf-cpu",
-        f"time-travel-start={_START_S}",
+        f"time-travel-start={_START_NS}",
         *("con=null", "con0=fd:0,fd:1", "ssl=null"),
         *("hostfs=/proc/self/cwd", "quiet", "panic=-1", "oops=panic"),
         # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.

@@ -1,4 +1,4 @@
-"""kernel/yaffs2: trees of files come back, and what is wrong with a chip is an error, never a crash."""
+"""kernel/yaffs2: trees of files come back; what is wrong with a chip is an error, never a crash."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.nand import DEBUGFS, SHOW_BREACHES, SHOW_COUNTS, SOFTWARE, Boot, Booted
-from tests.nand import find_kernel, load, numbers
+from tests.nand import (
+    DEBUGFS,
+    SHOW_BREACHES,
+    SHOW_COUNTS,
+    SOFTWARE,
+    Boot,
+    Booted,
+    find_kernel,
+    load,
+    numbers,
+)
 
 pytestmark = [pytest.mark.uml, pytest.mark.timeout(600)]
 
@@ -58,7 +67,9 @@ def test_a_tree_of_2000_files_comes_back_with_and_without_a_checkpoint(
         if result.command in ("copytree", "comparetree"):
             assert result.detail == f"2000 {total}"
     counts = [numbers(r) for r in booted.results if r.command == "show" and "reads" in r.detail]
-    restored, scanned = (b["reads"] - a["reads"] for a, b in zip(counts[::2], counts[1::2], strict=True))
+    restored, scanned = (
+        b["reads"] - a["reads"] for a, b in zip(counts[::2], counts[1::2], strict=True)
+    )
     assert restored < scanned / 2
     assert booted.results[-1].detail == ""
 
@@ -293,7 +304,11 @@ def test_a_corrupt_image_is_an_error_or_less_files_and_never_a_crash(
     whole = (host / "whole").read_bytes()
     script = []
     for seed in range(24):
-        image = relabelled(whole, seed) if seed % 4 == 0 else spoiled(whole, seed, 0.02 * 3 ** (seed % 4))
+        image = (
+            relabelled(whole, seed)
+            if seed % 4 == 0
+            else spoiled(whole, seed, 0.02 * 3 ** (seed % 4))
+        )
         (host / f"chip{seed}").write_bytes(image)
         for mount in (MOUNT, SCAN):
             script += [f"copy /host/chip{seed} {chip}", mount, "list .", "list t"]

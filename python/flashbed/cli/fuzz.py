@@ -120,7 +120,9 @@ def _systems(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
         if name not in FILE_SYSTEMS:
-            raise InputError(f"--fs {name}: no such file system; there are {', '.join(FILE_SYSTEMS)}")
+            raise InputError(
+                f"--fs {name}: no such file system; there are {', '.join(FILE_SYSTEMS)}"
+            )
     return names
 
 

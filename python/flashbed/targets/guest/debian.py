@@ -89,7 +89,6 @@ class Apt:
             raise Unavailable(f"{package} could not be downloaded ({_last_line(said)})")
         return files[0], files[0].name.split("_")[1].replace("%3a", ":")
 
-
     def download_source(self, package: str, folder: Path) -> Path:
         """Downloads a source package: the archive of its upstream. `Unavailable`."""
         said = self._run("apt-get", "source", "--download-only", package, folder=folder)

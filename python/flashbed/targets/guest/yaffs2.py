@@ -1,7 +1,8 @@
 """YAFFS2 for a guest's kernel: kernel/yaffs2, our glue, with the core that Debian's u-boot has.
 
 The core is fetched by apt with U-Boot's sources and kept in the cache; nothing of it is in the
-repository. A few lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it cannot be had, programs of other file systems run all the same.
+repository. A few lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it cannot be had,
+programs of other file systems run all the same.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.building import locked
-from flashbed.targets.guest.debian import Apt, run
+from flashbed.targets.guest.debian import Apt, cache_folder, run
+from flashbed.targets.guest.finding import Finding
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
 
-__all__ = ["FS", "NotBuilt", "modules_of", "prepare"]
+__all__ = ["FS", "NotBuilt", "finding", "modules_of", "prepare"]
 
 FS = "yaffs2"
 MODULE = "yaffs2"
@@ -58,7 +60,8 @@ _CHANGES = (
     (
         "yaffs_yaffs2.c",
         "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
-        "\t\t} else if (!in->valid && in->variant_type != (oh ? oh->type : tags.extra_obj_type)) {\n"
+        "\t\t} else if (!in->valid &&\n"
+        "\t\t\t   in->variant_type != (oh ? oh->type : tags.extra_obj_type)) {\n"
         "\t\t\tyaffs_chunk_del(dev, chunk, 1, __LINE__);\n"
         "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
     ),
@@ -94,6 +97,13 @@ def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
         say(str(why))
 
 
+def finding() -> Finding:
+    """Whether the core is here, for `flashbed doctor`."""
+    found = _folder(cache_folder()).is_dir()
+    how = "flashbed prepare, or the first run that needs it, fetches U-Boot's sources by apt"
+    return Finding("YAFFS2's core", found, "fetched" if found else "not fetched yet", how)
+
+
 def _built(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:
     core = _core(cache, say)
     files = sources_of(MODULE) | {f"core/{path.name}": path.read_bytes() for path in core}
@@ -106,10 +116,14 @@ def _wanted() -> list[str]:
     return sorted(wanted)
 
 
+def _folder(cache: Path) -> Path:
+    recipe = hashlib.sha256(repr((_wanted(), _CHANGES)).encode()).hexdigest()[:12]
+    return cache / f"yaffs2-core-{recipe}"
+
+
 def _core(cache: Path, say: Callable[[str], None]) -> list[Path]:
     """The core's files, fetched if they are not there yet. Raises `Unavailable`."""
-    recipe = hashlib.sha256(repr((_wanted(), _CHANGES)).encode()).hexdigest()[:12]
-    folder = cache / f"yaffs2-core-{recipe}"
+    folder = _folder(cache)
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / "yaffs2-core.lock"):
         if not folder.is_dir():

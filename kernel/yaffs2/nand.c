@@ -32,11 +32,21 @@ static size_t tags_bytes(const struct yaffs_dev *dev)
 	return dev->param.no_tags_ecc ? sizeof(struct yaffs_packed_tags2_tags_only) : sizeof(struct yaffs_packed_tags2);
 }
 
+/* Whether the mount that is going on will find that another file system is there: the states of all blocks are asked for before anything is
+ * changed. Until then nothing is.
+ */
+static bool hands_off(const struct yfs *yfs)
+{
+	return !yfs->initialised && !yfs->seen.ours && yfs->seen.foreign >= 2;
+}
+
 static int write_chunk(struct yaffs_dev *dev, int chunk, const u8 *data, const struct yaffs_ext_tags *tags)
 {
 	struct yaffs_packed_tags2 packed;
 	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB, .len = dev->param.total_bytes_per_chunk, .datbuf = (u8 *)data};
 
+	if (hands_off(yfs_of_dev(dev)))
+		return YAFFS_FAIL;
 	if (dev->param.inband_tags) {
 		yaffs_pack_tags2_tags_only((void *)(ops.datbuf + dev->data_bytes_per_chunk), tags);
 	} else {
@@ -107,12 +117,12 @@ static int erase_block(struct yaffs_dev *dev, int block)
 {
 	struct erase_info erase = {.addr = block_address(dev, block), .len = mtd_of(dev)->erasesize};
 
-	return mtd_erase(mtd_of(dev), &erase) ? YAFFS_FAIL : YAFFS_OK;
+	return hands_off(yfs_of_dev(dev)) || mtd_erase(mtd_of(dev), &erase) ? YAFFS_FAIL : YAFFS_OK;
 }
 
 static int mark_bad(struct yaffs_dev *dev, int block)
 {
-	return mtd_block_markbad(mtd_of(dev), block_address(dev, block)) ? YAFFS_FAIL : YAFFS_OK;
+	return hands_off(yfs_of_dev(dev)) || mtd_block_markbad(mtd_of(dev), block_address(dev, block)) ? YAFFS_FAIL : YAFFS_OK;
 }
 
 static bool tags_are_ours(const struct yaffs_ext_tags *tags)

@@ -151,13 +151,15 @@ def test_the_module_loads_unloads_and_loads_again(boot_yaffs2: Boot) -> None:
 @pytest.mark.parametrize("other", ["jffs2", "ubifs"])
 def test_another_file_system_is_refused_and_left_alone(boot_yaffs2: Boot, other: str) -> None:
     booted = boot_yaffs2(
-        [load(SOFTWARE, **ROOM), LOAD, f"fresh {other}", "put a 3000 1", "unmount", MOUNT],
-        [f"mount {other}", "check a 3000 1", "unmount"],
+        [load(SOFTWARE, **ROOM), LOAD, f"fresh {other}", "put a 3000 1", "unmount", SHOW_COUNTS],
+        [MOUNT, SHOW_COUNTS, f"mount {other}", "check a 3000 1", "unmount"],
         fail=True,
         loud=True,
     )
     assert errors(booted) == ["mount EINVAL"]
     assert "something else than YAFFS2" in booted.console
+    before, after = (numbers(r) for r in booted.results if r.command == "show")
+    assert [after[what] - before[what] for what in ("programs", "erases")] == [0, 0]
     assert "Call Trace" not in booted.console
 
 

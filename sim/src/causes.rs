@@ -80,11 +80,11 @@ impl Held {
         let mut left = bytes;
         while left > 0 {
             let Some((cause, held)) = self.0.front_mut() else {
-                causes.add(Causes::of(Cause::Padding, left));
+                causes.0[Cause::Padding as usize] += u64::from(left);
                 break;
             };
             let taken = left.min(*held);
-            causes.add(Causes::of(*cause, taken));
+            causes.0[*cause as usize] += u64::from(taken);
             (left, *held) = (left - taken, *held - taken);
             if *held == 0 {
                 self.0.pop_front();

@@ -22,6 +22,7 @@ pub mod profile;
 pub mod run;
 pub mod sched;
 mod search;
+mod sorted;
 mod stack;
 pub mod survey;
 pub mod trace;

@@ -1,47 +1,73 @@
-"""The omap3evm traces as cases: the state a run began in, its program, and what Flashmon counted.
+"""The omap3evm traces as programs: what a run began with, and did when; what Flashmon counted.
 
-A series began on a fresh file system: 800 blocks, of which the one before the last is written
-first, as the first run's log has it. Each INSERT run appended to the database of the runs before
-(the log of a later run reads four pieces of the first 4 KiB, and moves what is two runs old),
-with the page cache dropped between runs and the inodes kept (no later run reads its database's
-nodes on open). What a run's predecessors wrote is its own program, at earlier offsets: their
-straces differ in the pauses only. A SELECT run reads what one INSERT run left.
+A series of INSERT runs is one program, from CREATE TABLE on a fresh file system on: each run
+appends to the database of the runs before, on the clock of Flashmon's logs, with the page cache
+dropped in between and the inodes kept. What happened is then told apart by run, by time. A SELECT
+run reads what one INSERT run left.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
+from statistics import median
+
+import polars as pl
 
 from flashbed.operations import Operation, canonical
 from flashbed.profiles import load_board, load_kernel
+from flashbed.replay.inserts import Page, Transaction, transactions
 from flashbed.replay.strace import (
     DATABASE,
-    DATABASE_SLOT,
     JOURNAL,
     Call,
-    Content,
+    Pace,
     forget_pages,
-    grown_bytes,
-    operations_of,
+    pace_of,
+    reads_of,
 )
-from flashbed.targets.base import Program
+from flashbed.targets.base import Batch, Program
 
-__all__ = ["FlashmonLog", "insert_case", "read_flashmon", "select_case"]
+__all__ = [
+    "FlashmonLog",
+    "Series",
+    "counts_by_run",
+    "insert_series",
+    "read_flashmon",
+    "select_program",
+]
 
 SECOND_NS = 1_000_000_000
+RUN_INSERTS = 100
+DATABASE_SLOT = 3
 JOURNAL_SLOT = 4
+JOURNAL_HEADER_BYTES = 512
 READ_AHEAD_KIB = 128
+SUPERS_ROUND_NS = 6 * SECOND_NS
+"""sync_supers comes round in this time; a program begins at a multiple of the machine's clock."""
+CREATED_NS = SECOND_NS
+"""CREATE TABLE is so long before the first run's log begins: what its unlink left in the buffer
+is flushed in the first seconds of that log."""
+BETWEEN_RUNS_NS = 4 * SECOND_NS
+"""From one run's last operation to the first of the next, where both logs are there."""
+CLEANED_NS = 60 * SECOND_NS
+"""After so long the flusher has cleaned the inode, and it can be evicted."""
+ALMOST_ZEROES = 95
+"""Compressibility of the journal's header."""
 
 
 @dataclass(frozen=True)
 class FlashmonLog:
-    """A run's time from first to last flash operation, and its operations by kind and task."""
+    """When a run's program first and last used the flash, what was done, when sync_supers came."""
 
-    duration_ns: int
+    start_ns: int
+    end_ns: int
     counts: Counter[tuple[str, str]]
+    supers_ns: tuple[int, ...]
 
     def total(self, kind: str) -> int:
         """Operations of a kind: read, program or erase."""
@@ -49,64 +75,202 @@ class FlashmonLog:
 
 
 KINDS = {"R": "read", "W": "program", "E": "erase"}
+CHIP_NS = {"read": 183_000, "program": 427_000}
+"""From one operation to the next of many in a row."""
+PROGRAMS = ("insert", "select")
+"""Tasks that are the program; the others are the kernel's threads."""
 
 
 def read_flashmon(path: Path) -> FlashmonLog:
     """A Flashmon log: time in s; kind; page or block; task."""
     rows = [line.split(";") for line in path.read_text(encoding="ascii").split()]
-    seconds = float(rows[-1][0]) - float(rows[0][0])
-    return FlashmonLog(round(seconds * SECOND_NS), Counter((KINDS[row[1]], row[3]) for row in rows))
+    times_ns = [round(float(row[0]) * SECOND_NS) for row in rows]
+    own_ns = [time_ns for time_ns, row in zip(times_ns, rows, strict=True) if row[3] in PROGRAMS]
+    supers = [
+        time_ns for time_ns, row in zip(times_ns, rows, strict=True) if row[3] == "sync_supers"
+    ]
+    counts = Counter((KINDS[row[1]], row[3]) for row in rows)
+    return FlashmonLog(own_ns[0], own_ns[-1], counts, tuple(supers))
 
 
-def insert_case(
-    name: str, calls: Sequence[Call], duration_ns: int, content: Content, run: int
+@dataclass(frozen=True)
+class Series:
+    """A program, and where in it its runs begin (operations before each)."""
+
+    program: Program
+    starts: tuple[int, ...]
+
+
+class _Recorder:
+    """Operations on a clock."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.now_ns = 0
+        self.seed = 0
+
+    def at(self, time_ns: float) -> None:
+        """Waits until then."""
+        if round(time_ns) > self.now_ns:
+            self.do("pause", round(time_ns) - self.now_ns)
+            self.now_ns = round(time_ns)
+
+    def do(self, name: str, *fields: int | str) -> None:
+        self.operations.append(Operation(name, fields))
+
+    def write(self, slot: int, offset_bytes: int, length_bytes: int, compressibility: int) -> None:
+        self.seed += 1
+        self.do("write", slot, offset_bytes, length_bytes, self.seed, compressibility)
+
+
+def insert_series(
+    record_bytes: int, logs: Mapping[int, FlashmonLog], calls: Sequence[Call]
+) -> Series:
+    """The runs of a series up to the last that a log is given of, at the pace of a strace."""
+    runs = max(logs)
+    inserts = transactions(record_bytes, RUN_INSERTS * runs)
+    pace = pace_of(calls)
+    supers_ns = median(
+        time_ns % SUPERS_ROUND_NS for log in logs.values() for time_ns in log.supers_ns
+    )
+    zero_ns = CREATED_NS + (-CREATED_NS - round(supers_ns)) % SUPERS_ROUND_NS
+    recorder = _Recorder()
+    recorder.at(zero_ns - CREATED_NS)
+    _create(recorder)
+    starts = []
+    for run, (start_ns, end_ns) in enumerate(_spans(logs)):
+        recorder.at(zero_ns + start_ns)
+        starts.append(len(recorder.operations))
+        recorder.operations += forget_pages()
+        own = inserts[RUN_INSERTS * run : RUN_INSERTS * (run + 1)]
+        _open(recorder, own[0], inserts[RUN_INSERTS * run - 1].leaf if run else 1)
+        busy_ns = _busy_ns(logs.get(run + 1, logs[max(logs)]))
+        period_ns = (end_ns - start_ns - busy_ns) / RUN_INSERTS
+        for number, insert in enumerate(own):
+            _insert(recorder, insert, pace, zero_ns + start_ns + number * period_ns, period_ns)
+        recorder.do("close", DATABASE_SLOT)
+        recorder.now_ns += busy_ns
+    return Series(_program("inserts", recorder.operations), tuple(starts))
+
+
+def _spans(logs: Mapping[int, FlashmonLog]) -> list[tuple[int, int]]:
+    """When runs began and ended: one that no log is given of is between its neighbours."""
+    spans: dict[int, tuple[int, int]] = {
+        run: (log.start_ns, log.end_ns) for run, log in logs.items()
+    }
+    for run in range(1, max(logs)):
+        if run not in spans:
+            start_ns = spans[run - 1][1] + BETWEEN_RUNS_NS
+            spans[run] = (start_ns, spans[run + 1][0] - BETWEEN_RUNS_NS)
+    return [spans[run] for run in sorted(spans)]
+
+
+def _busy_ns(log: FlashmonLog) -> int:
+    """What of a run is no pause: the chip's time in its program."""
+    own = [(kind, count) for (kind, task), count in log.counts.items() if task in PROGRAMS]
+    return sum(count * CHIP_NS[kind] for kind, count in own)
+
+
+def _program(
+    name: str, operations: Sequence[Operation], before: Sequence[Operation] = ()
 ) -> Program:
-    """The `run`th INSERT run of a series, counted from 1."""
-    step_bytes = grown_bytes(calls)
-    prepare = [*_created(content.rest), *_between_runs()]
-    for earlier in range(run - 1):
-        prepare += operations_of(calls, duration_ns, content, step_bytes * earlier)
-        prepare += _between_runs()
-    body = operations_of(calls, duration_ns, content, step_bytes * (run - 1))
-    return _case(name, prepare, body)
-
-
-def select_case(
-    name: str, calls: Sequence[Call], duration_ns: int, content: Content, inserts: Sequence[Call]
-) -> Program:
-    """A SELECT run after the INSERT run `inserts`."""
-    took_ns = inserts[-1].start_ns - inserts[0].start_ns
-    prepare = [*_created(content.rest), *_between_runs()]
-    prepare += [*operations_of(inserts, took_ns, content), *_between_runs()]
-    return _case(name, prepare, operations_of(calls, duration_ns, content))
-
-
-def _case(name: str, prepare: Sequence[Operation], body: Sequence[Operation]) -> Program:
     board, kernel = load_board("omap3evm"), load_kernel("2.6.37")
-    prepared = canonical([*prepare, Operation("prepared")])
-    return Program(name, "jffs2", board, kernel, READ_AHEAD_KIB, prepared, canonical(body))
+    prepared = canonical([*before, Operation("prepared")])
+    return Program(name, "jffs2", board, kernel, READ_AHEAD_KIB, prepared, canonical(operations))
 
 
-def _between_runs() -> list[Operation]:
-    pause = Operation("pause", (3 * SECOND_NS,))
-    return [Operation("sync"), *forget_pages(), pause]
-
-
-def _created(compressibility: int) -> list[Operation]:
+def _create(recorder: _Recorder) -> None:
     """CREATE TABLE: two pages, with a journal of a header only."""
-    seeds = iter(range(1_000_001, 1_000_005))
+    recorder.do("open", DATABASE_SLOT, DATABASE, "rw,create")
+    recorder.do("open", JOURNAL_SLOT, JOURNAL, "rw,create")
+    recorder.write(JOURNAL_SLOT, 0, JOURNAL_HEADER_BYTES, ALMOST_ZEROES)
+    recorder.do("fsync", JOURNAL_SLOT)
+    recorder.write(JOURNAL_SLOT, 0, 12, 0)
+    recorder.do("fsync", JOURNAL_SLOT)
+    for page in (Page(0, ALMOST_ZEROES), Page(1, ALMOST_ZEROES)):
+        recorder.write(DATABASE_SLOT, page.offset_bytes, 1024, page.compressibility)
+    _end(recorder)
+    recorder.do("close", DATABASE_SLOT)
 
-    def write(slot: int, offset_bytes: int, length_bytes: int) -> Operation:
-        fields = (slot, offset_bytes, length_bytes, next(seeds), compressibility)
-        return Operation("write", fields)
 
-    sync_journal = Operation("fsync", (JOURNAL_SLOT,))
-    return [
-        Operation("open", (DATABASE_SLOT, DATABASE, "rw,create")),
-        Operation("open", (JOURNAL_SLOT, JOURNAL, "rw,create")),
-        write(JOURNAL_SLOT, 0, 512), sync_journal, write(JOURNAL_SLOT, 0, 12), sync_journal,
-        write(DATABASE_SLOT, 0, 1024), write(DATABASE_SLOT, 1024, 1024),
-        Operation("fsync", (DATABASE_SLOT,)),
-        Operation("close", (JOURNAL_SLOT,)), Operation("unlink", (JOURNAL,)),
-        Operation("close", (DATABASE_SLOT,)),
-    ]  # fmt: skip
+def _end(recorder: _Recorder) -> None:
+    recorder.do("fsync", DATABASE_SLOT)
+    recorder.do("close", JOURNAL_SLOT)
+    recorder.do("unlink", JOURNAL)
+
+
+def _open(recorder: _Recorder, first: Transaction, leaf: int) -> None:
+    """What SQLite reads before its first INSERT: the way to the last leaf."""
+    recorder.do("open", DATABASE_SLOT, DATABASE, "rw,create")
+    for number in dict.fromkeys([0, 1, *(page.number for page in first.journaled), leaf]):
+        recorder.do("read", DATABASE_SLOT, Page(number, 0).offset_bytes, 1024)
+
+
+def _insert(
+    recorder: _Recorder, insert: Transaction, pace: Pace, start_ns: float, period_ns: float
+) -> None:
+    """One transaction. What it has more of than those of the strace follows without a pause."""
+
+    def wait(part: float) -> None:
+        recorder.at(start_ns + part * period_ns)
+
+    wait(0)
+    recorder.do("open", JOURNAL_SLOT, JOURNAL, "rw,create")
+    parts = chain(pace.journal, repeat(pace.journal[-1]))
+    wait(next(parts))
+    recorder.write(JOURNAL_SLOT, 0, JOURNAL_HEADER_BYTES, ALMOST_ZEROES)
+    end = JOURNAL_HEADER_BYTES
+    for page in insert.journaled:
+        for length_bytes, compressibility in ((4, 0), (1024, page.compressibility), (4, 0)):
+            wait(next(parts))
+            recorder.write(JOURNAL_SLOT, end, length_bytes, compressibility)
+            end += length_bytes
+    wait(pace.synced)
+    recorder.do("fsync", JOURNAL_SLOT)
+    wait(pace.completed)
+    recorder.write(JOURNAL_SLOT, 0, 12, 0)
+    recorder.do("fsync", JOURNAL_SLOT)
+    parts = chain(pace.database, repeat(pace.database[-1]))
+    for page in insert.written:
+        wait(next(parts))
+        recorder.write(DATABASE_SLOT, page.offset_bytes, 1024, page.compressibility)
+    wait(pace.closed)
+    _end(recorder)
+
+
+def select_program(
+    record_bytes: int, calls: Sequence[Call], inserts: Sequence[Call], *, evicted: bool
+) -> Program:
+    """A SELECT run after an INSERT run at the pace of its strace.
+
+    It begins with the page cache dropped, and, if `evicted`, the inode with it.
+    """
+    pace = pace_of(inserts)
+    period_ns = (inserts[-1].start_ns - inserts[0].start_ns) / RUN_INSERTS
+    recorder = _Recorder()
+    _create(recorder)
+    recorder.at(CREATED_NS)
+    made = transactions(record_bytes, RUN_INSERTS)
+    _open(recorder, made[0], 1)
+    for number, insert in enumerate(made):
+        _insert(recorder, insert, pace, CREATED_NS + number * period_ns, period_ns)
+    recorder.do("close", DATABASE_SLOT)
+    recorder.at(recorder.now_ns + CLEANED_NS)
+    forgotten = [Operation("drop_caches")] if evicted else forget_pages()
+    return _program("select", reads_of(calls), [*recorder.operations, *forgotten])
+
+
+def counts_by_run(batch: Batch, series: Series) -> list[Counter[tuple[str, str]]]:
+    """Flash operations of each run, by kind and task, as Flashmon counts them.
+
+    It sees pages being programmed, not the cleanmarker put into the spare area of an erased block.
+    """
+    starts_ns = [batch.requests["start_ns"][start] for start in series.starts]
+    page_bytes = series.program.board.chip.page_bytes
+    seen = batch.flash.filter((pl.col("kind") != "program") | (pl.col("offset_bytes") < page_bytes))
+    counts: list[Counter[tuple[str, str]]] = [Counter() for _ in series.starts]
+    for start_ns, kind, task in seen.select("start_ns", "kind", "task").iter_rows():
+        run = bisect_right(starts_ns, start_ns)
+        if run:
+            counts[run - 1][kind, task] += 1
+    return counts

@@ -1,38 +1,28 @@
-"""The strace of an SQLite program on a board becomes a `flashbed-ops` file.
+"""System calls of an SQLite program as strace logged them on a board.
 
 Reads the CSV of the omap3evm traces (time in s; call; arguments; file; elapsed). That strace was
-filtered: it has no fsync and no unlink. They are put back where SQLite 3.7 (src/pager.c
-syncJournal, pager_end_transaction; src/os_unix.c unixSync, unixDelete) has them in a transaction
-with a rollback journal: the journal is synced before its header is completed (12 bytes at 0), and
-again after; the database is synced before the journal is closed; the journal is unlinked after.
-
-Left out: the directory's fsync after the journal's first, which on JFFS2 finds nothing pending;
-reads of no bytes.
+filtered: it has no fsync and no unlink (docs/board-traces.md says where they belong). A program
+that only reads is run as it was logged; one that writes is made anew (inserts.py), and only its
+pace is taken from here.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from flashbed.errors import InputError
 from flashbed.operations import Operation
 
-__all__ = ["Call", "Content", "forget_pages", "grown_bytes", "operations_of", "read_strace"]
+__all__ = ["DATABASE", "JOURNAL", "Call", "Pace", "pace_of", "read_strace", "reads_of"]
 
 DATABASE = "test.db"
 JOURNAL = "test.db-journal"
-DATABASE_SLOT = 3
-"""The first descriptor after the standard ones, in every trace."""
 SPARE_SLOT = 9
-DATABASE_PAGE_BYTES = 1024
-FIXED_BYTES = 2 * DATABASE_PAGE_BYTES
-"""The database's header with the schema, and the root of its table: there before the program, and
-written in place."""
-JOURNALED_PAGE_BYTES = 516
-"""Where the journal's first page of content begins: after its header and the page's number."""
 HEADER_COMPLETED = (0, 12)
 """Offset and length of the write that makes the journal valid."""
 
@@ -71,46 +61,26 @@ def _call(row: Sequence[str]) -> Call:
     return Call(round(float(start) * 1e9), name, int(slot), offset_bytes, length_bytes, file)
 
 
-@dataclass(frozen=True)
-class Content:
-    """What the program wrote, as far as JFFS2's compressors care; the traces do not say.
+def reads_of(calls: Sequence[Call]) -> list[Operation]:
+    """A program that only reads the database, with the pauses between its calls.
 
-    Compressibility of pages with records, and of the rest: the database's first page and the
-    journal's header, which are mostly zeroes in SQLite's format.
+    Where it opens the database again after it has closed it, the page cache was dropped in between:
+    its first read went to the flash again. Reads of no bytes are left out.
     """
-
-    records: int
-    rest: int = 95
-
-
-def grown_bytes(calls: Sequence[Call]) -> int:
-    """By how much the program makes the database longer."""
-    ends = [call.offset_bytes + call.length_bytes for call in calls if _grows(call)]
-    return max(ends, default=FIXED_BYTES) - FIXED_BYTES
-
-
-def operations_of(
-    calls: Sequence[Call], duration_ns: int, content: Content, shift_bytes: int = 0
-) -> list[Operation]:
-    """The program with the pauses between its calls, and the calls that strace left out.
-
-    The pauses are stretched so that the program takes `duration_ns`: the board's Flashmon log
-    comes from another execution than its strace, at another pace. What makes the database longer
-    is written `shift_bytes` behind where strace has it.
-    """
-    stretch = duration_ns / (calls[-1].start_ns - calls[0].start_ns)
     operations = []
     before = calls[0]
-    for seed, call in enumerate(calls, start=1):
-        pause_ns = round((call.start_ns - before.start_ns) * stretch)
-        if pause_ns > 0:
-            operations.append(Operation("pause", (pause_ns,)))
-        if call.name == "open" and before.name == "close" and before.file == call.file == DATABASE:
+    for call in calls:
+        if call.start_ns > before.start_ns:
+            operations.append(Operation("pause", (call.start_ns - before.start_ns,)))
+        if (before.name, call.name) == ("close", "open"):
             operations += forget_pages()
-        moved = replace(call, offset_bytes=call.offset_bytes + shift_bytes)
-        shifted = moved if _grows(call) else call
-        compressibility = content.records if _holds_records(call) else content.rest
-        operations += _restored(shifted, seed, compressibility)
+        if call.name == "open":
+            operations.append(Operation("open", (call.slot, call.file, "ro")))
+        elif call.name == "close":
+            operations.append(Operation("close", (call.slot,)))
+        elif call.length_bytes:
+            at = (call.slot, call.offset_bytes, call.length_bytes)
+            operations.append(Operation("read", at))
         before = call
     return operations
 
@@ -121,31 +91,59 @@ def forget_pages() -> list[Operation]:
     return [held, Operation("drop_caches"), Operation("close", (SPARE_SLOT,))]
 
 
-def _grows(call: Call) -> bool:
-    return call.name == "write" and call.file == DATABASE and call.offset_bytes >= FIXED_BYTES
+@dataclass(frozen=True)
+class Pace:
+    """When a transaction's calls are made, as parts of the time to the next: a strace's medians."""
+
+    journal: tuple[float, ...]
+    """Writes up to the journal's first sync: its header; for each page number, page, checksum."""
+    synced: float
+    completed: float
+    """The header is completed, and the journal synced again."""
+    database: tuple[float, ...]
+    """Writes to the database."""
+    closed: float
+    """The database is synced, the journal closed and unlinked."""
 
 
-def _holds_records(call: Call) -> bool:
-    """Whether the page written, or journaled, is not the database's first."""
-    first = JOURNALED_PAGE_BYTES if call.file == JOURNAL else DATABASE_PAGE_BYTES
-    return call.offset_bytes == first if call.file == JOURNAL else call.offset_bytes >= first
+def pace_of(calls: Sequence[Call]) -> Pace:
+    """The pace of the INSERTs of a strace."""
+    starts = [
+        index for index, call in enumerate(calls) if (call.name, call.file) == ("open", JOURNAL)
+    ]
+    made = [calls[start:end] for start, end in pairwise([*starts, len(calls)])]
+    period_ns = median(
+        calls[after].start_ns - calls[start].start_ns for start, after in pairwise(starts)
+    )
+
+    def part(transaction: Sequence[Call], of: Callable[[Call], bool]) -> list[float]:
+        begin_ns = transaction[0].start_ns
+        return [(call.start_ns - begin_ns) / period_ns for call in transaction if of(call)]
+
+    def medians(of: Callable[[Call], bool]) -> tuple[float, ...]:
+        rows = [part(transaction, of) for transaction in made]
+        return tuple(map(median, _columns(rows)))
+
+    def completes(call: Call) -> bool:
+        return (
+            _is("write", JOURNAL)(call)
+            and (call.offset_bytes, call.length_bytes) == HEADER_COMPLETED
+        )
+
+    return Pace(
+        medians(lambda call: _is("write", JOURNAL)(call) and not completes(call)),
+        medians(_is("read", JOURNAL))[0],
+        medians(completes)[0],
+        medians(_is("write", DATABASE)),
+        medians(_is("close", JOURNAL))[0],
+    )
 
 
-def _restored(call: Call, seed: int, compressibility: int) -> list[Operation]:
-    """A call with what SQLite does before and after it."""
-    if call.file not in (DATABASE, JOURNAL):
-        return []  # the directory
-    sync = Operation("fsync", (call.slot,))
-    at = (call.slot, call.offset_bytes, call.length_bytes)
-    if call.name == "open":
-        return [Operation("open", (call.slot, call.file, "rw,create"))]
-    if call.name == "write":
-        write = Operation("write", (*at, seed, compressibility))
-        completes = call.file == JOURNAL and at[1:] == HEADER_COMPLETED
-        return [sync, write, sync] if completes else [write]
-    if call.name == "read":
-        return [Operation("read", at)] if call.length_bytes else []
-    if call.file == JOURNAL:
-        database = Operation("fsync", (DATABASE_SLOT,))
-        return [database, Operation("close", (call.slot,)), Operation("unlink", (JOURNAL,))]
-    return [Operation("close", (call.slot,))]
+def _is(name: str, file: str) -> Callable[[Call], bool]:
+    return lambda call: (call.name, call.file) == (name, file)
+
+
+def _columns(rows: Sequence[Sequence[float]]) -> Iterable[list[float]]:
+    """The first of each row, the second of each that has one, and so on."""
+    for column in range(max(map(len, rows))):
+        yield [row[column] for row in rows if len(row) > column]

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod powercut;
+pub mod writes;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

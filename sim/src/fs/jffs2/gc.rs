@@ -6,9 +6,10 @@
 //! write buffer's page rather than pad it. A node that is no longer all there is of its pages is not copied:
 //! what the page cache has of the page is written anew, read into it if need be.
 
+use super::fragments::Fragment;
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{Entry, Fragment, InodeNodes, Node, NodeId, Role, State};
+use super::nodelist::{Entry, InodeNodes, Node, NodeId, Role, State};
 use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;

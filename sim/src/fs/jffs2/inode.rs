@@ -5,8 +5,9 @@
 //!
 //! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is `Present`.
 
+use super::fragments::Fragments;
 use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{Fragments, InodeNodes, NameId, Node, NodeId, Role};
+use super::nodelist::{InodeNodes, NameId, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
 use crate::chip::Flash;

@@ -18,6 +18,7 @@ mod compr;
 mod dir;
 mod erase;
 mod file;
+mod fragments;
 mod gc;
 mod inode;
 mod layout;

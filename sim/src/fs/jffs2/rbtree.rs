@@ -7,9 +7,17 @@
 //!
 //! Invariants: those of a red-black tree; a freed place is in `free` and nowhere in the tree.
 
+use std::num::NonZeroU32;
+
 /// The place of an entry, the same until it is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u32);
+pub struct Place(NonZeroU32);
+
+impl Place {
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// The two sides of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,29 +69,29 @@ impl<T> RbTree<T> {
 
     /// What is at a place.
     pub fn get(&self, at: Place) -> &T {
-        &self.slots[at.0 as usize].entry
+        &self.slots[at.index()].entry
     }
 
     /// The same, to change.
     pub fn get_mut(&mut self, at: Place) -> &mut T {
-        &mut self.slots[at.0 as usize].entry
+        &mut self.slots[at.index()].entry
     }
 
     fn slot(&mut self, at: Place) -> &mut Slot<T> {
-        &mut self.slots[at.0 as usize]
+        &mut self.slots[at.index()]
     }
 
     /// The child of a place.
     pub fn child(&self, at: Place, side: Side) -> Option<Place> {
-        self.slots[at.0 as usize].children[side as usize]
+        self.slots[at.index()].children[side as usize]
     }
 
     fn parent(&self, at: Place) -> Option<Place> {
-        self.slots[at.0 as usize].parent
+        self.slots[at.index()].parent
     }
 
     fn is_red(&self, at: Option<Place>) -> bool {
-        at.is_some_and(|at| self.slots[at.0 as usize].is_red)
+        at.is_some_and(|at| self.slots[at.index()].is_red)
     }
 
     fn side_of(&self, parent: Place, child: Option<Place>) -> Side {
@@ -165,9 +173,9 @@ impl<T> RbTree<T> {
                 at
             }
             None => {
-                let at = Place(u32::try_from(self.slots.len()).expect("fewer than 2^32 entries"));
                 self.slots.push(slot);
-                at
+                let count = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
+                Place(count.expect("fewer than 2^32 entries"))
             }
         };
         match parent {

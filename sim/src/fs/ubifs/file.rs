@@ -6,12 +6,15 @@
 
 use super::budget::Request;
 use super::geometry::TRUNCATION_BYTES;
-use super::key::Key;
+use super::key::{r5_hash, Key};
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::compress::{Compressors, UbifsCompressor};
 use crate::fs::{Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
+
+/// The attribute that look_for_capabilities asks for.
+const CAPABILITIES: u32 = r5_hash("security.capability");
 
 /// The compressors, once something compressible is written.
 #[derive(Default)]
@@ -74,7 +77,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// security_inode_need_killpriv: every write and truncation asks, for UBIFS does not set SB_NOSEC.
     fn look_for_capabilities(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        let key = Key::xent(ino.0, "security.capability");
+        let key = Key::xent(ino.0, CAPABILITIES);
         Ok(self.tnc.lookup(&mut self.ubi, now, key)?.1)
     }
 

@@ -105,7 +105,7 @@ impl Lpt {
         let empty = categories.first(Category::Empty).filter(|_| empty_too);
         let known = if squeeze { partly.or(empty) } else { empty.or(partly) };
         let known = known.or_else(|| {
-            if !self.may_have_room(bytes) {
+            if !self.has_room(bytes) {
                 return None;
             }
             let dirty = categories.heap(Category::Dirty).iter().find(with_room).copied();

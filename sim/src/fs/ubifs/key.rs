@@ -22,6 +22,9 @@ impl Key {
         Key((inum as u64) << 32 | rest as u64)
     }
 
+    /// Above any key of a node.
+    pub const BEHIND: Key = Key(u64::MAX);
+
     /// Of an inode node; the lowest of its inode (lowest_ino_key).
     pub const fn inode(inum: u32) -> Key {
         Key::new(inum, 0)
@@ -48,9 +51,9 @@ impl Key {
         Key::new(inum, DENT << BLOCK_BITS)
     }
 
-    /// Of an extended attribute.
-    pub fn xent(inum: u32, name: &str) -> Key {
-        Key::new(inum, XENT << BLOCK_BITS | r5_hash(name))
+    /// Of an extended attribute, by the hash of its name.
+    pub const fn xent(inum: u32, hash: u32) -> Key {
+        Key::new(inum, XENT << BLOCK_BITS | hash)
     }
 
     /// lowest_xent_key.
@@ -106,13 +109,14 @@ impl Key {
 }
 
 /// key_r5_hash: bytes are signed, and the three lowest values are reserved.
-fn r5_hash(name: &str) -> u32 {
-    let mut hash: u32 = 0;
-    for byte in name.bytes() {
-        let byte = i32::from(byte as i8);
+pub const fn r5_hash(name: &str) -> u32 {
+    let (mut hash, mut at) = (0_u32, 0);
+    while at < name.len() {
+        let byte = name.as_bytes()[at] as i8 as i32;
         hash = hash.wrapping_add((byte << 4) as u32);
         hash = hash.wrapping_add((byte >> 4) as u32);
         hash = hash.wrapping_mul(11);
+        at += 1;
     }
     hash &= (1 << BLOCK_BITS) - 1;
     if hash <= 2 {

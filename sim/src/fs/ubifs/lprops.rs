@@ -91,8 +91,7 @@ impl Lpt {
     }
 
     /// Takes a LEB's share out of the sums, or puts it in.
-    fn account(&mut self, leb: u32, add: bool) {
-        let lp = self.lebs[self.slot(leb)];
+    fn account(&mut self, lp: &Properties, add: bool) {
         let empty = lp.free == self.geometry.leb_bytes;
         let space = lp.free + lp.dirty;
         let data = lp.flags & INDEX == 0;
@@ -105,7 +104,6 @@ impl Lpt {
         let count = |total: &mut u32, part: bool| {
             *total = if add { *total + u32::from(part) } else { *total - u32::from(part) };
         };
-        self.count_room(&lp, add);
         let totals = &mut self.totals;
         sum(&mut totals.used_bytes, used);
         sum(&mut totals.dead_bytes, dead);
@@ -120,24 +118,25 @@ impl Lpt {
         if lp.flags & (TAKEN | INDEX) != 0 || lp.free == self.geometry.leb_bytes {
             return;
         }
-        let lebs = &mut self.lebs_by_room[(lp.free / self.geometry.page_bytes) as usize];
+        let lebs = self.lebs_by_room.entry(lp.free).or_default();
         *lebs = if add { *lebs + 1 } else { *lebs - 1 };
+        if *lebs == 0 {
+            self.lebs_by_room.remove(&lp.free);
+        }
     }
 
-    /// Counts anew by how many whole pages LEBs may be written on.
+    /// Counts anew how many LEBs may be written on for so many bytes.
     pub(super) fn count_all_room(&mut self) {
-        let pages = self.geometry.leb_bytes / self.geometry.page_bytes;
-        self.lebs_by_room = vec![0; pages as usize + 1];
+        self.lebs_by_room.clear();
         for slot in 0..self.lebs.len() {
             let lp = self.lebs[slot];
             self.count_room(&lp, true);
         }
     }
 
-    /// Whether any LEB that is partly written could have so much room: asked before all of a category are looked at.
-    pub(super) fn may_have_room(&self, bytes: u32) -> bool {
-        let pages = (bytes / self.geometry.page_bytes) as usize;
-        self.lebs_by_room.iter().skip(pages).any(|&lebs| lebs > 0)
+    /// Whether any LEB that is partly written has so much room: asked before all of a category are looked at.
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        self.lebs_by_room.last_key_value().is_some_and(|(&most, _)| most >= bytes)
     }
 
     /// ubifs_change_lp and its callers ubifs_change_one_lp and ubifs_update_one_lp.
@@ -149,9 +148,9 @@ impl Lpt {
         change: Change,
     ) -> Result<Ns> {
         let now = self.load_dirty(ubi, now, leb)?;
-        self.account(leb, false);
         let slot = self.slot(leb);
-        let lp = &mut self.lebs[slot];
+        let before = self.lebs[slot];
+        let mut lp = before;
         lp.free = align(change.free.unwrap_or(lp.free), 8);
         lp.dirty = align(change.dirty.unwrap_or(lp.dirty) + change.more_dirty, 8);
         lp.flags = (lp.flags | change.set) & !change.clear;
@@ -159,7 +158,13 @@ impl Lpt {
             lp.dirty = lp.dirty.min(self.geometry.leb_bytes - lp.free);
         }
         assert!(lp.free + lp.dirty <= self.geometry.leb_bytes, "LEB {leb} over-full");
-        self.account(leb, true);
+        self.lebs[slot] = lp;
+        self.account(&before, false);
+        self.account(&lp, true);
+        if (before.free, before.flags) != (lp.free, lp.flags) {
+            self.count_room(&before, false);
+            self.count_room(&lp, true);
+        }
         self.refile(slot);
         Ok(now)
     }

@@ -16,6 +16,7 @@ use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;
+use std::collections::BTreeMap;
 
 /// A node of the tree: pnodes first, then the levels of nnodes, the root last.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +51,8 @@ pub struct Lpt {
     pub(super) lebs: Vec<Properties>,
     pub(super) categories: Categories,
     pub(super) totals: Totals,
-    /// How many LEBs of data, neither taken nor empty, have so many whole pages free.
-    pub(super) lebs_by_room: Vec<u32>,
+    /// How many LEBs of data, neither taken nor empty, have so many bytes free.
+    pub(super) lebs_by_room: BTreeMap<u32, u32>,
     /// `idx_gc_cnt`: LEBs that were the index's and are empty after the next commit.
     pub(super) index_gc: u32,
     /// `dirty_idx`: index LEBs that had room at the last commit.
@@ -91,7 +92,7 @@ impl Lpt {
             lebs: Self::fresh_properties(&geometry),
             categories: Categories::new(geometry.main_lebs),
             totals: Totals::default(),
-            lebs_by_room: Vec::new(),
+            lebs_by_room: BTreeMap::new(),
             index_gc: 0,
             dirty_index: Vec::new(),
             is_replaying: false,

@@ -38,6 +38,7 @@ mod tnc_commit;
 mod tnc_delete;
 mod tnc_index;
 mod tnc_insert;
+mod znode;
 
 use crate::causes::Causes;
 use crate::chip::Flash;
@@ -175,6 +176,11 @@ impl<F: Flash> Ubifs<F> {
     /// Index nodes that a commit would write.
     pub fn dirty_znodes(&self) -> u32 {
         self.tnc.dirty_znodes()
+    }
+
+    /// Index nodes there are, in memory or not.
+    pub fn znodes(&self) -> u64 {
+        self.tnc.znodes() as u64
     }
 
     fn inode(&mut self, inum: u32) -> &mut Inode {

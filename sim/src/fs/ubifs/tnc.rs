@@ -13,45 +13,16 @@
 //! 2. A znode that is not in memory is clean, and a clean one has a place on flash.
 //! 3. Keys in a znode ascend, and the key of a branch is not above the first key below it.
 
-use super::geometry::{align, index_node_bytes, FANOUT};
-use super::key::{Key, Place, NOWHERE};
+use super::geometry::{align, index_node_bytes};
+use super::key::{Key, Place};
 use super::lprops::Change;
 use super::lpt::Lpt;
+use super::tnc_index::OldIndex;
+use super::znode::{Branch, Znode, NONE};
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
-use std::collections::BTreeSet;
-
-/// No znode.
-pub(super) const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Branch {
-    pub key: Key,
-    pub place: Place,
-    /// The znode below; of a data node the bytes that it unpacks to.
-    pub child: u32,
-    /// Whether a leaf is in the leaf node cache.
-    pub cached: bool,
-}
-
-pub(super) const NO_BRANCH: Branch =
-    Branch { key: Key::inode(0), place: NOWHERE, child: NONE, cached: false };
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Znode {
-    pub parent: u32,
-    /// Slot in the parent (`iip`).
-    pub slot: u8,
-    pub level: u8,
-    pub count: u8,
-    pub loaded: bool,
-    pub dirty: bool,
-    /// Something was inserted at slot 0 since the last commit.
-    pub alt: bool,
-    pub branches: [Branch; FANOUT],
-}
 
 /// A branch of a znode of level 0: znode and slot, -1 for before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,23 +44,50 @@ pub struct Tnc {
     /// Size of the index if it were committed now (`calc_idx_sz`).
     pub(super) bytes: u64,
     /// Places of index nodes of the last commit that no key leads to any more (`old_idx`).
-    pub(super) old: BTreeSet<(u32, u32)>,
+    pub(super) old: OldIndex,
+    /// The znode of level 0 where the last lookup of a data node ended.
+    last: u32,
+    /// Where earlier ones of keys about there ended.
+    hints: Hints,
+}
+
+/// Where lookups ended, by key: most find what they look for there again, without the way down through every level.
+///
+/// Invariant: a hint decides how long it takes, never what is found.
+#[derive(Clone, Debug, Default)]
+struct Hints(Vec<u32>);
+
+impl Hints {
+    /// More than there are pairs of blocks, if znodes are half full.
+    const PER_ZNODE: usize = 4;
+
+    /// Two blocks side by side have one hint.
+    #[inline]
+    fn slot(&self, key: Key) -> usize {
+        let place = (key.block() >> 1).wrapping_add(key.inum().wrapping_mul(0x9e37_79b1));
+        place as usize & self.0.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn get(&self, key: Key) -> u32 {
+        self.0.get(self.slot(key)).copied().unwrap_or(NONE)
+    }
+
+    #[inline]
+    fn set(&mut self, key: Key, znode: u32, znodes: usize) {
+        if self.0.len() < znodes * Self::PER_ZNODE {
+            self.0 = vec![NONE; (znodes * Self::PER_ZNODE).next_power_of_two()];
+        }
+        let slot = self.slot(key);
+        self.0[slot] = znode;
+    }
 }
 
 impl Tnc {
     /// The index of a fresh file system: one leaf znode with the root inode, not in memory.
     pub fn new(root_place: Place, key: Key, inode: Place) -> Tnc {
-        let mut root = Znode {
-            parent: NONE,
-            slot: 0,
-            level: 0,
-            count: 1,
-            loaded: false,
-            dirty: false,
-            alt: false,
-            branches: [NO_BRANCH; FANOUT],
-        };
-        root.branches[0] = Branch { key, place: inode, ..NO_BRANCH };
+        let mut root = Znode::new(0);
+        root.insert(0, Branch { key, place: inode, child: NONE });
         let bytes = u64::from(align(root_place.bytes, 8));
         Tnc {
             znodes: vec![root],
@@ -98,7 +96,9 @@ impl Tnc {
             root_place,
             dirty: 0,
             bytes,
-            old: BTreeSet::new(),
+            old: OldIndex::default(),
+            last: NONE,
+            hints: Hints::default(),
         }
     }
 
@@ -117,6 +117,11 @@ impl Tnc {
         self.dirty
     }
 
+    /// Znodes, in memory or not.
+    pub fn znodes(&self) -> usize {
+        self.znodes.len() - self.unused.len()
+    }
+
     /// `calc_idx_sz`.
     pub fn index_bytes(&self) -> u64 {
         self.bytes
@@ -127,7 +132,7 @@ impl Tnc {
         let Znode { parent, slot, .. } = self.znodes[at as usize];
         match parent {
             NONE => self.root_place,
-            parent => self.znodes[parent as usize].branches[usize::from(slot)].place,
+            parent => self.znodes[parent as usize].place(usize::from(slot)),
         }
     }
 
@@ -137,19 +142,16 @@ impl Tnc {
         if self.znodes[znode as usize].loaded {
             return Ok(now);
         }
+        self.read_znode(ubi, now, znode)
+    }
+
+    #[cold]
+    fn read_znode<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
         self.znodes[znode as usize].loaded = true;
         let place = self.place_of(znode);
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
         Ok(ubi.read(now, place.leb, place.offset, place.bytes)? + cpu)
-    }
-
-    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal.
-    #[inline]
-    pub(super) fn search(znode: &Znode, key: Key) -> (i8, bool) {
-        let branches = &znode.branches[..usize::from(znode.count)];
-        let after = branches.iter().take_while(|branch| branch.key <= key).count();
-        (after as i8 - 1, after > 0 && branches[after - 1].key == key)
     }
 
     /// The way down to level 0 for a key; with an `lpt` everything on it becomes dirty.
@@ -161,6 +163,12 @@ impl Tnc {
         mut now: Ns,
         key: Key,
     ) -> Result<(Leaf, bool, Ns)> {
+        if let Some((leaf, exact)) = self.hinted(key) {
+            if let Some(lpt) = lpt {
+                now = self.dirty_bottom_up(ubi, lpt, now, leaf.znode)?;
+            }
+            return Ok((leaf, exact, now));
+        }
         let mut at = self.root;
         loop {
             now = self.load(ubi, now, at)?;
@@ -168,11 +176,51 @@ impl Tnc {
                 now = self.make_dirty(ubi, lpt, now, at)?;
             }
             let znode = &self.znodes[at as usize];
-            let (slot, exact) = Self::search(znode, key);
+            let (slot, exact) = znode.search(key);
             if znode.level == 0 {
+                self.hints.set(key, at, self.znodes.len());
+                if key.is_data() {
+                    self.last = at;
+                }
                 return Ok((Leaf { znode: at, slot }, exact, now));
             }
-            at = znode.branches[slot.max(0) as usize].child;
+            at = znode.child(slot.max(0) as usize);
+        }
+    }
+
+    /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on the way is to be loaded.
+    #[inline]
+    pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
+        let last = if key.is_data() { self.ends_at(self.last, key) } else { None };
+        last.or_else(|| self.ends_at(self.hints.get(key), key))
+    }
+
+    /// What a way down would end at, if that is this znode.
+    #[inline]
+    fn ends_at(&self, at: u32, key: Key) -> Option<(Leaf, bool)> {
+        let znode = self.znodes.get(at as usize)?;
+        if !znode.loaded || znode.level > 0 {
+            return None;
+        }
+        let (slot, exact) = znode.search(key);
+        let leaf = Leaf { znode: at, slot };
+        let ends = slot >= 0 && (exact && key.is_data() || self.key_behind(leaf) > key);
+        ends.then_some((leaf, exact))
+    }
+
+    /// The first key that is not in this branch, nor in one before it.
+    #[inline]
+    fn key_behind(&self, leaf: Leaf) -> Key {
+        let (mut at, mut slot) = (leaf.znode, leaf.slot as usize);
+        loop {
+            let znode = &self.znodes[at as usize];
+            if slot + 1 < znode.count() {
+                return znode.key(slot + 1);
+            }
+            if znode.parent == NONE {
+                return Key::BEHIND;
+            }
+            (at, slot) = (znode.parent, usize::from(znode.slot));
         }
     }
 
@@ -228,30 +276,25 @@ impl Tnc {
         Ok((exact.then_some(leaf), now))
     }
 
-    fn branch(&self, leaf: Leaf) -> &Branch {
-        &self.znodes[leaf.znode as usize].branches[leaf.slot as usize]
-    }
-
     /// The place of a leaf's node.
     #[inline]
     pub fn place(&self, leaf: Leaf) -> Place {
-        self.branch(leaf).place
+        self.znodes[leaf.znode as usize].place(leaf.slot as usize)
     }
 
     /// The key of a leaf.
     pub fn key(&self, leaf: Leaf) -> Key {
-        self.branch(leaf).key
+        self.znodes[leaf.znode as usize].key(leaf.slot as usize)
     }
 
     /// The bytes that a data node unpacks to.
     pub fn data_bytes(&self, leaf: Leaf) -> u32 {
-        self.branch(leaf).child
+        self.znodes[leaf.znode as usize].child(leaf.slot as usize)
     }
 
     /// Puts a leaf into the leaf node cache; returns whether it was there already.
     pub fn cache(&mut self, leaf: Leaf) -> bool {
-        let branch = &mut self.znodes[leaf.znode as usize].branches[leaf.slot as usize];
-        std::mem::replace(&mut branch.cached, true)
+        self.znodes[leaf.znode as usize].cache(leaf.slot as usize)
     }
 
     /// The first or last leaf at or below a znode, which is loaded on the way (get_znode).
@@ -265,11 +308,11 @@ impl Tnc {
         loop {
             now = self.load(ubi, now, at)?;
             let znode = &self.znodes[at as usize];
-            let slot = if last { znode.count - 1 } else { 0 };
+            let slot = if last { znode.count() - 1 } else { 0 };
             if znode.level == 0 {
                 return Ok((Leaf { znode: at, slot: slot as i8 }, now));
             }
-            at = znode.branches[usize::from(slot)].child;
+            at = znode.child(slot);
         }
     }
 
@@ -281,14 +324,14 @@ impl Tnc {
         leaf: Leaf,
     ) -> Result<(Option<Leaf>, Ns)> {
         let mut at = &self.znodes[leaf.znode as usize];
-        if leaf.slot + 1 < at.count as i8 {
+        if leaf.slot + 1 < at.count() as i8 {
             return Ok((Some(Leaf { slot: leaf.slot + 1, ..leaf }), now));
         }
         while at.parent != NONE {
             let slot = usize::from(at.slot) + 1;
             at = &self.znodes[at.parent as usize];
-            if slot < usize::from(at.count) {
-                let child = at.branches[slot].child;
+            if slot < at.count() {
+                let child = at.child(slot);
                 let (leaf, now) = self.outermost(ubi, now, child, false)?;
                 return Ok((Some(leaf), now));
             }
@@ -311,7 +354,7 @@ impl Tnc {
             let slot = usize::from(at.slot);
             at = &self.znodes[at.parent as usize];
             if slot > 0 {
-                let child = at.branches[slot - 1].child;
+                let child = at.child(slot - 1);
                 let (leaf, now) = self.outermost(ubi, now, child, true)?;
                 return Ok((Some(leaf), now));
             }
@@ -382,15 +425,14 @@ impl Tnc {
 
     fn visit_dirty(&self, at: u32, order: &mut Vec<(u32, usize)>) {
         let znode = &self.znodes[at as usize];
-        let count = usize::from(znode.count);
         if znode.level > 0 {
-            for branch in &znode.branches[..count] {
-                if self.znodes[branch.child as usize].dirty {
-                    self.visit_dirty(branch.child, order);
+            for &child in znode.children() {
+                if self.znodes[child as usize].dirty {
+                    self.visit_dirty(child, order);
                 }
             }
         }
-        order.push((at, count));
+        order.push((at, znode.count()));
     }
 
     /// The commit has found a place for a dirty znode; it is clean now. Gives the node's place, its
@@ -399,20 +441,20 @@ impl Tnc {
         let node = &mut self.znodes[znode as usize];
         assert!(std::mem::take(&mut node.dirty), "commit of a clean znode");
         node.alt = false;
-        let bytes = index_node_bytes(usize::from(node.count));
+        let bytes = index_node_bytes(node.count());
         let place = Place { leb, offset, bytes };
-        let written = (place, node.branches[0].key, node.level);
-        *self.place_mut(znode) = place;
+        let written = (place, node.key(0), node.level);
+        self.set_place_of(znode, place);
         self.dirty -= 1;
         self.bytes += u64::from(align(bytes, 8));
         written
     }
 
-    pub(super) fn place_mut(&mut self, at: u32) -> &mut Place {
+    pub(super) fn set_place_of(&mut self, at: u32, place: Place) {
         let Znode { parent, slot, .. } = self.znodes[at as usize];
         match parent {
-            NONE => &mut self.root_place,
-            parent => &mut self.znodes[parent as usize].branches[usize::from(slot)].place,
+            NONE => self.root_place = place,
+            parent => self.znodes[parent as usize].set_place(usize::from(slot), place),
         }
     }
 
@@ -430,11 +472,10 @@ impl Tnc {
         let mut waiting = vec![self.root];
         while let Some(at) = waiting.pop() {
             let znode = &self.znodes[at as usize];
-            let branches = &znode.branches[..usize::from(znode.count)];
             if znode.level == 0 {
-                leaves.extend(branches.iter().map(|branch| (branch.key, branch.place)));
+                leaves.extend(znode.leaves());
             } else {
-                waiting.extend(branches.iter().rev().map(|branch| branch.child));
+                waiting.extend(znode.children().iter().rev());
             }
         }
         leaves
@@ -447,9 +488,7 @@ impl Tnc {
             if !znode.dirty && znode.loaded {
                 znode.loaded = false;
                 znode.alt = false;
-                for branch in &mut znode.branches {
-                    branch.cached = false;
-                }
+                znode.forget_leaves();
             }
         }
     }

@@ -8,7 +8,8 @@ use super::geometry::align;
 use super::key::Key;
 use super::lprops::Change;
 use super::lpt::Lpt;
-use super::tnc::{Leaf, Tnc, NONE};
+use super::tnc::{Leaf, Tnc};
+use super::znode::NONE;
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
@@ -24,8 +25,8 @@ impl Tnc {
         leaf: Leaf,
     ) -> Result<Ns> {
         let now = self.dirt_of(ubi, lpt, now, leaf)?;
-        self.remove_branches(leaf.znode, leaf.slot as usize, 1);
-        if self.znodes[leaf.znode as usize].count > 0 {
+        self.znodes[leaf.znode as usize].remove(leaf.slot as usize, 1);
+        if self.znodes[leaf.znode as usize].count() > 0 {
             return Ok(now);
         }
         let mut at = leaf.znode;
@@ -35,11 +36,11 @@ impl Tnc {
             self.insert_old(at);
             self.forget(at);
             at = parent;
-            if self.znodes[at as usize].count > 1 {
+            if self.znodes[at as usize].count() > 1 {
                 break slot;
             }
         };
-        self.remove_branches(at, usize::from(slot), 1);
+        self.znodes[at as usize].remove(usize::from(slot), 1);
         self.adopt(at, usize::from(slot));
         self.collapse(ubi, lpt, now)
     }
@@ -49,10 +50,10 @@ impl Tnc {
         loop {
             let root = self.root;
             let znode = &self.znodes[root as usize];
-            if znode.count > 1 || znode.level == 0 {
+            if znode.count() > 1 || znode.level == 0 {
                 return Ok(now);
             }
-            let child = znode.branches[0].child;
+            let child = znode.child(0);
             now = self.load(ubi, now, child)?;
             now = self.make_dirty(ubi, lpt, now, child)?;
             self.insert_old(root);
@@ -70,12 +71,6 @@ impl Tnc {
         znode.loaded = false;
         self.dirty -= 1;
         self.unused.push(at);
-    }
-
-    fn remove_branches(&mut self, at: u32, slot: usize, count: usize) {
-        let znode = &mut self.znodes[at as usize];
-        znode.branches.copy_within(slot + count..usize::from(znode.count), slot);
-        znode.count -= count as u8;
     }
 
     /// ubifs_add_dirt of a leaf's node.
@@ -114,7 +109,7 @@ impl Tnc {
             now = self.dirty_bottom_up(ubi, lpt, now, leaf.znode)?;
             let first = leaf.slot + 1;
             let mut end = first;
-            while end < self.znodes[leaf.znode as usize].count as i8 {
+            while end < self.znodes[leaf.znode as usize].count() as i8 {
                 let next = Leaf { slot: end, ..leaf };
                 if !(from..=to).contains(&self.key(next)) {
                     break;
@@ -122,7 +117,7 @@ impl Tnc {
                 now = self.dirt_of(ubi, lpt, now, next)?;
                 end += 1;
             }
-            self.remove_branches(leaf.znode, first as usize, (end - first) as usize);
+            self.znodes[leaf.znode as usize].remove(first as usize, (end - first) as usize);
             now = self.delete(ubi, lpt, now, leaf)?;
         }
     }

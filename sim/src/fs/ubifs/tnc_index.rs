@@ -5,14 +5,44 @@
 
 use super::key::Key;
 use super::lpt::Lpt;
-use super::tnc::{Tnc, NONE};
+use super::tnc::Tnc;
+use super::znode::NONE;
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
+use std::collections::BTreeMap;
 
 /// LEB and offset.
 type At = (u32, u32);
+
+/// Places of nodes of the last commit (`old_idx`): of each LEB that has any, a bit for every 8 bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OldIndex(BTreeMap<u32, Vec<u64>>);
+
+impl OldIndex {
+    fn word_and_bit(offset: u32) -> (usize, u64) {
+        ((offset / 8 / u64::BITS) as usize, 1 << (offset / 8 % u64::BITS))
+    }
+
+    pub fn insert(&mut self, (leb, offset): At) {
+        let (word, bit) = Self::word_and_bit(offset);
+        let words = self.0.entry(leb).or_default();
+        if word >= words.len() {
+            words.resize(word + 1, 0);
+        }
+        words[word] |= bit;
+    }
+
+    fn contains(&self, (leb, offset): At) -> bool {
+        let (word, bit) = Self::word_and_bit(offset);
+        self.0.get(&leb).and_then(|words| words.get(word)).is_some_and(|word| word & bit != 0)
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
 
 impl Tnc {
     fn lies_at(&self, znode: u32, at: At) -> bool {
@@ -21,7 +51,7 @@ impl Tnc {
     }
 
     fn child(&self, znode: u32, slot: usize) -> u32 {
-        self.znodes[znode as usize].branches[slot].child
+        self.znodes[znode as usize].child(slot)
     }
 
     /// left_znode and right_znode: the neighbour of the same level.
@@ -40,13 +70,13 @@ impl Tnc {
             if at == NONE {
                 return Ok((None, now));
             }
-            let count = usize::from(self.znodes[at as usize].count);
+            let count = self.znodes[at as usize].count();
             let beside = if right { Some(slot + 1) } else { slot.checked_sub(1) };
             let Some(slot) = beside.filter(|&beside| beside < count) else { continue };
             at = self.child(at, slot);
             now = self.load(ubi, now, at)?;
             while self.znodes[at as usize].level != level {
-                let last = usize::from(self.znodes[at as usize].count) - 1;
+                let last = self.znodes[at as usize].count() - 1;
                 at = self.child(at, if right { 0 } else { last });
                 now = self.load(ubi, now, at)?;
             }
@@ -71,14 +101,17 @@ impl Tnc {
         if level >= self.znodes[znode as usize].level {
             return Ok((None, now));
         }
+        if let Some((leaf, _)) = self.hinted(key).filter(|_| level == 0 && !key.is_hashed()) {
+            return Ok((Some(leaf.znode).filter(|&znode| self.lies_at(znode, at)), now));
+        }
         let slot = loop {
-            let (mut slot, _) = Self::search(&self.znodes[znode as usize], key);
+            let (mut slot, _) = self.znodes[znode as usize].search(key);
             if slot < 0 {
                 let (left, later) = self.neighbour(ubi, now, znode, false)?;
                 now = later;
                 let Some(left) = left else { return Ok((None, now)) };
                 znode = left;
-                slot = Self::search(&self.znodes[znode as usize], key).0;
+                slot = self.znodes[znode as usize].search(key).0;
                 assert!(slot >= 0, "what is to the left is lower");
             }
             if self.znodes[znode as usize].level == level + 1 {
@@ -112,7 +145,7 @@ impl Tnc {
         right: bool,
     ) -> Result<(Option<u32>, Ns)> {
         loop {
-            let count = usize::from(self.znodes[znode as usize].count);
+            let count = self.znodes[znode as usize].count();
             if right && slot + 1 < count {
                 slot += 1;
             } else if !right && slot > 0 {
@@ -122,14 +155,14 @@ impl Tnc {
                 now = later;
                 let Some(beside) = beside else { return Ok((None, now)) };
                 znode = beside;
-                let last = usize::from(self.znodes[znode as usize].count) - 1;
+                let last = self.znodes[znode as usize].count() - 1;
                 slot = if right { 0 } else { last };
             }
             let child = self.child(znode, slot);
             if self.lies_at(child, at) {
                 return Ok((Some(child), self.load(ubi, now, child)?));
             }
-            let other = self.znodes[znode as usize].branches[slot].key;
+            let other = self.znodes[znode as usize].key(slot);
             if if right { other > key } else { other < key } {
                 return Ok((None, now));
             }
@@ -147,7 +180,7 @@ impl Tnc {
     ) -> Result<(Option<bool>, Ns)> {
         let (znode, now) = self.lookup_znode(ubi, now, key, level, at)?;
         let dirty = znode.map(|znode| self.znodes[znode as usize].dirty);
-        Ok((dirty.or(self.old.contains(&at).then_some(true)), now))
+        Ok((dirty.or(self.old.contains(at).then_some(true)), now))
     }
 
     /// ubifs_dirty_idx_node.

@@ -7,7 +7,8 @@ use super::geometry::{align, FANOUT};
 use super::key::{Key, Place, NOWHERE};
 use super::lprops::Change;
 use super::lpt::Lpt;
-use super::tnc::{Branch, Leaf, Tnc, Znode, NONE, NO_BRANCH};
+use super::tnc::{Leaf, Tnc};
+use super::znode::{Branch, Znode, NONE};
 use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
@@ -38,7 +39,7 @@ impl Tnc {
         if exact {
             return self.set_place(ubi, lpt, now, leaf, node, data_bytes);
         }
-        let branch = Branch { key, place: node, child: data_bytes, cached: false };
+        let branch = Branch { key, place: node, child: data_bytes };
         self.insert(leaf.znode, branch, (leaf.slot + 1) as u8);
         Ok(now)
     }
@@ -53,28 +54,24 @@ impl Tnc {
         node: Place,
         data_bytes: u32,
     ) -> Result<Ns> {
-        let branch = &mut self.znodes[leaf.znode as usize].branches[leaf.slot as usize];
-        let old = std::mem::replace(&mut branch.place, node);
-        branch.child = data_bytes;
-        branch.cached = false;
+        let old = self.place(leaf);
+        self.znodes[leaf.znode as usize].replace_leaf(leaf.slot as usize, node, data_bytes);
         let more_dirty = align(old.bytes, 8);
         lpt.change(ubi, now, old.leb, Change { more_dirty, ..Change::default() })
     }
 
     /// A leaf behind the one that a lookup for its key ended at.
     pub(super) fn insert_leaf(&mut self, before: Leaf, key: Key, place: Place) {
-        let branch = Branch { key, place, child: 0, cached: false };
+        let branch = Branch { key, place, child: 0 };
         self.insert(before.znode, branch, (before.slot + 1) as u8);
     }
 
     /// insert_zbranch.
     fn insert_branch(&mut self, at: u32, branch: Branch, slot: u8) {
         let znode = &mut self.znodes[at as usize];
-        let (slot, count) = (usize::from(slot), usize::from(znode.count));
-        assert!(znode.dirty && count < FANOUT, "insertion into a clean or full znode");
-        znode.branches.copy_within(slot..count, slot + 1);
-        znode.branches[slot] = branch;
-        znode.count += 1;
+        let slot = usize::from(slot);
+        assert!(znode.dirty, "insertion into a clean znode");
+        znode.insert(slot, branch);
         znode.alt |= slot == 0;
         if znode.level > 0 {
             self.adopt(at, slot);
@@ -83,22 +80,22 @@ impl Tnc {
 
     /// Tells the children from `from` on who their parent is and where they are in it.
     pub(super) fn adopt(&mut self, at: u32, from: usize) {
-        for slot in from..usize::from(self.znodes[at as usize].count) {
-            let child = self.znodes[at as usize].branches[slot].child;
+        for slot in from..self.znodes[at as usize].count() {
+            let child = self.znodes[at as usize].child(slot);
             let child = &mut self.znodes[child as usize];
             (child.parent, child.slot) = (at, slot as u8);
         }
     }
 
     fn correct_parent_keys(&mut self, at: u32) {
-        let key = self.znodes[at as usize].branches[0].key;
+        let key = self.znodes[at as usize].key(0);
         let (mut parent, mut slot) = self.above(at);
         while parent != NONE && slot == 0 {
             let znode = &mut self.znodes[parent as usize];
-            if znode.branches[0].key <= key {
+            if znode.key(0) <= key {
                 return;
             }
-            znode.branches[0].key = key;
+            znode.set_key(0, key);
             znode.alt = true;
             (parent, slot) = self.above(parent);
         }
@@ -114,7 +111,7 @@ impl Tnc {
         let (mut at, mut branch, mut slot) = (at, branch, slot);
         let mut appending = false;
         loop {
-            if usize::from(self.znodes[at as usize].count) < FANOUT {
+            if self.znodes[at as usize].count() < FANOUT {
                 self.insert_branch(at, branch, slot);
                 if slot == 0 {
                     self.correct_parent_keys(at);
@@ -123,17 +120,17 @@ impl Tnc {
             }
             if self.znodes[at as usize].alt {
                 self.insert_old(at);
-                *self.place_mut(at) = NOWHERE;
+                self.set_place_of(at, NOWHERE);
             }
             let keep = self.split_point(at, branch.key, slot, &mut appending);
             let new = self.split(at, branch, slot, keep);
-            let first = self.znodes[new as usize].branches[0].key;
+            let first = self.znodes[new as usize].key(0);
             let (parent, own_slot) = self.above(at);
             if parent == NONE {
                 self.grow(at, new, first);
                 return;
             }
-            branch = Branch { key: first, child: new, ..NO_BRANCH };
+            branch = Branch { key: first, place: NOWHERE, child: new };
             (at, slot) = (parent, own_slot + 1);
         }
     }
@@ -147,7 +144,7 @@ impl Tnc {
         let mut check = false;
         if znode.level == 0 && key.is_data() {
             if slot == FANOUT {
-                *appending = same(znode.branches[slot - 1].key) || *appending;
+                *appending = same(znode.key(slot - 1)) || *appending;
             } else {
                 check = true;
             }
@@ -155,8 +152,8 @@ impl Tnc {
             *appending = false;
             check = true;
         }
-        let first = znode.branches[0].key;
-        if check && slot >= FANOUT.div_ceil(2) && same(first) && !same(znode.branches[slot].key) {
+        let first = znode.key(0);
+        if check && slot >= FANOUT.div_ceil(2) && same(first) && !same(znode.key(slot)) {
             return Keep { branches: slot, into_old: true };
         }
         let branches = if *appending { FANOUT } else { FANOUT.div_ceil(2) };
@@ -180,13 +177,8 @@ impl Tnc {
     /// The part of tnc_insert that moves branches into a new znode and inserts the new branch.
     fn split(&mut self, at: u32, branch: Branch, slot: u8, keep: Keep) -> u32 {
         let old = &mut self.znodes[at as usize];
-        let moved = FANOUT - keep.branches;
-        let mut znode =
-            Znode { slot: 0, count: moved as u8, loaded: true, dirty: true, alt: false, ..*old };
-        znode.branches = [NO_BRANCH; FANOUT];
-        znode.branches[..moved].copy_from_slice(&old.branches[keep.branches..]);
-        old.branches[keep.branches..].fill(NO_BRANCH);
-        old.count = keep.branches as u8;
+        let mut znode = old.split_off(keep.branches);
+        (znode.loaded, znode.dirty) = (true, true);
         let level = old.level;
         let new = self.new_znode(znode);
         if level > 0 {
@@ -206,20 +198,12 @@ impl Tnc {
     /// The end of tnc_insert: a new root above the old one and its new neighbour.
     fn grow(&mut self, old: u32, new: u32, new_key: Key) {
         let level = self.znodes[old as usize].level + 1;
-        let mut branches = [NO_BRANCH; FANOUT];
-        let key = self.znodes[old as usize].branches[0].key;
-        branches[0] = Branch { key, place: self.root_place, child: old, cached: false };
-        branches[1] = Branch { key: new_key, child: new, ..NO_BRANCH };
-        let root = self.new_znode(Znode {
-            parent: NONE,
-            slot: 0,
-            level,
-            count: 2,
-            loaded: true,
-            dirty: true,
-            alt: false,
-            branches,
-        });
+        let key = self.znodes[old as usize].key(0);
+        let mut root = Znode::new(level);
+        (root.loaded, root.dirty) = (true, true);
+        root.insert(0, Branch { key, place: self.root_place, child: old });
+        root.insert(1, Branch { key: new_key, place: NOWHERE, child: new });
+        let root = self.new_znode(root);
         self.adopt(root, 0);
         self.root = root;
         self.root_place = NOWHERE;

@@ -1,0 +1,90 @@
+//! Memory of the simulator while it writes, counted by the allocator: what it takes for a flash page, and how that and its
+//! allocations grow with the chip.
+//!
+//! The goal is 8 bytes a flash page and what the file system itself keeps in memory, which is counted with the sizes of the
+//! kernel's structures (64 bits, no authentication). The kernel's page cache, which has all of these files in it, is not
+//! counted: what the simulator knows of contents has to fit into the 8 bytes. The limits here are where it stands.
+
+mod support;
+
+use allocation_counter::{measure, AllocationInfo};
+use sim::chip::Chip;
+use sim::fs::ubifs::Ubifs;
+use sim::fs::FlashFs;
+use sim::profile::BoardProfile;
+use sim::units::Ns;
+use support::writes::{board, file_pages, flash_pages, open, ubifs, write, Pattern};
+
+/// 64 MiB.
+const BLOCKS: u32 = 512;
+/// Writes for each page of the files: each is made, and on average written again three times.
+const ROUNDS: u64 = 4;
+
+/// What a file system keeps in memory on a real kernel.
+trait Kept: FlashFs {
+    fn kept_bytes(&self, board: &BoardProfile) -> u64;
+}
+
+/// `struct ubifs_znode` with its eight branches.
+const ZNODE_BYTES: u64 = 80 + 8 * 32;
+/// A quarter of `struct ubifs_pnode`, and of the nnodes above a third of a quarter for each pnode.
+const LEB_BYTES: u64 = 168 / 4 + 104 / 12;
+/// `struct ubi_wl_entry`, its place in `lookuptbl`, and an entry of `eba_tbl`.
+const PEB_BYTES: u64 = 32 + 8 + 4;
+
+impl Kept for Ubifs<Chip> {
+    fn kept_bytes(&self, board: &BoardProfile) -> u64 {
+        let blocks = u64::from(board.chip.blocks);
+        self.znodes() * ZNODE_BYTES + blocks * (LEB_BYTES + PEB_BYTES)
+    }
+}
+
+struct Run {
+    flash_pages: u64,
+    kept_bytes: u64,
+    memory: AllocationInfo,
+}
+
+/// Everything from the empty chip on.
+fn run<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), blocks: u32, pattern: Pattern) -> Run {
+    let board = board(blocks);
+    let writes = ROUNDS * file_pages(&board);
+    let mut kept_bytes = 0;
+    let memory = measure(|| {
+        let (mut vfs, now) = open(format(&board), &board);
+        write(&mut vfs, now, &board, pattern, writes);
+        kept_bytes = vfs.fs().kept_bytes(&board);
+    });
+    Run { flash_pages: flash_pages(&board), kept_bytes, memory }
+}
+
+impl Run {
+    /// Bytes a flash page that are not the file system's own.
+    fn bytes_per_flash_page(&self) -> f64 {
+        (self.memory.bytes_max as f64 - self.kept_bytes as f64) / self.flash_pages as f64
+    }
+}
+
+fn assert_grows_as_the_chip<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), pattern: Pattern) {
+    let once = run(&format, BLOCKS, pattern);
+    let twice = run(&format, 2 * BLOCKS, pattern);
+    let (bytes, more_bytes) = (once.memory.bytes_max, twice.memory.bytes_max);
+    assert!(more_bytes <= 2 * bytes, "{pattern:?}: {bytes} bytes, then {more_bytes}");
+    let (count, more) = (once.memory.count_total, twice.memory.count_total);
+    assert!(more <= 2 * count, "{pattern:?}: {count} allocations, then {more}");
+}
+
+#[test]
+fn ubifs_keeps_few_bytes_a_flash_page() {
+    for (pattern, most) in [(Pattern::Sequential, 32.0), (Pattern::Random, 34.0)] {
+        let bytes = run(ubifs, BLOCKS, pattern).bytes_per_flash_page();
+        assert!(bytes <= most, "{pattern:?}: {bytes:.1} bytes a flash page");
+    }
+}
+
+#[test]
+fn ubifs_on_twice_the_chip_takes_at_most_twice_the_memory() {
+    for pattern in [Pattern::Sequential, Pattern::Random] {
+        assert_grows_as_the_chip(ubifs, pattern);
+    }
+}

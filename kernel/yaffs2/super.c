@@ -245,6 +245,17 @@ static int get_tree(struct fs_context *fc)
 	return get_tree_mtd(fc, fill_super);
 }
 
+/* Read-only or not is for the mount to say. */
+static int reconfigure(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	const int err = sync_filesystem(sb);
+
+	if (err)
+		return err;
+	return (fc->sb_flags ^ sb->s_flags) & SB_RDONLY ? -EINVAL : 0;
+}
+
 static void free_fc(struct fs_context *fc)
 {
 	free_yfs(fc->s_fs_info);
@@ -253,6 +264,7 @@ static void free_fc(struct fs_context *fc)
 static const struct fs_context_operations context_operations = {
 	.parse_param = parse_param,
 	.get_tree = get_tree,
+	.reconfigure = reconfigure,
 	.free = free_fc,
 };
 

@@ -182,7 +182,7 @@ static void detach_ubi(void)
 		(void)close(fd);
 }
 
-/* mount jffs2|yaffs2|ubifs [OPTIONS]: what is on the chip. */
+/* mount jffs2|yaffs2|ubifs [ro|OPTIONS]: what is on the chip. */
 static int do_mount(void)
 {
 	struct ubi_attach_req attach = {.ubi_num = 0, .mtd_num = 0};
@@ -198,7 +198,10 @@ static int do_mount(void)
 	}
 	if (err)
 		return err;
-	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], 0, fields > 2 ? field[2] : NULL) ? -errno : 0;
+	const char *options = fields > 2 ? field[2] : NULL;
+	const bool read_only = options && !strcmp(options, "ro");
+
+	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], read_only ? MS_RDONLY : 0, read_only ? NULL : options) ? -errno : 0;
 	if (!err)
 		fs.mounted = ubifs ? FS_UBIFS : !strcmp(field[1], "yaffs2") ? FS_YAFFS2 : FS_JFFS2;
 	else if (ubifs)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -262,6 +263,12 @@ static int do_mknod(char **word, char *detail, size_t size) { return NOT_SAID(do
 static int do_sync(char **word, char *detail, size_t size) { return (void)word, NOT_SAID(sync(), 0); }
 static int do_rest(char **word, char *detail, size_t size) { return NOT_SAID(usleep((useconds_t)strtoul(word[1], NULL, 10)), 0); }
 
+/* readonly: what is mounted, from here on. */
+static int do_readonly(char **word, char *detail, size_t size)
+{
+	return (void)word, NOT_SAID(done(mount(NULL, "/mnt", NULL, MS_REMOUNT | MS_RDONLY, NULL)));
+}
+
 static int do_truncate(char **word, char *detail, size_t size)
 {
 	return NOT_SAID(done(truncate(at_mount(word[1]), strtoll(word[2], NULL, 10))));
@@ -327,6 +334,6 @@ static int do_same(char **word, char *detail, size_t size)
 const struct tree_command tree_commands[] = {
 	{"copytree", do_copytree, 3}, {"comparetree", do_comparetree, 3}, {"removetree", do_removetree, 2}, {"list", do_list, 2},
 	{"stat", do_stat, 2}, {"mkdir", do_mkdir, 2}, {"rmdir", do_rmdir, 2}, {"chmod", do_chmod, 3}, {"link", do_link, 3},
-	{"symlink", do_symlink, 3}, {"rename", do_rename, 3}, {"mknod", do_mknod, 2}, {"sync", do_sync, 1}, {"rest", do_rest, 2},
+	{"symlink", do_symlink, 3}, {"rename", do_rename, 3}, {"mknod", do_mknod, 2}, {"sync", do_sync, 1}, {"readonly", do_readonly, 1}, {"rest", do_rest, 2},
 	{"truncate", do_truncate, 3}, {"readlink", do_readlink, 2}, {"mapwrite", do_mapwrite, 5}, {"same", do_same, 5}, {NULL, NULL, 0},
 };

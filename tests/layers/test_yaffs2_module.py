@@ -148,6 +148,23 @@ def test_the_module_loads_unloads_and_loads_again(boot_yaffs2: Boot) -> None:
     assert "Call Trace" not in booted.console
 
 
+def test_a_read_only_mount_changes_nothing(boot_yaffs2: Boot) -> None:
+    # The second is without a checkpoint, with blocks of which nothing is valid.
+    work = ["put a 900000 1", "put a 900000 2", "put b 3000 3", "remove b"]
+    look = [SHOW_COUNTS, "mount yaffs2 ro", "check a 900000 2", "put c 10 4", "rest 5000000"]
+    booted = boot_yaffs2(
+        [load(SOFTWARE), LOAD, "fresh yaffs2", *work, "readonly", "unmount"],
+        [*look, "unmount", SHOW_COUNTS],
+        ["mount yaffs2 no-checkpoint", *work, "unmount", *look, "unmount", SHOW_COUNTS],
+        fail=True,
+    )
+    assert errors(booted) == ["readonly EINVAL", "put EROFS", "put EROFS"]
+    counts = [numbers(r) for r in booted.results if r.command == "show"]
+    for before, after in ((counts[0], counts[1]), (counts[2], counts[3])):
+        assert after["reads"] > before["reads"]
+        assert [after[what] - before[what] for what in ("programs", "erases")] == [0, 0]
+
+
 @pytest.mark.parametrize("other", ["jffs2", "ubifs"])
 def test_another_file_system_is_refused_and_left_alone(boot_yaffs2: Boot, other: str) -> None:
     booted = boot_yaffs2(

@@ -3,14 +3,13 @@
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
 //! controller) are charged apart. The chip holds no data: contents follow from the operations, so
 //! what is kept is what the rules need, the next page that may be programmed in each block and the
-//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults (a
-//! decorator's business).
+//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults other than
+//! blocks that are bad from the factory, whose programs and erases fail (a decorator's business).
 //!
 //! Invariants:
 //! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is transferred with it.
 //! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What is skipped is lost until the erase.
 //! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable. A bad block may be marked at any time.
-//!    Blocks that were bad from the factory are never programmed or erased.
 //! 4. `Counts::busy` is the sum of the times that operations take.
 
 use crate::profile::{ChipProfile, Transfer};
@@ -97,13 +96,13 @@ pub type Done = core::result::Result<Ns, Failed>;
 /// What marks a bad block: the first bytes of the OOB.
 const BAD_MARK_BYTES: u32 = 2;
 
-/// Bits that came out wrong in the page that was read last; its cells are right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bits that came out wrong in the page that was read last.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongBits {
-    /// The ECC step that all of them are in.
-    pub step: u32,
-    /// How many.
-    pub bits: u32,
+    /// The ECC steps that they are in, of the page.
+    pub steps: core::ops::Range<u32>,
+    /// Which bits of the main area, or none where it is not known: more than ECC corrects, in every one of the steps.
+    pub bits: Option<Vec<u32>>,
 }
 
 /// What a chip has done.
@@ -158,7 +157,7 @@ pub trait Flash: Clone {
     /// Whether the block was marked bad by the factory.
     fn is_factory_bad(&self, block: BlockNo) -> bool;
     /// What went wrong with the read before.
-    fn wrong_bits(&self) -> Option<WrongBits>;
+    fn wrong_bits(&self) -> Option<&WrongBits>;
     /// Tells a decorator that fails operations to begin with it.
     fn begin_faults(&mut self);
     /// Who causes the operations that follow; for observers.
@@ -205,7 +204,7 @@ macro_rules! pass_on {
         fn power_on(&mut self) -> Option<crate::chip::Torn> { self.inner.power_on() }
     };
     (@ wrong_bits) => {
-        fn wrong_bits(&self) -> Option<crate::chip::WrongBits> { self.inner.wrong_bits() }
+        fn wrong_bits(&self) -> Option<&crate::chip::WrongBits> { self.inner.wrong_bits() }
     };
     (@ begin_faults) => {
         fn begin_faults(&mut self) { self.inner.begin_faults(); }
@@ -311,8 +310,13 @@ impl Flash for Chip {
         let start = page.0 % pages_per_block * page_bytes;
         let main_area = cells.column < page_bytes;
         let first = if main_area { start + cells.column } else { start };
+        let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
+        let time = bus + self.profile.program_array_ns;
         let block = &mut self.blocks[(page.0 / pages_per_block) as usize];
-        assert!(!block.factory_bad, "page {} of a bad block programmed", page.0);
+        if block.factory_bad {
+            self.counts.programs += 1;
+            return Err(Failed { at: self.spend(now, time), fault: Fault::ProgramFailed });
+        }
         let marks_bad = !main_area && cells.length <= BAD_MARK_BYTES;
         assert!(
             first >= block.next || marks_bad,
@@ -324,16 +328,18 @@ impl Flash for Chip {
             block.next = start + page_bytes.min(cells.column + cells.length);
         }
         self.counts.programs += 1;
-        let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
-        Ok(self.spend(now, bus + self.profile.program_array_ns))
+        Ok(self.spend(now, time))
     }
 
     fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         let state = &mut self.blocks[block.0 as usize];
-        assert!(!state.factory_bad, "bad block {} erased", block.0);
+        self.counts.erases += 1;
+        if state.factory_bad {
+            let at = self.spend(now, self.profile.erase_array_ns);
+            return Err(Failed { at, fault: Fault::EraseFailed });
+        }
         state.next = 0;
         state.erases += 1;
-        self.counts.erases += 1;
         Ok(self.spend(now, self.profile.erase_array_ns))
     }
 
@@ -368,7 +374,7 @@ impl Flash for Chip {
         None
     }
 
-    fn wrong_bits(&self) -> Option<WrongBits> {
+    fn wrong_bits(&self) -> Option<&WrongBits> {
         None
     }
 

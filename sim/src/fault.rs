@@ -3,8 +3,8 @@
 //! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
 //! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
 //! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing fails
-//! before it. Chips have no contents here, so a
-//! program that failed is remembered as done: whoever gets the failure must not use the page.
+//! before it. Chips have no contents here: a program that failed leaves cells that ECC cannot make sense of.
+//! (The module programs a random part of the bits; one in two thousand such steps would pass for one wrong bit.)
 //!
 //! Left out: torn operations (power cuts), read disturb, retention, wrong bits in OOB.
 //!
@@ -14,6 +14,8 @@
 
 use crate::chip::{pass_on, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
 use crate::units::{BlockNo, Ns, PageNo};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Kinds of draws, as `enum fbn_draw` numbers them.
 #[derive(Clone, Copy)]
@@ -81,8 +83,7 @@ pub struct Faults {
 pub struct Faulty<F> {
     inner: F,
     faults: Faults,
-    /// ECC steps of a page.
-    steps: u32,
+    step_bytes: u32,
     /// What the chip had done when failing began; before that it does not.
     since: Option<Counts>,
     wrong: Option<WrongBits>,
@@ -90,15 +91,17 @@ pub struct Faulty<F> {
     failed: Counts,
     /// Blocks whose endurance is spent.
     worn: Vec<bool>,
+    /// The steps of pages that a failed program left half programmed.
+    torn: BTreeMap<PageNo, Range<u32>>,
 }
 
 impl<F: Flash> Faulty<F> {
     /// Around `inner`, whose driver has ECC over steps of `step_bytes`.
     pub fn new(inner: F, faults: Faults, step_bytes: u32) -> Faulty<F> {
-        let steps = inner.profile().page_bytes / step_bytes;
         let worn = vec![false; inner.profile().blocks as usize];
         let failed = Counts::default();
-        Faulty { inner, faults, steps, since: None, wrong: None, failed, worn }
+        let torn = BTreeMap::new();
+        Faulty { inner, faults, step_bytes, since: None, wrong: None, failed, worn, torn }
     }
 
     /// fbn_endurance.
@@ -108,16 +111,24 @@ impl<F: Flash> Faulty<F> {
         self.faults.endurance_erases - tenth + below(&mut state, 2 * tenth + 1)
     }
 
-    /// fbn_draw_flips of a read, counted from 0. The bits are distinct and all in one step, so which
-    /// bits of it they are does not matter.
+    /// fbn_draw_flips of a read, counted from 0. The bits are distinct and all in one step.
     fn flips(&self, number: u64) -> Option<WrongBits> {
         let mut state = draw(self.faults.seed, Draw::Read, number);
         if self.faults.bit_flip_ppm == 0 || !hit(next(&mut state), self.faults.bit_flip_ppm) {
             return None;
         }
         // How many of them is drawn from one number only.
-        let bits = self.faults.bits_flipped + below(&mut state, 1);
-        Some(WrongBits { step: below(&mut state, self.steps), bits })
+        let wanted = (self.faults.bits_flipped + below(&mut state, 1)) as usize;
+        let step = below(&mut state, self.inner.profile().page_bytes / self.step_bytes);
+        let step_bits = self.step_bytes * 8;
+        let mut bits = Vec::with_capacity(wanted);
+        while bits.len() < wanted {
+            let bit = step * step_bits + below(&mut state, step_bits);
+            if !bits.contains(&bit) {
+                bits.push(bit);
+            }
+        }
+        Some(WrongBits { steps: step..step + 1, bits: Some(bits) })
     }
 
     /// erase_effect.
@@ -153,7 +164,10 @@ impl<F: Flash> Flash for Faulty<F> {
 
     fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
         let before = self.inner.counts().reads;
-        self.wrong = self.since.and_then(|since| self.flips(before - since.reads));
+        self.wrong = match self.torn.get(&page) {
+            Some(steps) => Some(WrongBits { steps: steps.clone(), bits: None }),
+            None => self.since.and_then(|since| self.flips(before - since.reads)),
+        };
         self.inner.read(now, page, moves)
     }
 
@@ -161,6 +175,11 @@ impl<F: Flash> Flash for Faulty<F> {
         let fails = self.program_fails();
         let at = self.inner.program(now, page, moves, cells)?;
         if fails {
+            let end = (cells.column + cells.length).min(self.profile().page_bytes);
+            if cells.column < end {
+                let steps = cells.column / self.step_bytes..end.div_ceil(self.step_bytes);
+                self.torn.insert(page, steps);
+            }
             return Err(Failed { at, fault: Fault::ProgramFailed });
         }
         Ok(at)
@@ -168,6 +187,9 @@ impl<F: Flash> Flash for Faulty<F> {
 
     fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
         if !self.erase_fails(block) {
+            let pages = self.profile().pages_per_block;
+            let first = PageNo(block.0 * pages);
+            self.torn.retain(|&page, _| page < first || page.0 >= first.0 + pages);
             return self.inner.erase(now, block);
         }
         let time = self.profile().erase_array_ns;
@@ -176,8 +198,8 @@ impl<F: Flash> Flash for Faulty<F> {
         Err(Failed { at: now + time, fault: Fault::EraseFailed })
     }
 
-    fn wrong_bits(&self) -> Option<WrongBits> {
-        self.wrong
+    fn wrong_bits(&self) -> Option<&WrongBits> {
+        self.wrong.as_ref()
     }
 
     fn begin_faults(&mut self) {

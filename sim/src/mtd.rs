@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is forgotten when its page is programmed, its
-//!    block erased, or part of any page written.
+//!    block erased, or part of any page written. A page with bits that could not be put right is never in it.
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
@@ -22,6 +22,7 @@ use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
 use crate::units::{BlockNo, Ns, PageNo};
+use std::ops::Range;
 
 /// Bytes of ECC per step and what is fetched of them: 3 for 1-bit Hamming over 256 bytes
 /// (mtd/nand_ecc).
@@ -64,7 +65,8 @@ pub struct Mtd<F> {
     ecc: EccProfile,
     partition: PartitionProfile,
     costs: SoftwareCosts,
-    page_buffer: Option<PageNo>,
+    /// The page that is in it, and the most bits that were put right in a step of it (`pagecache.bitflips`).
+    page_buffer: Option<(PageNo, u32)>,
     causes: Causes,
     /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
@@ -78,8 +80,10 @@ pub struct Mtd<F> {
     /// The bad block table.
     bad: Vec<bool>,
     ecc_stats: EccStats,
-    /// Most bits put right in a page by the call that was made last.
+    /// Most bits put right in a step by the call that was made last.
     bit_flips: u32,
+    /// Bytes of the partition that the read made last got wrong, for nobody could put them right.
+    wrong: Vec<Range<u64>>,
 }
 
 impl<F: Flash> Mtd<F> {
@@ -103,6 +107,7 @@ impl<F: Flash> Mtd<F> {
                 .collect(),
             ecc_stats: EccStats::default(),
             bit_flips: 0,
+            wrong: Vec::new(),
             flash,
             chip: board.chip,
             ecc: board.ecc,
@@ -212,6 +217,12 @@ impl<F: Flash> Mtd<F> {
         self.bit_flips > 0 && self.bit_flips >= (self.ecc.strength_bits * 3).div_ceil(4)
     }
 
+    /// Whether the last read, which failed, got any of these bytes wrong.
+    pub fn is_wrong(&self, offset: u64, length: u32) -> bool {
+        let end = offset + u64::from(length);
+        self.wrong.iter().any(|wrong| wrong.start < end && offset < wrong.end)
+    }
+
     /// Partition size.
     pub fn size_bytes(&self) -> u64 {
         u64::from(self.block_bytes()) * u64::from(self.partition.blocks)
@@ -231,8 +242,7 @@ impl<F: Flash> Mtd<F> {
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
         let mut now = now + self.costs.mtd_call_ns;
-        let failed = self.ecc_stats.failed;
-        self.bit_flips = 0;
+        let failed = self.begin_read();
         while left > 0 {
             let bytes = left.min(page_bytes - column);
             now = if bytes == page_bytes {
@@ -247,6 +257,14 @@ impl<F: Flash> Mtd<F> {
         self.outcome(now, failed)
     }
 
+    /// Nothing is wrong yet; returns how many steps ever were.
+    #[inline]
+    fn begin_read(&mut self) -> u64 {
+        self.bit_flips = 0;
+        self.wrong.clear();
+        self.ecc_stats.failed
+    }
+
     /// -EBADMSG if a step could not be put right since there were `failed` of them; all is read all the same.
     #[inline]
     fn outcome(&self, at: Ns, failed: u64) -> Done {
@@ -256,37 +274,73 @@ impl<F: Flash> Mtd<F> {
         Err(Failed { at, fault: Fault::Uncorrectable })
     }
 
-    /// ecc.correct of steps `first..first + steps` of the page that was read.
+    /// ecc.correct of steps `first..first + steps` of `page`, which was read; the most bits that were put right in
+    /// one of them.
     #[inline]
-    fn correct(&mut self, first: u32, steps: u32) {
-        let Some(wrong) = self.flash.wrong_bits() else { return };
-        if wrong.step < first || wrong.step >= first + steps || self.ecc.kind == EccKind::NoEcc {
-            return;
+    fn correct(&mut self, page: PageNo, first: u32, steps: u32) -> u32 {
+        let Some(wrong) = self.flash.wrong_bits() else { return 0 };
+        let met = wrong.steps.start.max(first)..wrong.steps.end.min(first + steps);
+        if met.is_empty() || self.ecc.kind == EccKind::NoEcc {
+            return 0;
         }
-        if wrong.bits > self.ecc.strength_bits {
-            self.ecc_stats.failed += 1;
-        } else {
-            self.ecc_stats.corrected += u64::from(wrong.bits);
-            self.bit_flips = self.bit_flips.max(wrong.bits);
+        let start = self.offset_of(page);
+        match &wrong.bits {
+            Some(bits) if bits.len() as u32 <= self.ecc.strength_bits => {
+                let bits = bits.len() as u32;
+                self.ecc_stats.corrected += u64::from(bits);
+                self.bit_flips = self.bit_flips.max(bits);
+                return bits;
+            }
+            Some(bits) => {
+                let bytes = bits.iter().map(|&bit| start + u64::from(bit / 8));
+                self.wrong.extend(bytes.map(|byte| byte..byte + 1));
+            }
+            None => {
+                let byte = |step: u32| start + (u64::from(step) << self.step_shift);
+                self.wrong.push(byte(met.start)..byte(met.end));
+            }
         }
+        self.ecc_stats.failed += u64::from(met.end - met.start);
+        0
+    }
+
+    /// Where a page begins in the partition.
+    fn offset_of(&self, page: PageNo) -> u64 {
+        let first = self.partition.first_block * self.chip.pages_per_block;
+        u64::from(page.0 - first) << self.page_shift
     }
 
     /// A whole page, unless it is in the page buffer.
     #[inline]
     fn read_page(&mut self, now: Ns, page: PageNo) -> Done {
-        if self.page_buffer == Some(page) {
+        if self.is_buffered(page) {
             return Ok(now);
         }
-        self.fetch_page(now, page, self.whole_page)
+        Ok(self.fetch_page(now, page, self.whole_page)?.0)
     }
 
-    /// ecc.read_page.
+    /// Whether a page is in the page buffer; what was put right in it counts again.
     #[inline]
-    fn fetch_page(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+    fn is_buffered(&mut self, page: PageNo) -> bool {
+        let Some((_, bits)) = self.page_buffer.filter(|&(buffered, _)| buffered == page) else {
+            return false;
+        };
+        self.bit_flips = self.bit_flips.max(bits);
+        true
+    }
+
+    /// ecc.read_page, and the most bits that it put right in a step.
+    #[inline]
+    fn fetch_page(
+        &mut self,
+        now: Ns,
+        page: PageNo,
+        moves: Moves,
+    ) -> core::result::Result<(Ns, u32), Failed> {
         let now = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
-        self.correct(0, self.chip.page_bytes >> self.step_shift);
-        Ok(self.software_ecc(now + moved, self.chip.page_bytes))
+        let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
+        Ok((self.software_ecc(now + moved, self.chip.page_bytes), bits))
     }
 
     /// Part of a page: the steps it touches, or the whole page into the page buffer.
@@ -295,9 +349,12 @@ impl<F: Flash> Mtd<F> {
         if self.subpage_reads {
             return self.read_subpage(now, page, column, bytes);
         }
+        if self.is_buffered(page) {
+            return Ok(now);
+        }
         let failed = self.ecc_stats.failed;
-        let now = self.read_page(now, page)?;
-        self.page_buffer = (self.ecc_stats.failed == failed).then_some(page);
+        let (now, bits) = self.fetch_page(now, page, self.whole_page)?;
+        self.page_buffer = (self.ecc_stats.failed == failed).then_some((page, bits));
         Ok(now)
     }
 
@@ -312,7 +369,7 @@ impl<F: Flash> Mtd<F> {
         let column = first << self.step_shift;
         let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
         let now = self.flash.change_column(now, code);
-        self.correct(first, steps);
+        self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         Ok(self.software_ecc(now, data))
     }
@@ -328,10 +385,9 @@ impl<F: Flash> Mtd<F> {
     pub fn read_with_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
-        let failed = self.ecc_stats.failed;
-        self.bit_flips = 0;
+        let failed = self.begin_read();
         for page in first.0..first.0 + pages {
-            now = self.fetch_page(now, PageNo(page), self.page_with_oob())?;
+            now = self.fetch_page(now, PageNo(page), self.page_with_oob())?.0;
         }
         self.outcome(now, failed)
     }
@@ -458,7 +514,7 @@ impl<F: Flash> Mtd<F> {
     }
 
     fn forget(&mut self, first: PageNo, last: PageNo) {
-        if self.page_buffer.is_some_and(|page| first <= page && page <= last) {
+        if self.page_buffer.is_some_and(|(page, _)| first <= page && page <= last) {
             self.page_buffer = None;
         }
     }

@@ -4,14 +4,14 @@
 //! are copied, and `partition` of our driver (kernel/flashbed_nand/raw.c) where none is. It is the
 //! one file, `partition`, of a directory of nothing else (agent/raw.c). Left out: the spare area,
 //! sizes that no kernel buffer holds (4 MiB), a page that is programmed again before its block is
-//! erased (refused).
+//! erased (refused, but for blocks that are bad from the factory, which take nothing).
 //!
 //! Invariants:
 //! 1. Nothing is cached: a request is over when the chip is.
 //! 2. Requests reach MTD within the partition and aligned as the chip wants them.
 
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Flash};
+use crate::chip::{Failed, Fault, Flash};
 use crate::fs::FsError;
 use crate::mtd::Mtd;
 use crate::ops::{Flags, Operation, SLOTS};
@@ -24,6 +24,9 @@ const EPERM: i64 = -1;
 const EIO: i64 = -5;
 const EINVAL: i64 = -22;
 const ENOTTY: i64 = -25;
+const EBADMSG: i64 = -74;
+/// BUFFER_BYTES of raw.c.
+const DRIVER_BUFFER_BYTES: u64 = 128 << 10;
 
 /// The file's name.
 const PARTITION: &str = "partition";
@@ -44,15 +47,12 @@ pub struct MtdChar<F> {
     costs: SoftwareCosts,
     access: Access,
     slots: [Option<Flags>; SLOTS],
-    /// First byte of each block that may still be programmed.
-    next: Vec<u32>,
 }
 
 impl<F: Flash> MtdChar<F> {
     /// A partition of a new chip, every block erased.
     pub fn new(mtd: Mtd<F>, access: Access) -> MtdChar<F> {
-        let (costs, next) = (*mtd.costs(), vec![0; mtd.blocks() as usize]);
-        MtdChar { mtd, costs, access, slots: [None; SLOTS], next }
+        MtdChar { costs: *mtd.costs(), mtd, access, slots: [None; SLOTS] }
     }
 
     /// The driver.
@@ -143,8 +143,35 @@ impl<F: Flash> MtdChar<F> {
         if bytes == 0 {
             return Ok((0, now));
         }
-        let read = self.mtd.read(now, offset, within_a_partition(bytes));
-        answer(read.map(|now| now + self.copied(bytes)), bytes)
+        match self.access {
+            Access::Device => {
+                let read = self.mtd.read(now, offset, within_a_partition(bytes));
+                // Whoever reads a device gets what there is of a page that cannot be corrected.
+                let read = match read {
+                    Err(Failed { at, fault: Fault::Uncorrectable }) => Ok(at),
+                    other => other,
+                };
+                answer(read.map(|now| now + self.copied(bytes)), bytes)
+            }
+            Access::Driver => self.read_in_driver(now, offset, bytes),
+        }
+    }
+
+    /// raw_move: a buffer at a time, until one that cannot be read.
+    fn read_in_driver(&mut self, now: Ns, offset: u64, bytes: u64) -> Outcome {
+        let (mut now, mut moved) = (now, 0);
+        while moved < bytes {
+            let length = (bytes - moved).min(DRIVER_BUFFER_BYTES);
+            match self.mtd.read(now, offset + moved, within_a_partition(length)) {
+                Ok(later) => now = later,
+                Err(Failed { at, fault: Fault::Uncorrectable }) => {
+                    return Ok((if moved > 0 { moved as i64 } else { EBADMSG }, at));
+                }
+                Err(failed) => return answer(Err(failed), 0),
+            }
+            moved += length;
+        }
+        Ok((bytes as i64, now))
     }
 
     fn write(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
@@ -161,24 +188,33 @@ impl<F: Flash> MtdChar<F> {
         if offset % unit != 0 || bytes % unit != 0 {
             return Ok((EINVAL, now));
         }
-        self.programs(offset, bytes)?;
-        let length = within_a_partition(bytes);
-        answer(self.mtd.write_for(now, offset, length, Causes::of(Cause::Data, length)), bytes)
+        self.check_erased(offset, bytes)?;
+        let buffer = if self.access == Access::Driver { DRIVER_BUFFER_BYTES } else { bytes };
+        let (mut now, mut moved) = (now, 0);
+        while moved < bytes {
+            let length = within_a_partition((bytes - moved).min(buffer));
+            let causes = Causes::of(Cause::Data, length);
+            match self.mtd.write_for(now, offset + moved, length, causes) {
+                Ok(later) => now = later,
+                // What was moved before is what the driver's file answers.
+                Err(Failed { at, fault: Fault::ProgramFailed }) if moved > 0 => {
+                    return Ok((moved as i64, at));
+                }
+                failed => return answer(failed, 0),
+            }
+            moved += u64::from(length);
+        }
+        Ok((bytes as i64, now))
     }
 
-    /// Notes what a write programs. Hardware lets a page be programmed again, and what is then in it
-    /// is nobody's promise.
-    fn programs(&mut self, offset: u64, bytes: u64) -> Result<(), FsError> {
+    /// Hardware lets a page be programmed again, and what is then in it is nobody's promise.
+    fn check_erased(&self, offset: u64, bytes: u64) -> Result<(), FsError> {
         let block_bytes = u64::from(self.mtd.block_bytes());
-        let (mut at, end) = (offset, offset + bytes);
-        while at < end {
-            let next = &mut self.next[(at / block_bytes) as usize];
-            if at % block_bytes < u64::from(*next) {
+        for block in offset / block_bytes..(offset + bytes).div_ceil(block_bytes) {
+            let next = u64::from(self.mtd.programmed_bytes(block as u32));
+            if block * block_bytes + next > offset && next > 0 {
                 return Err(FsError::NotModelled("programming a page of a partition again"));
             }
-            let stop = end.min((at / block_bytes + 1) * block_bytes);
-            *next = (stop - at / block_bytes * block_bytes) as u32;
-            at = stop;
         }
         Ok(())
     }
@@ -203,7 +239,6 @@ impl<F: Flash> MtdChar<F> {
                 Ok(later) => now = later,
                 failed => return answer(failed, 0),
             }
-            self.next[block as usize] = 0;
         }
         Ok((0, now))
     }

@@ -15,7 +15,7 @@ use crate::mtd::Mtd;
 use crate::mtdchar::{Access, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::powercut::PowerCut;
-use crate::profile::BoardProfile;
+use crate::profile::{BoardProfile, EccKind};
 use crate::stack::{Stack, TIMER_SLACK};
 use crate::survey::Survey;
 use crate::trace::{FlashOp, Traced};
@@ -265,25 +265,21 @@ fn new_chip(board: &BoardProfile, state: &ChipState) -> Chip {
     Chip::with_bad_blocks(board.chip, bad)
 }
 
-/// What a file system does not do yet with such a chip.
+/// What is not done yet of such a chip.
 fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str> {
     let faults = &state.faults;
-    let uncorrectable = faults.bits_flipped > setting.board.ecc.strength_bits;
-    let flips = faults.bit_flip_ppm > 0;
-    if faults.program_fail_ppm > 0 || !faults.program_fail.is_empty() {
-        Some("what a file system does after a program that failed")
-    } else if faults.erase_fail_ppm > 0 || !faults.erase_fail.is_empty() {
-        Some("what a file system does after an erase that failed")
-    } else if faults.endurance_erases > 0 {
-        Some("what a file system does with a block that is worn out")
-    } else if flips && uncorrectable {
-        Some("what a file system does after a read that ECC could not correct")
-    } else if flips && setting.fs == FsKind::Ubifs {
-        Some("UBI scrubbing a block whose bits were corrected")
-    } else if setting.fs == FsKind::Yaffs2 && !state.bad_blocks.is_empty() {
-        Some("yaffs2 on a chip with bad blocks")
-    } else if matches!(setting.fs, FsKind::Mtd(_)) && (flips || !state.bad_blocks.is_empty()) {
-        Some("the partition itself on a chip with bad blocks or wrong bits")
+    let ecc = setting.board.ecc;
+    if faults.bit_flip_ppm > 0 && ecc.kind == EccKind::NoEcc {
+        Some("reading wrong bits without ECC")
+    } else if faults.bit_flip_ppm > 0
+        && ecc.kind == EccKind::SoftwareSubpage
+        && faults.bits_flipped > ecc.strength_bits + 1
+    {
+        Some("a Hamming code that takes three wrong bits for one")
+    } else if setting.fs == FsKind::Yaffs2
+        && (*faults != Faults::default() || !state.bad_blocks.is_empty())
+    {
+        Some("yaffs2 on a chip that fails")
     } else {
         None
     }

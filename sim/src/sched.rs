@@ -176,6 +176,19 @@ impl Sched {
         self.current
     }
 
+    /// yield: the next task runs, unless it is far behind the one that yields (wakeup_preempt_entity).
+    pub fn yield_now(&mut self, now: Ns) -> Option<Task> {
+        self.pass(now);
+        let own = self.current.map_or(0, |task| self.vruntime_ns[task as usize]);
+        match self.leftmost_but(self.current) {
+            Some((next, vruntime)) if vruntime <= own + WAKEUP_GRANULARITY_NS => {
+                (self.current, self.ran_ns, self.need_resched) = (Some(next), 0, false);
+            }
+            _ => {}
+        }
+        self.current
+    }
+
     /// pick_next_task_fair: the least vruntime; of equals not the one that was running.
     fn pick(&mut self, before: Option<Task>) {
         self.need_resched = false;
@@ -226,6 +239,15 @@ mod tests {
         assert_eq!(sched.sleep(Ns(409 * MS)), Some(Task::Program));
         sched.wake(Ns(409 * MS), Task::UbiThread);
         assert_eq!(sched.resched(Ns(409 * MS)), Some(Task::UbiThread), "three behind the program");
+    }
+
+    #[test]
+    fn who_yields_is_passed_by_who_is_not_far_behind() {
+        let mut sched = after_sleep(1);
+        sched.wake(Ns(400 * MS), Task::UbiThread);
+        assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
+        assert_eq!(sched.yield_now(Ns(401 * MS)), Some(Task::UbiThread), "two behind");
+        assert_eq!(sched.yield_now(Ns(402_500_000)), Some(Task::Program));
     }
 
     /// By nanoseconds: a run of 2.3 ms leaves 0.7 of what it had in advance, too little to be let in.

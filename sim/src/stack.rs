@@ -9,7 +9,7 @@ use crate::mtdchar::MtdChar;
 use crate::ops::Operation;
 use crate::survey::{survey, Survey};
 use crate::units::Ns;
-use crate::vfs::{Outcome, Vfs};
+use crate::vfs::{answered, Outcome, Vfs};
 
 /// How much later than it asked a sleeping program wakes up (timer_slack_ns of an ordinary thread).
 pub const TIMER_SLACK: Ns = Ns(50_000);
@@ -49,7 +49,7 @@ impl<S: FlashFs> Stack for Vfs<S> {
 
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome {
         let vfs = self;
-        match *operation {
+        let outcome = match *operation {
             Operation::Mkdir { path } => vfs.mkdir(now, path),
             Operation::Open { slot, path, flags } => vfs.open(now, slot, path, flags),
             Operation::Close { slot } => vfs.close(now, slot),
@@ -74,7 +74,8 @@ impl<S: FlashFs> Stack for Vfs<S> {
             Operation::Rmdir { path } => vfs.rmdir(now, path),
             Operation::Rename { old, new } => vfs.rename(now, old, new),
             Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
-        }
+        };
+        answered(outcome, now)
     }
 
     fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {

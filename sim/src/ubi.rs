@@ -1,24 +1,27 @@
 //! UBI: logical erase blocks of one volume over the physical ones of an MTD partition.
 //!
 //! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap: mapping by need and unmapping (eba.c
-//! try_write_vid_and_data, ubi_eba_unmap_leb, ubi_eba_atomic_leb_change); attach.rs finds what a
-//! partition holds and makes its one dynamic volume, wl.rs has the free blocks, the thread that
-//! erases and the moves for wear. docs/ubi.md says when what reaches the flash.
+//! ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb, ubi_eba_atomic_leb_change); attach.rs finds what a
+//! partition holds and makes its one dynamic volume, wl.rs has the free blocks and the thread, erase.rs and moves.rs
+//! what it does, io.rs the calls into MTD. docs/ubi.md says when what reaches the flash, and what happens when it does not.
 //!
-//! Left out: scrubbing, blocks that go bad, more than one volume.
+//! Left out: more than one volume.
 //!
 //! Invariants:
-//! 1. A block is either mapped, free, or waiting to be erased.
+//! 1. A block is either mapped, free, waiting to be erased, or bad.
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
 //! 3. Headers take a minimal unit each and data starts on a page (`leb_start`). The driver transfers a page for each.
 
 mod attach;
+mod erase;
 mod free;
+mod io;
+mod moves;
 mod wl;
 
 use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
 use crate::sched::Sched;
@@ -26,6 +29,7 @@ use crate::trace::Task;
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
 pub use attach::{leb_bytes, overhead_blocks};
+use io::{Seen, RETRIES};
 use wl::WearLevelling;
 
 /// UBI_EC_HDR_SIZE and UBI_VID_HDR_SIZE.
@@ -93,7 +97,25 @@ pub struct Ubi<F> {
     sched: Sched,
     /// Who does what is done here in the foreground; none while all wait.
     foreground: Option<Task>,
+    /// The LEB that the foreground reads or writes, which nobody else may move.
+    locked: Option<Leb>,
+    /// Whether what is called is called by a work.
+    is_working: bool,
+    /// Whether the foreground has the buffer for whole blocks (`buf_mutex`).
+    has_buffer: bool,
+    /// Whether a call into MTD is over and nobody was let in since.
+    chip_released: bool,
+    /// Whether that work makes way now.
+    is_yielding: bool,
+    /// `ro_mode`.
+    is_read_only: bool,
+    has_refused: bool,
+    /// Blocks that may still go bad (`beb_rsvd_pebs`).
+    reserve: u32,
 }
+
+/// Where in a LEB a write begins, its length, and what it is.
+type Data = (u32, u32, Causes);
 
 fn align(bytes: u32, unit: u32) -> u32 {
     bytes.div_ceil(unit) * unit
@@ -149,18 +171,64 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_leb_read: no flash is touched for a block that is not mapped.
+    /// Whether somebody above was told that nothing is written any more.
+    pub fn has_refused(&self) -> bool {
+        self.has_refused
+    }
+
+    /// What is answered to whoever wants to write when UBI is read-only.
+    fn check_writable(&mut self, now: Ns) -> Result<()> {
+        self.has_refused |= self.is_read_only;
+        if self.is_read_only {
+            return Err(FsError::ReadOnly(now));
+        }
+        Ok(())
+    }
+
+    /// What a block holds.
+    fn holds(&self, block: u32) -> Option<Leb> {
+        match self.blocks[block as usize].holds {
+            Holds::Leb { leb, .. } => Some(leb),
+            Holds::Nothing | Holds::Torn => None,
+        }
+    }
+
+    /// ubi_leb_read of what UBIFS cannot do without.
     #[inline]
     pub fn read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
+        self.try_read(now, leb, offset, length).map_err(|error| match error {
+            FsError::Unreadable(_) => {
+                FsError::NotModelled("UBIFS that cannot read a LEB of its own")
+            }
+            other => other,
+        })
+    }
+
+    /// ubi_leb_read: no flash is touched for a block that is not mapped.
+    #[inline]
+    pub fn try_read(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
         debug_assert!(offset + length <= self.leb_bytes, "read past LEB {leb}");
-        let block = self.map[leb as usize];
-        if block == UNMAPPED {
+        if self.map[leb as usize] == UNMAPPED {
             return Ok(now);
         }
-        let now = self.lock_chip(now)?;
+        let now = self.lock_leb(now, Leb::Data(leb))?;
         let block = self.map[leb as usize];
-        let now = self.mtd.read(now, self.address(block, self.leb_start + offset), length)?;
-        self.unlock_chip(now)
+        match self.io_read(now, block, self.leb_start + offset, length) {
+            Ok((seen, now)) => {
+                if seen == Seen::BitFlips {
+                    self.scrub_block(now, block);
+                }
+                self.unlock_leb(now)
+            }
+            Err(FsError::Unreadable(now)) => Err(FsError::Unreadable(self.unlock_leb(now)?)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the last read, which failed, got any of these bytes of a LEB wrong.
+    pub fn is_wrong(&self, leb: u32, offset: u32, length: u32) -> bool {
+        let block = self.map[leb as usize];
+        block != UNMAPPED && self.mtd.is_wrong(self.address(block, self.leb_start + offset), length)
     }
 
     /// ubi_leb_write of metadata.
@@ -178,19 +246,31 @@ impl<F: Flash> Ubi<F> {
         causes: Causes,
     ) -> Result<Ns> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
-        let mut now = now;
-        if self.map[leb as usize] == UNMAPPED {
-            let (block, later) = self.get_block(now)?;
-            now = self.lock_chip(later)?;
-            now = self.write_volume_header(now, block, Leb::Data(leb), None)?;
-            now = self.unlock_chip(now)?;
-            self.map[leb as usize] = block;
-        }
-        if length == 0 {
-            return Ok(now);
-        }
+        self.check_writable(now)?;
+        let now = self.lock_leb(now, Leb::Data(leb))?;
         let block = self.map[leb as usize];
-        self.write_data(now, block, offset, length, causes)
+        let written = if block == UNMAPPED {
+            self.write_new(now, Leb::Data(leb), None, (offset, length, causes))
+        } else {
+            match self.write_data(now, block, offset, length, causes) {
+                Err(FsError::Io(now)) => self.recover_block(now, leb, (offset, length, causes)),
+                other => other,
+            }
+        };
+        self.end_write(written)
+    }
+
+    /// The end of ubi_eba_write_leb: after an error nothing is written any more (ubi_ro_mode).
+    fn end_write(&mut self, written: Result<Ns>) -> Result<Ns> {
+        self.is_read_only |= written.is_err();
+        self.has_refused |= written.is_err();
+        match written {
+            Ok(now) => self.unlock_leb(now),
+            Err(error) => {
+                self.locked = None;
+                Err(error)
+            }
+        }
     }
 
     /// ubi_leb_map: an erased physical block and its volume header, no data.
@@ -201,11 +281,11 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_leb_unmap.
     pub fn unmap(&mut self, now: Ns, leb: u32) -> Result<Ns> {
+        self.check_writable(now)?;
+        let now = self.lock_leb(now, Leb::Data(leb))?;
         let block = std::mem::replace(&mut self.map[leb as usize], UNMAPPED);
-        if block == UNMAPPED {
-            return Ok(now);
-        }
-        self.put_block(now, block)
+        let now = if block == UNMAPPED { now } else { self.put_block(now, block, false)? };
+        self.unlock_leb(now)
     }
 
     /// ubi_sync: nothing is buffered, but the chip has to be free (nand_sync).
@@ -221,54 +301,91 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_eba_atomic_leb_change.
     fn change_leb(&mut self, now: Ns, leb: Leb, length: u32) -> Result<Ns> {
-        let (block, now) = self.get_block(now)?;
-        let now = self.lock_chip(now)?;
-        let now = self.write_volume_header(now, block, leb, Some(length))?;
-        let now = self.unlock_chip(now)?;
+        self.check_writable(now)?;
+        let now = self.lock_leb(now, leb)?;
         let causes = Causes::of(Cause::Metadata, length);
-        let now = self.write_data(now, block, 0, length, causes)?;
-        match std::mem::replace(self.place_mut(leb), block) {
-            UNMAPPED => Ok(now),
-            old => self.put_block(now, old),
+        let written = self.write_new(now, leb, Some(length), (0, length, causes));
+        self.end_write(written)
+    }
+
+    /// Tries try_write_vid_and_data until a block takes the write.
+    fn write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data) -> Result<Ns> {
+        let mut now = now;
+        for _ in 0..RETRIES {
+            match self.try_write_new(now, leb, copied, data) {
+                Err(FsError::Io(at)) => now = at,
+                other => return other,
+            }
+        }
+        self.try_write_new(now, leb, copied, data)
+    }
+
+    /// try_write_vid_and_data: a new block for a LEB; the old one, or the new one if it failed, is to be erased.
+    fn try_write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data) -> Result<Ns> {
+        let (block, now) = self.get_block(now)?;
+        match self.write_header_and_data(now, block, leb, copied, data) {
+            Ok(now) => match std::mem::replace(self.place_mut(leb), block) {
+                UNMAPPED => Ok(now),
+                old => self.put_block(now, old, false),
+            },
+            Err(FsError::Io(now)) => Err(FsError::Io(self.put_block(now, block, true)?)),
+            Err(error) => Err(error),
         }
     }
 
-    fn write_data(
-        &mut self,
-        now: Ns,
-        block: u32,
-        offset: u32,
-        length: u32,
-        causes: Causes,
-    ) -> Result<Ns> {
-        self.blocks[block as usize].written_bytes = offset + length;
-        let start = self.address(block, self.leb_start + offset);
-        let now = self.lock_chip(now)?;
-        let now = now + self.mtd.costs().ubi_write_ns;
-        let now = self.mtd.write_for(now, start, length, causes)?;
-        self.unlock_chip(now)
-    }
-
-    fn write_erase_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        self.blocks[block as usize].header = Header::Torn;
-        let now = self.mtd.write(now, self.address(block, 0), self.header_bytes)?;
-        self.blocks[block as usize].header = Header::Whole;
-        Ok(now)
-    }
-
-    fn write_volume_header(
+    fn write_header_and_data(
         &mut self,
         now: Ns,
         block: u32,
         leb: Leb,
-        copied_bytes: Option<u32>,
+        copied: Option<u32>,
+        (offset, length, causes): Data,
     ) -> Result<Ns> {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        self.blocks[block as usize].holds = Holds::Torn;
-        let start = self.address(block, self.header_bytes);
-        let now = self.mtd.write(now, start, self.header_bytes)?;
-        self.blocks[block as usize].holds = Holds::Leb { leb, sequence, copied_bytes };
-        Ok(now)
+        let now = self.write_volume_header(now, block, leb, copied)?;
+        if length == 0 {
+            return Ok(now);
+        }
+        self.write_data(now, block, offset, length, causes)
+    }
+
+    /// recover_peb: what a block held before the write that failed goes with that to another.
+    fn recover_block(&mut self, now: Ns, leb: u32, data: Data) -> Result<Ns> {
+        let mut now = now;
+        for _ in 0..RETRIES {
+            match self.try_recover_block(now, leb, data) {
+                Err(FsError::Io(at)) => now = at,
+                other => return other,
+            }
+        }
+        self.try_recover_block(now, leb, data)
+    }
+
+    /// try_recover_peb. What cannot be read ends in read-only mode.
+    fn try_recover_block(&mut self, now: Ns, leb: u32, data: Data) -> Result<Ns> {
+        let (offset, length, causes) = data;
+        let old = self.map[leb as usize];
+        let (block, now) = self.get_block(now)?;
+        let (seen, mut now) = self.read_header(now, old, self.header_bytes)?;
+        if seen == Seen::Damaged {
+            return Err(FsError::ReadOnly(now));
+        }
+        let mut moved = causes;
+        now = self.lock_buffer(now)?;
+        if offset > 0 {
+            now = self.io_read(now, old, self.leb_start, offset)?.1;
+            moved.add(Causes::of(Cause::WearLevelling, offset));
+        }
+        let whole = offset + length;
+        let written =
+            self.write_header_and_data(now, block, Leb::Data(leb), Some(whole), (0, whole, moved));
+        self.unlock_buffer(now);
+        match written {
+            Ok(now) => {
+                self.map[leb as usize] = block;
+                self.put_block(now, old, true)
+            }
+            Err(FsError::Io(now)) => Err(FsError::Io(self.put_block(now, block, true)?)),
+            Err(error) => Err(error),
+        }
     }
 }

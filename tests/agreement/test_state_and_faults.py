@@ -5,12 +5,14 @@ Where the simulator has the fault too, the same happens there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flashbed.conditions import NEW, NONE, BitFlips, Faults, State, Worn
+from flashbed.fuzz.compare import outcomes_of
 from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.uml, pytest.mark.extension]
 MIB = 1 << 20
 HEADER = "flashbed-ops 1\n"
 EIO = -5
+EROFS = -30
 PREPARE = prepared([written_file("file.bin", MIB, 4096, 1)], 10_000_000_000)
 REMOUNT = "mark\nremount\nopen 0 file.bin ro\nread 0 0 65536\n"
 READ = "drop_caches\nopen 0 file.bin ro\nmark\n" + "".join(
@@ -59,6 +62,36 @@ def measured(target: UmlTarget | SimTarget, one: Program) -> tuple[dict[str, Any
     assert failures == []
     (batch,) = [batch for batch in batches if batch.cases.height]
     return batch.cases.to_dicts()[0], batch.requests["result"].to_list()
+
+
+def both(
+    tmp_path: Path, one: Program
+) -> tuple[dict[str, Any], list[int], dict[str, Any], list[int]]:
+    """Rows and results of user-mode Linux and of the simulator."""
+    alike = replace(one, board=one.board.without_software())
+    return *on_uml(tmp_path, one), *measured(SimTarget(), alike)
+
+
+def held(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
+    """What both did: the same results, and the same flash operations in the same order."""
+    outcomes = []
+    for target in (UmlTarget(work_dir=tmp_path), SimTarget()):
+        board = one.board.without_software() if isinstance(target, SimTarget) else one.board
+        batches = target.run(
+            [replace(one, board=board)], trace_flash=True, progress=lambda *_: None
+        )
+        failures = []
+        for batch in batches:
+            failures += [failure.message for failure in batch.failures]
+            found = outcomes_of(batch, board.chip.page_bytes)
+            outcomes += [(batch.cases.to_dicts()[0], outcome) for outcome in found.values()]
+        assert failures == []
+    (real, kernel), (simulated, sim) = outcomes
+    results = [row.result for row in kernel.rows]
+    assert [row.result for row in sim.rows] == results
+    assert [op.key for op in sim.flash] == [op.key for op in kernel.flash]
+    assert simulated["bad_blocks"] == real["bad_blocks"]
+    return real, results
 
 
 def on_uml(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
@@ -123,29 +156,62 @@ def test_bad_blocks_are_passed_over_when_it_is_mounted_again(tmp_path: Path) -> 
 
 def test_flips_that_ecc_corrects_are_counted_and_harmless(tmp_path: Path) -> None:
     one = program("jffs2", READ, faults=Faults(bit_flips=BitFlips(rate=0.1)))
-    real, results = on_uml(tmp_path, one)
-    simulated, _ = measured(SimTarget(), one)
-    assert results == [4096] * 64
+    real, _ = held(tmp_path, one)
     assert real["ecc_corrected"] > 10
     assert real["ecc_failed"] == 0
-    names = (*FLASH, "ecc_corrected", "ecc_failed")
-    assert [simulated[name] for name in names] == [real[name] for name in names]
 
 
 def test_ubi_moves_a_block_with_corrected_bits(tmp_path: Path) -> None:
-    real, results = on_uml(
-        tmp_path, program("ubifs", READ, faults=Faults(bit_flips=BitFlips(rate=0.1)))
-    )
-    assert results == [4096] * 64
+    """The order of its reads and the program's is the scheduler's, and so is what of them flips."""
+    one = program("ubifs", READ, faults=Faults(bit_flips=BitFlips(rate=0.1)))
+    real, results, simulated, same = both(tmp_path, one)
+    assert results == same == [4096] * 64
     assert real["ecc_corrected"] > 10
     assert real["flash_programs"] > 60
+    changes = ("flash_programs", "flash_erases", "bad_blocks")
+    assert [simulated[name] for name in changes] == [real[name] for name in changes]
 
 
 def test_jffs2_finds_what_ecc_cannot_correct(tmp_path: Path) -> None:
     flips = BitFlips(rate=1.0, bits=2)
-    real, results = on_uml(tmp_path, program("jffs2", READ, faults=Faults(bit_flips=flips)))
+    real, results = held(tmp_path, program("jffs2", READ, faults=Faults(bit_flips=flips)))
     assert set(results) == {EIO}
     assert real["ecc_failed"] > 64
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_what_ecc_cannot_correct_is_read_as_often_and_answered_alike(
+    tmp_path: Path, fs: str, rate: float
+) -> None:
+    flips = BitFlips(rate=rate, bits=2)
+    real, _ = held(tmp_path, program(fs, READ, faults=Faults(bit_flips=flips)))
+    assert real["ecc_failed"] > 20
+
+
+RAW = "open 0 partition rw\nmark\n" + "".join(
+    f"erase 0 {at} 131072\nwrite 0 {at} 131072 1 0\nread 0 {at} 131072\n"
+    for at in range(0, 12 << 17, 1 << 17)
+)
+
+
+@pytest.mark.parametrize(
+    ("fs", "faults"),
+    [
+        ("mtd", Faults(bad_blocks=(3,))),
+        ("mtd", Faults(program_fail=0.01)),
+        ("mtd", Faults(erase_fail=(2, 5))),
+        ("mtd", Faults(bit_flips=BitFlips(rate=0.2))),
+        ("mtd", Faults(bit_flips=BitFlips(rate=0.2, bits=2))),
+        ("mtd-driver", Faults(bad_blocks=(3,))),
+        ("mtd-driver", Faults(bit_flips=BitFlips(rate=0.2))),
+        ("mtd-driver", Faults(bit_flips=BitFlips(rate=0.2, bits=2))),
+    ],
+    ids=str,
+)
+def test_the_partition_itself_fails_alike(tmp_path: Path, fs: str, faults: Faults) -> None:
+    one = replace(program("jffs2", RAW, faults=faults), fs=fs, prepare=HEADER + "prepared\n")
+    held(tmp_path, replace(one, check_contents=False))
 
 
 @pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
@@ -154,9 +220,12 @@ def test_what_a_failed_program_held_is_written_elsewhere(
     tmp_path: Path, fs: str, given: tuple[int, ...] | float
 ) -> None:
     one = program(fs, WRITE, faults=Faults(program_fail=given))
-    real, results = on_uml(tmp_path, one)
+    real, results, simulated, same = both(tmp_path, one)
     without, _ = on_uml(tmp_path, program(fs, WRITE))
     assert min(results) >= 0
+    assert same == results
+    names = ("flash_reads", "flash_programs", "flash_erases", "bad_blocks")
+    assert [simulated[name] for name in names] == [real[name] for name in names]
     assert results[-256:] == [4096] * 256
     assert real["flash_programs"] > without["flash_programs"]
 
@@ -164,11 +233,32 @@ def test_what_a_failed_program_held_is_written_elsewhere(
 def test_ubi_marks_a_block_bad_that_cannot_be_erased_any_more(tmp_path: Path) -> None:
     """Every erase fails: endurance is spent before the first one."""
     body = WRITE + "close 0\nunlink new\nsync\npause 60000000000\n"
-    real, results = on_uml(
-        tmp_path, program("ubifs", body, State(worn=1000), Faults(endurance_erases=500))
-    )
+    one = program("ubifs", body, State(worn=1000), Faults(endurance_erases=500))
+    real, results = held(tmp_path, one)
     assert min(results) >= 0
     assert real["bad_blocks"] > 0
+
+
+def test_an_erase_that_fails_is_tried_again(tmp_path: Path) -> None:
+    body = WRITE + "close 0\nunlink new\nsync\npause 60000000000\n"
+    real, _ = held(tmp_path, program("ubifs", body, faults=Faults(erase_fail=0.4)))
+    assert real["flash_erases"] > 10
+
+
+FILL = "mark\nopen 0 new rw,create\n" + "".join(
+    f"write 0 {part * 65536} 65536 {turn} 0\n" + ("fsync 0\n" if part % 4 == 3 else "")
+    for turn in range(8)
+    for part in range(40)
+) + "close 0\nsync\nopen 1 new ro\nread 1 0 65536\nclose 1\nopen 2 x rw,create\n"  # fmt: skip
+
+
+def test_without_a_reserve_ubifs_is_read_only(tmp_path: Path) -> None:
+    one = program("ubifs", FILL, State(worn=1000), Faults(endurance_erases=500))
+    real, results, simulated, same = both(tmp_path, one)
+    assert real["bad_blocks"] == simulated["bad_blocks"] == 40
+    assert same == results
+    assert results[-1] == EROFS
+    assert simulated["flash_programs"] == pytest.approx(real["flash_programs"], rel=0.01)
 
 
 def test_jffs2_marks_a_block_bad_whose_erase_failed_twice(tmp_path: Path) -> None:
@@ -184,11 +274,8 @@ def test_jffs2_marks_a_block_bad_whose_erase_failed_twice(tmp_path: Path) -> Non
 
 def test_the_simulator_names_the_faults_it_does_not_model() -> None:
     failing = [
-        ("jffs2", Faults(program_fail=(1,)), "a program that failed"),
-        ("jffs2", Faults(erase_fail=0.1), "an erase that failed"),
-        ("ubifs", Faults(endurance_erases=10), "a block that is worn out"),
-        ("jffs2", Faults(bit_flips=BitFlips(rate=0.1, bits=2)), "ECC could not correct"),
-        ("ubifs", Faults(bit_flips=BitFlips(rate=0.1)), "UBI scrubbing"),
+        ("yaffs2", Faults(program_fail=(1,)), "a chip that fails"),
+        ("jffs2", Faults(bit_flips=BitFlips(rate=0.1, bits=3)), "three wrong bits for one"),
     ]
     for fs, faults, says in failing:
         one = program(fs, READ, faults=faults)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from flashbed.conditions import NONE, Faults
 from flashbed.operations import Operation, canonical
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
@@ -33,6 +34,7 @@ class FuzzCase:
     read_ahead_kib: int
     prepare: tuple[Operation, ...]
     body: tuple[Operation, ...]
+    faults: Faults = NONE
 
     @property
     def measured(self) -> tuple[Operation, ...]:
@@ -60,6 +62,7 @@ class FuzzCase:
             prepare=canonical((*self.prepare, _PREPARED)),
             body=canonical(self.body),
             check_contents=True,
+            faults=self.faults,
         )
 
 

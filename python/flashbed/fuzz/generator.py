@@ -5,6 +5,7 @@ read-ahead has rules for and in none, with advice, pauses, dropped caches and fi
 Class `any`: everything else as well, with errors a program would meet (`any_body`).
 Class `full`: files that fill a small partition are overwritten (`full_body`).
 Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
+Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
 
 Invariants:
 1. Operations before the mark succeed, and slots are in order (`flashbed.operations.parse`).
@@ -17,17 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from flashbed.conditions import NONE
 from flashbed.errors import InputError
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
 from flashbed.fuzz.case import MARK, FuzzCase, repaired
 from flashbed.fuzz.cuts import CutsBody
 from flashbed.fuzz.draw import Draw
+from flashbed.fuzz.fault_draw import drawn_faults
 from flashbed.fuzz.full_body import FullBody, filled
 from flashbed.operations import Operation
 
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "any", "full", "cuts")
+CLASSES = ("reads", "any", "full", "cuts", "faults")
 LEFT_OUT = tuple(sorted({*FEATURES, "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
@@ -64,6 +67,7 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         if name not in LEFT_OUT:
             raise InputError(f"--without {name}: there are {', '.join(LEFT_OUT)}")
     draw = Draw(f"{kind} {fs} {seed}")
+    faults = drawn_faults(draw) if kind == "faults" else NONE
     window = draw.weighted(WINDOWS_KIB)
     if kind == "reads":
         shared = Draw(f"{kind} {fs} prepared {seed // SEEDS_PER_PREPARATION}")
@@ -84,7 +88,7 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         start = [*DROPPED] if prepare and draw.chance(50) else []
         body = [*start, MARK, *AnyBody(draw, prepare, without).operations()]
     case_id = f"fuzz-{kind}-{fs}-{seed}"
-    return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False))
+    return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False), faults)
 
 
 def _file_sizes(draw: Draw, names: Sequence[str]) -> dict[str, int]:

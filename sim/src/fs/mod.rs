@@ -35,6 +35,15 @@ pub enum FsError {
     /// EIO, and when it was known: the flash failed, and the file system found no other way.
     #[error("input/output error")]
     Io(Ns),
+    /// EBADMSG: what was read has wrong bits that nobody can put right.
+    #[error("uncorrectable error")]
+    Unreadable(Ns),
+    /// EUCLEAN: what was read is not what was written, by its checksum.
+    #[error("structure needs cleaning")]
+    Damaged(Ns),
+    /// EROFS: after an earlier error nothing is written any more.
+    #[error("read-only file system")]
+    ReadOnly(Ns),
     /// The power went off; the file system is what lies on the flash.
     #[error("the power was cut")]
     PowerLost(Ns),
@@ -53,11 +62,25 @@ impl FsError {
     }
 }
 
+impl FsError {
+    /// When an error of the flash was known; none for others.
+    pub fn failed_at(&self) -> Option<Ns> {
+        match *self {
+            FsError::Io(at)
+            | FsError::Unreadable(at)
+            | FsError::Damaged(at)
+            | FsError::ReadOnly(at) => Some(at),
+            _ => None,
+        }
+    }
+}
+
 impl From<Failed> for FsError {
     fn from(Failed { at, fault }: Failed) -> FsError {
         match fault {
             Fault::PowerLost => FsError::PowerLost(at),
-            Fault::Uncorrectable | Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
+            Fault::Uncorrectable => FsError::Unreadable(at),
+            Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
         }
     }
 }

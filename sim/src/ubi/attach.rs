@@ -8,6 +8,7 @@
 //!
 //! Left out: a volume table that was torn while it was made, more than one volume.
 
+use super::io::Seen;
 use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::chip::Flash;
@@ -16,7 +17,7 @@ use crate::mtd::{Mtd, TornAt};
 use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::{BlockNo, Ns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
@@ -52,6 +53,14 @@ pub fn leb_bytes<F: Flash>(mtd: &Mtd<F>) -> u32 {
     mtd.block_bytes() - data_start(mtd)
 }
 
+/// What an attach makes of a partition that it cannot read.
+fn not_readable(error: FsError) -> FsError {
+    match error {
+        FsError::Unreadable(_) => FsError::NotModelled("an attach of UBI that cannot read a block"),
+        other => other,
+    }
+}
+
 /// What a scan finds (struct ubi_attach_info).
 #[derive(Debug, Default)]
 struct Scanned {
@@ -60,6 +69,8 @@ struct Scanned {
     torn: Vec<u32>,
     erase: Vec<u32>,
     volumes: BTreeMap<Leb, u32>,
+    /// Blocks in `volumes` with bits that had to be put right.
+    scrub: BTreeSet<u32>,
 }
 
 impl<F: Flash> Ubi<F> {
@@ -91,6 +102,14 @@ impl<F: Flash> Ubi<F> {
             wl: WearLevelling::new(blocks),
             sched: Sched::new(mtd.costs().sched_clock_ns),
             foreground: Some(Task::Program),
+            locked: None,
+            is_working: false,
+            is_yielding: false,
+            has_buffer: false,
+            chip_released: false,
+            is_read_only: false,
+            has_refused: false,
+            reserve: 0,
             mtd,
         };
         let mut now = now;
@@ -141,6 +160,8 @@ impl<F: Flash> Ubi<F> {
     pub fn power_up(&mut self, now: Ns) -> Result<Ns> {
         self.sched = Sched::new(self.mtd.costs().sched_clock_ns);
         self.foreground = Some(Task::Program);
+        (self.locked, self.is_working) = (None, false);
+        (self.has_buffer, self.chip_released) = (false, false);
         let torn = self.mtd.power_on();
         for number in 0..self.blocks.len() as u32 {
             // What was about to be written may not have been.
@@ -186,12 +207,21 @@ impl<F: Flash> Ubi<F> {
         self.guess_erases();
         for copy in 0..LAYOUT_LEBS {
             if let Some(&block) = scanned.volumes.get(&Leb::Layout(copy)) {
-                let start = self.address(block, self.leb_start);
-                now = self.mtd.read(now, start, self.table_bytes())?;
+                let (seen, later) = self.read_all(now, block, self.table_bytes())?;
+                if seen == Seen::BitFlips {
+                    scanned.scrub.insert(block);
+                }
+                now = later;
             }
         }
         self.take_over(&scanned);
+        self.ensure_levelling(now);
         self.enable_thread(now)
+    }
+
+    /// ubi_io_read of the first bytes of a block's data.
+    fn read_all(&mut self, now: Ns, block: u32, bytes: u32) -> Result<(Seen, Ns)> {
+        self.io_read(now, block, self.leb_start, bytes).map_err(not_readable)
     }
 
     /// Blocks without a header have the mean of the others' erases (`mean_ec`).
@@ -207,8 +237,13 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_wl_init and ubi_eba_init.
+    /// ubi_wl_init and ubi_eba_init, which keeps as much for blocks that go bad as there is.
     fn take_over(&mut self, scanned: &Scanned) {
+        (self.is_read_only, self.has_refused) = (false, false);
+        let wanted = bad_block_reserve(self.mtd.flash().profile().blocks);
+        let bad = self.mtd.bad_blocks();
+        let left = self.mtd.blocks() - bad - LAYOUT_LEBS - WORK_BLOCKS;
+        self.reserve = wanted.saturating_sub(bad).min(left.saturating_sub(self.map.len() as u32));
         for &block in scanned.torn.iter().rev().chain(&scanned.erase) {
             self.wl.add_erase(block);
         }
@@ -216,7 +251,8 @@ impl<F: Flash> Ubi<F> {
             self.wl.add_free(block, self.blocks[block as usize].erases);
         }
         for (&leb, &block) in &scanned.volumes {
-            self.wl.add_used(block, self.blocks[block as usize].erases);
+            let scrub = scanned.scrub.contains(&block);
+            self.wl.add_used(block, self.blocks[block as usize].erases, scrub);
             *self.place_mut(leb) = block;
         }
     }
@@ -224,25 +260,39 @@ impl<F: Flash> Ubi<F> {
     /// scan_peb.
     fn scan_block(&mut self, now: Ns, block: u32, scanned: &mut Scanned) -> Result<Ns> {
         let Block { header, holds, written_bytes, .. } = self.blocks[block as usize];
-        let now = self.mtd.read(now, self.address(block, 0), HEADER_BYTES)?;
+        let (first, now) = self.scan_header(now, block, 0)?;
         if header == Header::Missing {
-            scanned.erase.push(block);
+            let list = if first { &mut scanned.torn } else { &mut scanned.erase };
+            list.push(block);
             return Ok(now);
         }
-        let now = self.mtd.read(now, self.address(block, self.header_bytes), HEADER_BYTES)?;
+        let (second, now) = self.scan_header(now, block, self.header_bytes)?;
+        let flips = first || second;
         match (holds, header) {
-            (Holds::Nothing, Header::Whole) => scanned.free.push(block),
+            (Holds::Nothing, Header::Whole) if !flips => scanned.free.push(block),
             (Holds::Torn, Header::Whole) => {
                 // check_corruption: nothing was written behind a volume header that is torn.
                 assert_eq!(written_bytes, 0, "data behind a torn header");
                 scanned.torn.push(block);
-                let start = self.address(block, self.leb_start);
-                return Ok(self.mtd.read(now, start, self.leb_bytes)?);
+                return Ok(self.read_all(now, block, self.leb_bytes)?.1);
             }
             (Holds::Nothing | Holds::Torn, _) => scanned.torn.push(block),
-            (Holds::Leb { leb, .. }, _) => return self.add_to_volume(now, block, leb, scanned),
+            (Holds::Leb { leb, .. }, _) => {
+                if flips {
+                    scanned.scrub.insert(block);
+                }
+                return self.add_to_volume(now, block, leb, scanned);
+            }
         }
         Ok(now)
+    }
+
+    /// Whether bits of a header had to be put right.
+    fn scan_header(&mut self, now: Ns, block: u32, offset: u32) -> Result<(bool, Ns)> {
+        match self.read_header(now, block, offset)? {
+            (Seen::Damaged, now) => Err(not_readable(FsError::Unreadable(now))),
+            (seen, now) => Ok((seen == Seen::BitFlips, now)),
+        }
     }
 
     /// ubi_add_to_av and ubi_compare_lebs: of two blocks with one LEB the newer counts, unless it is
@@ -271,9 +321,12 @@ impl<F: Flash> Ubi<F> {
         };
         let mut now = now;
         if newer == other {
-            now = self.mtd.read(now, self.address(newer, self.header_bytes), HEADER_BYTES)?;
+            now = self.scan_header(now, newer, self.header_bytes)?.1;
         }
-        now = self.mtd.read(now, self.address(newer, self.leb_start), bytes)?;
+        let (seen, now) = self.read_all(now, newer, bytes)?;
+        if seen == Seen::BitFlips {
+            scanned.scrub.insert(newer);
+        }
         if written_bytes >= bytes {
             scanned.volumes.insert(leb, newer);
             scanned.erase.push(older);

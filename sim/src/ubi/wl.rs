@@ -1,21 +1,18 @@
 //! Wear levelling: free blocks, the queue of works and the thread that does them.
 //!
 //! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
-//! ubi_wl_put_peb, __erase_worker, serve_prot_queue, ensure_wear_leveling, wear_leveling_worker with
-//! ubi_eba_copy_leb of eba.c, and ubi_thread. The thread is a task of its own (sched.rs): it works
-//! when the scheduler lets it, and can be stopped between the erase of a block and the header that
-//! counts it. A move of a block for wear is done in one go.
-//!
-//! Left out: a block that is unmapped while it is being moved (nobody can, for a move is one step),
-//! marking blocks bad.
+//! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The thread is a task of
+//! its own (sched.rs): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
+//! it works on is in erase.rs and moves.rs.
 //!
 //! Invariants:
-//! 1. A good block is in exactly one of: `free`, `used`, `protected`, a work, the thread's hands.
+//! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a work, the thread's hands.
 //! 2. The thread is runnable while there are works, from the moment it was woken.
 
+use super::erase::Erase;
 use super::free::FreeBlocks;
-use super::{Block, Header, Holds, Ubi, HEADER_BYTES};
-use crate::causes::{Cause, Causes};
+use super::moves::Move;
+use super::{Leb, Ubi};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::trace::Task;
@@ -23,9 +20,9 @@ use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
 
 /// CONFIG_MTD_UBI_WL_THRESHOLD.
-const THRESHOLD: u32 = 4096;
+pub(super) const THRESHOLD: u32 = 4096;
 /// WL_FREE_MAX_DIFF.
-const FREE_MAX_DIFF: u32 = 2 * THRESHOLD;
+pub(super) const FREE_MAX_DIFF: u32 = 2 * THRESHOLD;
 /// UBI_PROT_QUEUE_LEN.
 const PROTECTED_ERASES: usize = 10;
 
@@ -33,29 +30,50 @@ const PROTECTED_ERASES: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     /// erase_worker.
-    Erase(u32),
+    Erase { block: u32, torture: bool },
     /// wear_leveling_worker.
     Level,
 }
 
-/// What the thread has begun.
+/// A work that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Begun(Work),
-    /// The block is erased, its header not written.
-    Erased(u32),
+pub(super) enum Step {
+    Erase(Erase),
+    Move(Move),
+}
+
+impl Step {
+    /// Whether the next thing it does is to take the buffer.
+    fn locks_buffer(&self) -> bool {
+        match self {
+            Step::Erase(erase) => erase.begins_torture(),
+            Step::Move(moving) => moving.locks_leb(),
+        }
+    }
+
+    /// Whether it has the buffer.
+    fn has_buffer(&self) -> bool {
+        match self {
+            Step::Erase(erase) => erase.is_torturing(),
+            Step::Move(moving) => moving.has_locked(),
+        }
+    }
 }
 
 /// The state of ubi->free, used, pq and works.
 #[derive(Clone, Debug)]
 pub(super) struct WearLevelling {
-    free: FreeBlocks,
+    pub free: FreeBlocks,
     /// By erases and number.
-    used: BTreeSet<(u32, u32)>,
+    pub used: BTreeSet<(u32, u32)>,
+    /// The same of blocks with bits that had to be put right.
+    pub scrub: BTreeSet<(u32, u32)>,
+    /// Blocks that could not be read when they were to be moved.
+    pub erroneous: BTreeSet<u32>,
     /// The protection queue; a block leaves it after ten erases of others.
     protected: VecDeque<Vec<u32>>,
     works: VecDeque<Work>,
-    is_level_scheduled: bool,
+    pub is_level_scheduled: bool,
     thread_enabled: bool,
     step: Option<Step>,
     /// Since when the thread could go on.
@@ -70,6 +88,8 @@ impl WearLevelling {
         WearLevelling {
             free: FreeBlocks::new(blocks),
             used: BTreeSet::new(),
+            scrub: BTreeSet::new(),
+            erroneous: BTreeSet::new(),
             protected: vec![Vec::new(); PROTECTED_ERASES].into(),
             works: VecDeque::new(),
             is_level_scheduled: false,
@@ -86,13 +106,14 @@ impl WearLevelling {
     }
 
     /// ubi_wl_init: a block that holds a LEB.
-    pub fn add_used(&mut self, block: u32, erases: u32) {
-        self.used.insert((erases, block));
+    pub fn add_used(&mut self, block: u32, erases: u32, scrub: bool) {
+        let tree = if scrub { &mut self.scrub } else { &mut self.used };
+        tree.insert((erases, block));
     }
 
     /// ubi_wl_init: a block to be erased when the thread is started.
     pub fn add_erase(&mut self, block: u32) {
-        self.works.push_back(Work::Erase(block));
+        self.works.push_back(Work::Erase { block, torture: false });
     }
 
     /// Whether the thread has nothing to do.
@@ -100,18 +121,23 @@ impl WearLevelling {
         self.step.is_none() && self.works.is_empty()
     }
 
-    /// Takes a block out of where ubi_wl_put_peb finds it.
-    fn remove(&mut self, block: u32, erases: u32) {
-        if self.used.remove(&(erases, block)) {
-            return;
-        }
+    /// prot_queue_del.
+    fn unprotect(&mut self, block: u32) -> bool {
         for queue in &mut self.protected {
             if let Some(at) = queue.iter().position(|&other| other == block) {
                 queue.remove(at);
-                return;
+                return true;
             }
         }
-        unreachable!("block {block} is put and was not taken");
+        false
+    }
+
+    /// The move that is under way.
+    fn moving(&self) -> Option<&Move> {
+        match &self.step {
+            Some(Step::Move(moving)) => Some(moving),
+            _ => None,
+        }
     }
 }
 
@@ -176,18 +202,40 @@ impl<F: Flash> Ubi<F> {
     /// The foreground's task, if others want the processor as well.
     #[inline]
     fn contended(&self) -> Option<Task> {
-        self.foreground.filter(|_| self.sched.is_contended())
+        self.foreground.filter(|_| !self.is_working && self.sched.is_contended())
     }
 
     /// Before a call into MTD, which takes the chip's lock: whoever has it ends what it does there.
     #[inline]
     pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.reach_resched(now)?;
         let Some(task) = self.contended() else { return Ok(now) };
         if std::mem::take(&mut self.wl.thread_has_chip) {
             self.sched.sleep(now);
             self.sched.wake(now, task);
         }
         self.might_resched(now, task)
+    }
+
+    /// After a call into MTD: others are let in at the next place where the kernel's code lets them.
+    pub(super) fn release_chip(&mut self) {
+        self.chip_released = !self.is_working;
+    }
+
+    /// A place where others are let in after a call into MTD.
+    #[inline]
+    pub(super) fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
+        if !std::mem::take(&mut self.chip_released) {
+            return Ok(now);
+        }
+        self.unlock_chip(now)
+    }
+
+    /// leb_read_unlock, leb_write_unlock.
+    #[inline]
+    pub(super) fn unlock_leb(&mut self, now: Ns) -> Result<Ns> {
+        self.locked = None;
+        self.reach_resched(now)
     }
 
     /// After a call into MTD. Who was let in by a tick within the call stood before the lock and is
@@ -204,6 +252,18 @@ impl<F: Flash> Ubi<F> {
         self.might_resched(now, task)
     }
 
+    /// yield: the thread may be done with what it is at before something is tried again.
+    pub(super) fn yield_to_thread(&mut self, now: Ns) -> Result<Ns> {
+        let Some(task) = self.contended() else { return Ok(now) };
+        self.sched.yield_now(now);
+        self.let_run_until(now, task)
+    }
+
+    /// yield of a work, which makes way after this step.
+    pub(super) fn yield_after_step(&mut self) {
+        self.is_yielding = true;
+    }
+
     /// ubi_thread, one step of it, which has the processor; it may make way before.
     pub fn run_thread(&mut self, now: Ns) -> Result<Ns> {
         self.mtd.flash_mut().set_task(Task::UbiThread);
@@ -211,29 +271,109 @@ impl<F: Flash> Ubi<F> {
         if self.sched.resched(now) != Some(Task::UbiThread) {
             return Ok(now);
         }
-        let step = self.wl.step.take().or_else(|| self.wl.works.pop_front().map(Step::Begun));
-        let mut now = now;
-        match step {
-            None => {
-                self.sched.sleep(now);
-                if self.foreground.is_none() {
-                    self.sleep_all(now);
-                }
-                return Ok(now);
+        if self.wl.step.is_none() && (self.is_read_only || self.wl.works.is_empty()) {
+            self.sched.sleep(now);
+            if self.foreground.is_none() {
+                self.sleep_all(now);
             }
-            Some(Step::Begun(Work::Erase(block))) => {
-                self.wl.step = Some(Step::Erased(block));
-                now = self.erase_block(now, block)?;
-            }
-            Some(Step::Erased(block)) => now = self.finish_erase(now, block)?,
-            Some(Step::Begun(Work::Level)) => now = self.level(now)?,
+            return Ok(now);
         }
-        self.wl.thread_has_chip = self.sched.resched(now) != Some(Task::UbiThread);
+        let step = self.wl.step.or_else(|| {
+            let work = self.wl.works.pop_front()?;
+            self.begin(work)
+        });
+        if self.has_buffer && step.is_some_and(|step| step.locks_buffer()) {
+            self.wl.step = step;
+            self.sched.sleep(now);
+            return Ok(now);
+        }
+        let mut now = now;
+        if let Some(step) = step {
+            let was_working = std::mem::replace(&mut self.is_working, true);
+            (self.wl.step, now) = self.go_on(now, step)?;
+            self.is_working = was_working;
+        }
+        let is_yielding = std::mem::take(&mut self.is_yielding);
+        if is_yielding {
+            self.sched.yield_now(now);
+        }
+        let makes_way = self.sched.resched(now) != Some(Task::UbiThread);
+        self.wl.thread_has_chip = makes_way && !is_yielding;
         if self.foreground.is_none() {
             self.sleep_all(now);
         }
         self.wl.thread_at = now;
         Ok(now)
+    }
+
+    /// The first step of a work, if there is anything to do.
+    fn begin(&mut self, work: Work) -> Option<Step> {
+        match work {
+            Work::Erase { block, torture } => Some(Step::Erase(Erase::new(block, torture))),
+            Work::Level => self.begin_move(),
+        }
+    }
+
+    /// One call into MTD of a work; returns what is left to do.
+    pub(super) fn go_on(&mut self, now: Ns, step: Step) -> Result<(Option<Step>, Ns)> {
+        match step {
+            Step::Erase(erase) => {
+                let (rest, now) = self.go_on_erasing(now, erase)?;
+                Ok((rest.map(Step::Erase), now))
+            }
+            Step::Move(moving) => self.go_on_moving(now, moving),
+        }
+    }
+
+    /// do_work of whoever is not the thread, in one go.
+    fn do_work(&mut self, now: Ns, step: Option<Step>) -> Result<Ns> {
+        let was_working = std::mem::replace(&mut self.is_working, true);
+        let (mut step, mut now) = (step, now);
+        while let Some(next) = step {
+            (step, now) = self.go_on(now, next)?;
+        }
+        self.is_yielding = false;
+        self.is_working = was_working;
+        Ok(now)
+    }
+
+    /// leb_read_lock, leb_write_lock: waits while the LEB is being moved.
+    pub(super) fn lock_leb(&mut self, now: Ns, leb: Leb) -> Result<Ns> {
+        let now = self.contended().map_or(Ok(now), |task| self.might_resched(now, task))?;
+        let now = self.wait_while(now, |ubi| {
+            let moving = ubi.wl.moving().filter(|moving| moving.has_locked());
+            moving.is_some_and(|moving| ubi.holds(moving.from) == Some(leb))
+        })?;
+        self.locked = Some(leb);
+        Ok(now)
+    }
+
+    /// buf_mutex, which torture and moves hold as well.
+    pub(super) fn lock_buffer(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.wait_while(now, |ubi| ubi.wl.step.is_some_and(|step| step.has_buffer()))?;
+        self.has_buffer = true;
+        Ok(now)
+    }
+
+    pub(super) fn unlock_buffer(&mut self, now: Ns) {
+        self.has_buffer = false;
+        if self.wl.step.is_some_and(|step| step.locks_buffer()) {
+            self.wake_thread(now);
+        }
+    }
+
+    /// Who is in the foreground sleeps while the thread has something to do before.
+    fn wait_while(&mut self, now: Ns, held: impl Fn(&Self) -> bool) -> Result<Ns> {
+        let Some(task) = self.foreground.filter(|_| held(self)) else { return Ok(now) };
+        let mut now = now;
+        while held(self) {
+            match self.sched.current() {
+                Some(Task::UbiThread) => now = self.run_thread(now)?,
+                _ => _ = self.sched.sleep(now),
+            }
+        }
+        self.sched.wake(now, task);
+        self.might_resched(now, task)
     }
 
     /// __schedule_ubi_work.
@@ -261,9 +401,8 @@ impl<F: Flash> Ubi<F> {
     /// begun are forgotten (shutdown_work).
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
         let mut now = now;
-        if let Some(Step::Erased(block)) = self.wl.step.take() {
-            now = self.finish_erase(now, block)?;
-        }
+        let step = self.wl.step.take();
+        now = self.do_work(now, step)?;
         self.wl.works.clear();
         while self.sched.is_runnable(Task::UbiThread) {
             now = self.set_task(now, None)?;
@@ -277,14 +416,12 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn get_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
         let mut now = now;
         while self.wl.free.is_empty() {
-            now = match self.wl.works.pop_front() {
-                Some(Work::Erase(block)) => {
-                    let now = self.erase_block(now, block)?;
-                    self.finish_erase(now, block)?
-                }
-                Some(Work::Level) => self.level(now)?,
-                None => return Err(FsError::NoSpace),
-            };
+            let Some(work) = self.wl.works.pop_front() else { return Err(FsError::NoSpace) };
+            let step = self.begin(work);
+            now = self.do_work(now, step)?;
+            if self.is_read_only {
+                return Err(FsError::ReadOnly(now));
+            }
         }
         let block = self.wl.free.take(FREE_MAX_DIFF).ok_or(FsError::NoSpace)?;
         self.protect(block);
@@ -297,27 +434,42 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// ubi_wl_put_peb: the thread is to erase it, and usually does before the caller gets far.
-    pub(super) fn put_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        self.wl.remove(block, self.blocks[block as usize].erases);
-        self.schedule(now, Work::Erase(block));
+    pub(super) fn put_block(&mut self, now: Ns, block: u32, torture: bool) -> Result<Ns> {
+        let is_moved = |ubi: &Self| ubi.wl.moving().is_some_and(|moving| moving.from == block);
+        let now = self.wait_while(now, is_moved)?;
+        let entry = (self.blocks[block as usize].erases, block);
+        let was_erroneous = self.wl.erroneous.remove(&block);
+        let found = was_erroneous
+            || self.wl.used.remove(&entry)
+            || self.wl.scrub.remove(&entry)
+            || self.wl.unprotect(block);
+        // What a move gave up with UBI itself is nobody's any more.
+        if found {
+            self.schedule(now, Work::Erase { block, torture: torture || was_erroneous });
+        } else {
+            assert!(self.is_read_only, "block {block} is put and was not taken");
+        }
         self.contended().map_or(Ok(now), |task| self.might_resched(now, task))
     }
 
-    /// ubi_sync_erase without the header.
-    fn erase_block(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        let state = &mut self.blocks[block as usize];
-        let erases = state.erases + 1;
-        *state = Block { erases, header: Header::Missing, holds: Holds::Nothing, written_bytes: 0 };
-        Ok(self.mtd.erase(now, block)?)
+    /// ubi_wl_scrub_peb: bits of a block had to be put right, so what it holds is to be moved.
+    pub(super) fn scrub_block(&mut self, now: Ns, block: u32) {
+        let entry = (self.blocks[block as usize].erases, block);
+        let is_moved = self.wl.moving().is_some_and(|moving| moving.from == block);
+        if is_moved || self.wl.scrub.contains(&entry) || self.wl.erroneous.contains(&block) {
+            return;
+        }
+        if self.wl.used.remove(&entry) || self.wl.unprotect(block) {
+            self.wl.scrub.insert(entry);
+            self.ensure_levelling(now);
+        }
     }
 
-    /// The rest of __erase_worker.
-    fn finish_erase(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        let now = self.write_erase_header(now, block)?;
+    /// The rest of __erase_worker for a block that is erased and has its header.
+    pub(super) fn file_erased(&mut self, now: Ns, block: u32) {
         self.wl.free.insert(block, self.blocks[block as usize].erases);
         self.serve_protection_queue();
         self.ensure_levelling(now);
-        Ok(now)
     }
 
     /// serve_prot_queue.
@@ -330,51 +482,18 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// ensure_wear_leveling.
-    fn ensure_levelling(&mut self, now: Ns) {
+    pub(super) fn ensure_levelling(&mut self, now: Ns) {
+        if self.wl.is_level_scheduled || (self.wl.scrub.is_empty() && !self.is_levelling_due()) {
+            return;
+        }
+        self.wl.is_level_scheduled = true;
+        self.schedule(now, Work::Level);
+    }
+
+    fn is_levelling_due(&self) -> bool {
         let worn = self.wl.free.closest(FREE_MAX_DIFF);
         let least = self.wl.used.first().copied();
-        let (Some((erases, _)), Some(worn)) = (least, worn) else { return };
-        let is_due = self.blocks[worn as usize].erases >= erases + THRESHOLD;
-        if is_due && !std::mem::replace(&mut self.wl.is_level_scheduled, true) {
-            self.schedule(now, Work::Level);
-        }
-    }
-
-    /// wear_leveling_worker: what the least worn block in use holds goes to a much worn free one.
-    fn level(&mut self, now: Ns) -> Result<Ns> {
-        self.wl.is_level_scheduled = false;
-        let Some((erases, from)) = self.wl.used.first().copied() else { return Ok(now) };
-        let Some(to) = self.wl.free.take_worn(FREE_MAX_DIFF) else { return Ok(now) };
-        let to_erases = self.blocks[to as usize].erases;
-        if to_erases < erases + THRESHOLD {
-            self.wl.free.insert(to, to_erases);
-            return Ok(now);
-        }
-        self.wl.used.remove(&(erases, from));
-        let now = self.copy_block(now, from, to)?;
-        self.wl.used.insert((to_erases, to));
-        let now = self.erase_block(now, from)?;
-        self.finish_erase(now, from)
-    }
-
-    /// ubi_eba_copy_leb of a dynamic volume: the whole LEB is read, what is not erased at its end is
-    /// written, and the new header is read back before it.
-    fn copy_block(&mut self, now: Ns, from: u32, to: u32) -> Result<Ns> {
-        let header = self.header_bytes;
-        let mut now = self.mtd.read(now, self.address(from, header), HEADER_BYTES)?;
-        now = self.mtd.read(now, self.address(from, self.leb_start), self.leb_bytes)?;
-        let Holds::Leb { leb, .. } = self.blocks[from as usize].holds else {
-            unreachable!("block {from} is in use and holds no LEB")
-        };
-        let bytes = self.blocks[from as usize].written_bytes;
-        now = self.write_volume_header(now, to, leb, (bytes > 0).then_some(bytes))?;
-        now = self.mtd.read(now, self.address(to, header), HEADER_BYTES)?;
-        if bytes > 0 {
-            let moved = Causes::of(Cause::WearLevelling, bytes);
-            now = self.mtd.write_for(now, self.address(to, self.leb_start), bytes, moved)?;
-        }
-        self.blocks[to as usize].written_bytes = bytes;
-        *self.place_mut(leb) = to;
-        Ok(now)
+        let (Some((erases, _)), Some(worn)) = (least, worn) else { return false };
+        self.blocks[worn as usize].erases >= erases + THRESHOLD
     }
 }

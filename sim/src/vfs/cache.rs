@@ -8,6 +8,8 @@ const MARKER: u8 = 2;
 const DIRTY: u8 = 4;
 const REFERENCED: u8 = 8;
 const ACTIVE: u8 = 16;
+/// What it should hold could not be read (no PG_uptodate).
+const EMPTY: u8 = 32;
 
 /// Page flags by page number.
 #[derive(Clone, Debug, Default)]
@@ -49,10 +51,21 @@ impl FileCache {
         self.flags.get(page as usize).is_some_and(|flags| flags & PRESENT != 0)
     }
 
-    /// Puts a page into the cache.
+    /// Whether a page is cached and holds what it should (PG_uptodate).
+    #[inline]
+    pub fn is_uptodate(&self, page: u32) -> bool {
+        self.flags.get(page as usize).is_some_and(|flags| flags & (PRESENT | EMPTY) == PRESENT)
+    }
+
+    /// A page is in the cache and holds what it should.
     #[inline]
     pub fn insert(&mut self, page: u32) {
-        self.flags[page as usize] |= PRESENT;
+        self.flags[page as usize] = self.flags[page as usize] & !EMPTY | PRESENT;
+    }
+
+    /// A page is in the cache, but could not be read.
+    pub fn clear_uptodate(&mut self, page: u32) {
+        self.flags[page as usize] |= EMPTY;
     }
 
     /// folio_mark_accessed: whether the page, which is in the cache, is to become active.

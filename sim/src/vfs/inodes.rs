@@ -33,6 +33,8 @@ pub(super) struct Inode {
     pub dirty: DirtyState,
     /// Where the flusher goes on: the last page that was written back.
     pub writeback_index: u32,
+    /// Why pages could not be written back, until a program is told (`wb_err`).
+    pub write_error: Option<i64>,
 }
 
 /// Every inode but the root's, and the list of the dirty ones.
@@ -76,6 +78,7 @@ impl Inodes {
             contents: Contents::default(),
             dirty: DirtyState::default(),
             writeback_index: 0,
+            write_error: None,
         });
         let index = self.list.len() - 1;
         let before = self.by_ino.insert(ino, index);

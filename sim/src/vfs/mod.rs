@@ -41,6 +41,9 @@ const ENOTTY: i64 = -25;
 const EINVAL: i64 = -22;
 /// Input/output error.
 pub const EIO: i64 = -5;
+const EROFS: i64 = -30;
+const EBADMSG: i64 = -74;
+const EUCLEAN: i64 = -117;
 /// No space left on the device.
 pub const ENOSPC: i64 = -28;
 
@@ -89,12 +92,27 @@ pub struct Vfs<S> {
     pub cache_adds: u64,
 }
 
-fn errno(error: FsError) -> core::result::Result<i64, FsError> {
-    match error {
-        FsError::NoSpace => Ok(ENOSPC),
-        FsError::Io(_) => Ok(EIO),
-        other => Err(other),
-    }
+/// The number of an error that a program would see, and when it does: no sooner than `now`.
+fn errno(error: FsError, now: Ns) -> Outcome {
+    let number = match error {
+        FsError::NoSpace => ENOSPC,
+        FsError::Io(_) => EIO,
+        FsError::ReadOnly(_) => EROFS,
+        FsError::Unreadable(_) => EBADMSG,
+        FsError::Damaged(_) => EUCLEAN,
+        other => return Err(other),
+    };
+    Ok((number, error.failed_at().map_or(now, |at| at.max(now))))
+}
+
+/// A system call whose error is its own.
+pub(crate) fn answered(outcome: Outcome, now: Ns) -> Outcome {
+    outcome.or_else(|error| errno(error, now))
+}
+
+/// When something is over that has nobody to tell its error.
+fn untold(done: core::result::Result<Ns, FsError>, now: Ns) -> core::result::Result<Ns, FsError> {
+    done.or_else(|error| Ok(errno(error, now)?.1))
 }
 
 impl<S: FlashFs> Vfs<S> {
@@ -190,7 +208,7 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes[index].modified_s = now.0 / TIME_GRANULARITY_NS;
                 Ok((0, later))
             }
-            Err(error) => Ok((errno(error)?, now)),
+            Err(error) => errno(error, now),
         }
     }
 
@@ -208,7 +226,7 @@ impl<S: FlashFs> Vfs<S> {
     /// umount and mount: everything is written back and every cache is empty. All slots are closed.
     pub fn remount(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
-        let now = self.fs.sync(now)?;
+        let now = untold(self.fs.sync(now), now)?;
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
             inode.writeback_index = 0;
@@ -239,7 +257,15 @@ impl<S: FlashFs> Vfs<S> {
         let stop = end.div_ceil(page_bytes) as u32;
         now += Ns::from_ps(end - offset, self.costs.copy_byte_ps);
         for page in first..stop {
-            now = self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page)?;
+            match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
+                Ok(later) => now = later,
+                Err(error) => {
+                    self.slots[slot] = Some(open);
+                    let (errno, at) = errno(error, now)?;
+                    let read = (u64::from(page) * page_bytes).saturating_sub(offset) as i64;
+                    return Ok((if read > 0 { read } else { errno }, at));
+                }
+            }
             if self.kernel.previous_position == PreviousPosition::NextByte {
                 let next = end.min((u64::from(page) + 1) * page_bytes);
                 open.readahead.previous_page = (next / page_bytes) as i64;
@@ -274,6 +300,9 @@ impl<S: FlashFs> Vfs<S> {
             }
             if !self.inodes[open.inode].cache.contains(page) {
                 now = self.fill(now, open.inode, Window { start: page, pages: 1, marker: None })?;
+                if !self.inodes[open.inode].cache.is_uptodate(page) {
+                    return Err(FsError::Io(now));
+                }
             }
         } else {
             self.cache_hits += 1;
@@ -286,11 +315,33 @@ impl<S: FlashFs> Vfs<S> {
                 now = self.fill(now, open.inode, window)?;
             }
         }
-        Ok(now)
+        self.update_page(now, open.inode, page)
+    }
+
+    /// filemap_update_page: a page that read-ahead could not read is tried once more.
+    #[inline]
+    fn update_page(
+        &mut self,
+        now: Ns,
+        index: usize,
+        page: u32,
+    ) -> core::result::Result<Ns, FsError> {
+        let Inode { ino, ref cache, .. } = self.inodes[index];
+        if cache.is_uptodate(page) {
+            return Ok(now);
+        }
+        match self.fs.read_page(now, ino, page) {
+            Ok(now) => {
+                self.inodes[index].cache.insert(page);
+                Ok(now)
+            }
+            Err(error) => Err(error.failed_at().map_or(error, FsError::Io)),
+        }
     }
 
     /// page_cache_ra_unbounded: reads the pages of a window that are not cached yet, up to the end
-    /// of the file. A page that was cached already does not get the marker.
+    /// of the file. A page that was cached already does not get the marker; one that cannot be read is in the
+    /// cache and not up to date.
     #[inline]
     fn fill(
         &mut self,
@@ -304,9 +355,16 @@ impl<S: FlashFs> Vfs<S> {
             if self.inodes[inode].cache.contains(page) {
                 continue;
             }
-            now = self.fs.read_page(now + self.costs.page_add_ns, ino, page)?;
+            let read = self.fs.read_page(now + self.costs.page_add_ns, ino, page);
             self.cache_adds += 1;
             self.inodes.add_page(inode, page);
+            now = match read {
+                Ok(later) => later,
+                Err(error) => {
+                    self.inodes[inode].cache.clear_uptodate(page);
+                    error.failed_at().ok_or(error)?
+                }
+            };
             if window.marker == Some(page) {
                 self.inodes[inode].cache.set_marker(page);
             }
@@ -333,7 +391,7 @@ impl<S: FlashFs> Vfs<S> {
         let end = start + length;
         match self.update_time(now, index) {
             Ok(later) => now = later,
-            Err(error) => return Ok((errno(error)?, now)),
+            Err(error) => return errno(error, now),
         }
         let mut at = start;
         while at < end {
@@ -341,16 +399,20 @@ impl<S: FlashFs> Vfs<S> {
             let bytes = Bytes { at, to, source, offset: offset + (at - start) };
             match self.write_one(now, index, bytes) {
                 Ok(later) => now = later,
-                Err(error) if at == start => return Ok((errno(error)?, now)),
+                Err(error) if at == start => return errno(error, now),
                 Err(error) => {
-                    errno(error)?;
+                    now = errno(error, now)?.1;
                     break;
                 }
             }
             at = to;
         }
         if flags.sync || flags.dsync {
-            now = self.sync_range(now, index, start, at, !flags.sync)?;
+            let (errno, at) = self.sync_range(now, index, start, at, !flags.sync)?;
+            now = at;
+            if errno < 0 {
+                return Ok((errno, now));
+            }
         }
         Ok(((at - start) as i64, now))
     }
@@ -379,7 +441,8 @@ impl<S: FlashFs> Vfs<S> {
         let inode = &self.inodes[index];
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
-        let cached = inode.cache.contains(page);
+        let cached = inode.cache.is_uptodate(page);
+        let is_new = !inode.cache.contains(page);
         let mut write = PageWrite {
             ino: inode.ino,
             page,
@@ -412,10 +475,11 @@ impl<S: FlashFs> Vfs<S> {
         let grows = write.file_bytes > inode.size_bytes;
         inode.size_bytes = write.file_bytes;
         inode.cache.grow(write.file_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
-        if !cached {
+        if is_new {
             self.inodes.add_page(index, page);
         }
         let inode = &mut self.inodes[index];
+        inode.cache.insert(page);
         if self.fs.writes_back() {
             inode.cache.set_dirty(page);
             inode.dirty.size |= grows;

@@ -139,7 +139,7 @@ impl<S: FlashFs> Vfs<S> {
                 self.add_inode(now, path, ino, directory, true);
                 Ok((0, later))
             }
-            Err(error) => Ok((errno(error)?, now)),
+            Err(error) => errno(error, now),
         }
     }
 
@@ -184,7 +184,10 @@ impl<S: FlashFs> Vfs<S> {
                     Ok((ino, later)) => {
                         Ok((Ok((self.add_inode(now, path, ino, directory, false), true)), later))
                     }
-                    Err(error) => Ok((Err(errno(error)?), now)),
+                    Err(error) => {
+                        let (errno, at) = errno(error, now)?;
+                        Ok((Err(errno), at))
+                    }
                 }
             }
         }

@@ -82,7 +82,7 @@ impl<S: FlashFs> Vfs<S> {
         };
         let now = match removed {
             Ok(later) => later,
-            Err(error) => return Ok((errno(error)?, now)),
+            Err(error) => return errno(error, now),
         };
         self.delete_dentry(path, index);
         self.inodes[index].names -= 1;
@@ -116,7 +116,7 @@ impl<S: FlashFs> Vfs<S> {
         };
         let now = match self.fs.rename(now, rename, &mut self.inodes) {
             Ok(later) => later,
-            Err(error) => return Ok((errno(error)?, now)),
+            Err(error) => return errno(error, now),
         };
         if let Some(target) = target {
             self.inodes[target].names -= 1;

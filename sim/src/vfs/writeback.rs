@@ -8,7 +8,7 @@
 //! flusher's size of a bite (MIN_WRITEBACK_PAGES) is no limit here.
 
 use super::inodes::Inode;
-use super::{Outcome, Vfs, EBADF};
+use super::{untold, Outcome, Vfs, EBADF};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
@@ -67,7 +67,8 @@ impl<S: FlashFs> Vfs<S> {
 
     fn run_due(&mut self, now: Ns) -> Result<Ns, FsError> {
         if self.fs.next_due().is_some_and(|due| due <= now) {
-            return self.fs.run_due(now, &mut self.inodes);
+            let done = self.fs.run_due(now, &mut self.inodes);
+            return untold(done, now);
         }
         let now = self.fs.set_task(now, Some(Task::Background))?;
         let now = self.write_expired(now)?;
@@ -91,7 +92,8 @@ impl<S: FlashFs> Vfs<S> {
             let state = std::mem::take(&mut self.inodes[index].dirty);
             now = self.write_from_index(now, index)?;
             let ino = self.inodes[index].ino;
-            now = self.fs.write_inode(now, ino, &mut self.inodes)?;
+            let written = self.fs.write_inode(now, ino, &mut self.inodes);
+            now = untold(written, now)?;
             if self.inodes[index].cache.is_dirty() {
                 self.redirty_tail(now, index, state.since);
             }
@@ -121,7 +123,8 @@ impl<S: FlashFs> Vfs<S> {
         self.write_pages(now, index, first, u32::MAX)
     }
 
-    /// write_cache_pages: the dirty pages of `first..end` of one file, in order.
+    /// write_cache_pages: the dirty pages of `first..end` of one file, in order. What could not be written is told by
+    /// the next fsync (mapping_set_error).
     pub(super) fn write_pages(
         &mut self,
         mut now: Ns,
@@ -132,7 +135,14 @@ impl<S: FlashFs> Vfs<S> {
         let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
         for page in cache.take_dirty(first, end) {
             let write = PageWrite::whole(ino, page, file_bytes);
-            now = self.fs.write_page(now, write, &mut self.inodes)?;
+            match self.fs.write_page(now, write, &mut self.inodes) {
+                Ok(later) => now = later,
+                Err(error) => {
+                    let errno;
+                    (errno, now) = super::errno(error, now)?;
+                    self.inodes[index].write_error.get_or_insert(errno);
+                }
+            }
         }
         Ok(now)
     }
@@ -146,7 +156,7 @@ impl<S: FlashFs> Vfs<S> {
         start: u64,
         end: u64,
         data_only: bool,
-    ) -> Result<Ns, FsError> {
+    ) -> Outcome {
         let page_bytes = u64::from(PAGE_BYTES);
         let page = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         let (first, last) = (page(start / page_bytes), page(end.div_ceil(page_bytes)));
@@ -155,15 +165,18 @@ impl<S: FlashFs> Vfs<S> {
             (0, u32::MAX) => self.write_whole(now, index)?,
             (first, last) => self.write_pages(now, index, first, last)?,
         };
+        if let Some(errno) = self.inodes[index].write_error.take() {
+            return Ok((errno, now));
+        }
         let Inode { ino, dirty, .. } = self.inodes[index];
-        self.fs.fsync(now, ino, !data_only || dirty.size, &mut self.inodes)
+        Ok((0, self.fs.fsync(now, ino, !data_only || dirty.size, &mut self.inodes)?))
     }
 
     /// fsync and, with `data_only`, fdatasync.
     pub fn fsync(&mut self, now: Ns, slot: usize, data_only: bool) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
-        Ok((0, self.sync_range(now, open.inode, 0, u64::MAX, data_only)?))
+        self.sync_range(now, open.inode, 0, u64::MAX, data_only)
     }
 
     /// sync: whoever else waits for the processor gets it while sync_inodes_sb waits for the flusher, whether that
@@ -171,7 +184,7 @@ impl<S: FlashFs> Vfs<S> {
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
         let now = self.pause(now, now)?;
-        Ok((0, self.fs.sync(now)?))
+        Ok((0, untold(self.fs.sync(now), now)?))
     }
 
     /// The flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest dirty first, and leaves

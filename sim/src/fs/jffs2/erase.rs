@@ -11,9 +11,12 @@ use super::layout::CLEANMARKER_BYTES;
 use super::nodelist::{Node, Role};
 use super::space::{Books, List};
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::chip::{Failed, Fault, Flash};
 use crate::fs::{PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
+
+/// MAX_ERASE_FAILURES.
+const ERASE_FAILURES_MAX: u8 = 2;
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_erase_pending_blocks: at most `count` blocks become free; returns how many did.
@@ -48,10 +51,29 @@ impl<F: Flash> Jffs2<F> {
         self.space.erasing_bytes += self.block_bytes;
         self.forget_nodes(number);
         self.space.change(number, |books| *books = Books::default());
-        let now = self.mtd.erase(now, number)?;
+        let now = match self.mtd.erase(now, number) {
+            Err(Failed { at, fault: Fault::EraseFailed }) => return self.erase_failed(at, number),
+            done => done?,
+        };
         self.space.push_back(List::EraseComplete, number);
         self.trigger_collector(now);
         Ok(now)
+    }
+
+    /// jffs2_erase_failed: the block is tried once more, and then it is bad.
+    fn erase_failed(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        let block_bytes = self.block_bytes;
+        self.space.erasing_bytes -= block_bytes;
+        if self.space.count_failed_erase(number) < ERASE_FAILURES_MAX {
+            self.space.change(number, |books| books.dirty_bytes = block_bytes);
+            self.space.push_front(List::ErasePending, number);
+            return Ok(now);
+        }
+        self.space.erasing_blocks -= 1;
+        match self.mtd.mark_bad(now, number) {
+            Ok(at) | Err(Failed { at, fault: Fault::ProgramFailed }) => Ok(at),
+            Err(failed) => Err(failed.into()),
+        }
     }
 
     /// jffs2_free_jeb_node_refs.
@@ -81,7 +103,13 @@ impl<F: Flash> Jffs2<F> {
         let mut offset = offset;
         while offset < self.block_bytes {
             let bytes = PAGE_BYTES.min(self.block_bytes - offset);
-            now = self.mtd.read(now, start + u64::from(offset), bytes)?;
+            now = match self.mtd.read(now, start + u64::from(offset), bytes) {
+                Ok(at) if self.mtd.is_unclean() => return self.erase_failed(at, number),
+                Err(Failed { at, fault: Fault::Uncorrectable }) => {
+                    return self.erase_failed(at, number);
+                }
+                read => read?,
+            };
             offset += bytes;
             if self.is_interrupted(now, Some((number, offset))) {
                 return Ok(now);
@@ -90,7 +118,12 @@ impl<F: Flash> Jffs2<F> {
                 now = self.let_collector_run(now, &mut **pages)?;
             }
         }
-        now = self.mtd.write_oob(now, start, CLEANMARKER_BYTES)?;
+        now = match self.mtd.write_oob(now, start, CLEANMARKER_BYTES) {
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                return self.erase_failed(at, number)
+            }
+            done => done?,
+        };
         let block_bytes = self.block_bytes;
         self.space.change(number, |books| books.free_bytes = block_bytes);
         self.space.erasing_bytes -= block_bytes;

@@ -111,7 +111,7 @@ impl<F: Flash> Jffs2<F> {
             } else if any(List::Erasable) {
                 List::Erasable
             } else if any(List::ErasablePendingWbuf) {
-                now = self.flush_wbuf(now)?;
+                now = self.try_flush_wbuf_pad(now)?;
                 continue;
             } else {
                 return Ok(now);
@@ -217,8 +217,13 @@ impl<F: Flash> Jffs2<F> {
             return Ok((false, now));
         }
         let now = self.flash_read(now, node.flash_offset, bytes)?;
-        let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let now = self.flash_write(now, to, &[(Cause::Collection, bytes)], None)?;
+        let now = match self.write_copy(now, bytes) {
+            Err(FsError::Io(at)) => {
+                let (_, now) = self.reserve_space_gc(at, bytes, Summary::AtMost(bytes))?;
+                self.write_copy(now, bytes)?
+            }
+            other => other?,
+        };
         let summary = match node.role {
             Role::Dirent { name_bytes, .. } => Summary::Dirent(name_bytes),
             _ => Summary::Inode,
@@ -227,6 +232,11 @@ impl<F: Flash> Jffs2<F> {
         self.replace_reference(id, new);
         self.mark_obsolete(now, id);
         Ok((true, now))
+    }
+
+    fn write_copy(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
+        let to = self.write_offset(self.next_block.expect("space was reserved"));
+        self.flash_write(now, to, &[(Cause::Collection, bytes)], None)
     }
 
     /// What jffs2_garbage_collect_live does with a node that fragments refer to.

@@ -5,7 +5,7 @@
 //! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
 //! one. The modules carry the names of the kernel's files.
 //!
-//! Left out: links, symlinks, attributes, recovery from failed programs and erases. What is left out is refused, not
+//! Left out: links, symlinks, attributes. What is left out is refused, not
 //! guessed. docs/jffs2.md has the whole list.
 //!
 //! Invariants:
@@ -27,6 +27,7 @@ mod nodemgmt;
 mod rbtree;
 mod read;
 mod readinode;
+mod recover;
 mod scan;
 mod space;
 mod wbuf;
@@ -279,7 +280,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     /// jffs2_sync_fs pads where fsync would rather move nodes.
     fn sync(&mut self, now: Ns) -> Result<Ns> {
         self.wbuf.due = None;
-        self.flush_wbuf(now)
+        self.flush_wbuf_pad(now)
     }
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {

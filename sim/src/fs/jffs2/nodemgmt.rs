@@ -28,6 +28,8 @@ pub enum Summary {
     Inode,
     /// An entry for a directory entry with a name of so many bytes.
     Dirent(u32),
+    /// None: the block gets no summary any more (JFFS2_SUMMARY_NOSUM_SIZE).
+    Unwanted,
     /// The bound jffs2_garbage_collect_pristine uses, which is the length of the node itself.
     AtMost(u32),
 }
@@ -38,6 +40,7 @@ impl Summary {
             Summary::Inode => SUMMARY_INODE_BYTES,
             Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
             Summary::AtMost(bytes) => bytes,
+            Summary::Unwanted => 0,
         }
     }
 }
@@ -126,24 +129,31 @@ impl<F: Flash> Jffs2<F> {
         summary: Summary,
     ) -> Result<(Option<u32>, Ns)> {
         let min_bytes = pad(min_bytes);
-        let mut without_summary = !self.options.summary;
+        let wanted = self.options.summary && !matches!(summary, Summary::Unwanted);
+        let mut without_summary = !wanted;
         if let Some(block) = self.next_block {
             let free = self.space.block(block).books.free_bytes;
             if !without_summary && min_bytes + self.summary_reserve(summary) > free {
                 if self.has_summary {
-                    match self.write_summary(now, block)? {
-                        Some(later) => {
-                            now = later;
-                            self.close_next_block();
-                        }
-                        None => self.has_summary = false,
+                    let (is_written, later) = self.write_summary(now, block)?;
+                    now = later;
+                    if is_written {
+                        self.close_next_block();
+                    } else {
+                        self.has_summary = false;
                     }
                 }
                 without_summary = !self.has_summary;
             }
-            if self.next_block.is_some() && without_summary && min_bytes > free {
+            if self.next_block == Some(block) && without_summary && min_bytes > free {
                 now = self.skip_tail(now, block)?;
-                self.close_next_block();
+                if self.next_block == Some(block) {
+                    self.close_next_block();
+                }
+            }
+            if self.next_block.is_some_and(|other| other != block) {
+                // A program failed, and what was recovered went to this one.
+                return self.do_reserve_space(now, min_bytes, summary);
             }
         }
         if self.next_block.is_none() {
@@ -152,7 +162,7 @@ impl<F: Flash> Jffs2<F> {
             if !found {
                 return Ok((None, now));
             }
-            without_summary = !self.options.summary;
+            without_summary = !wanted;
         }
         let block = self.next_block.expect("just found");
         let free = self.space.block(block).books.free_bytes;
@@ -167,27 +177,33 @@ impl<F: Flash> Jffs2<F> {
         pad((summary.bytes() + SUMMARY_FRAME_BYTES).wrapping_add(collected))
     }
 
-    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. None where the kernel
-    /// gives it up (jffs2_sum_disable_collecting): the padding of a sync has left no room for it, or it
+    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. Says whether it did; the kernel
+    /// gives it up (jffs2_sum_disable_collecting) if it cannot be programmed, the padding of a sync has left no room for it, or it
     /// would be too long for its buffer, as that of small nodes in a block of 256 KiB.
-    fn write_summary(&mut self, now: Ns, block: u32) -> Result<Option<Ns>> {
+    fn write_summary(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
         let offset = self.write_offset(block);
         let bytes = self.space.block(block).books.free_bytes;
         let Some(padding) = bytes.checked_sub(self.summary_bytes + SUMMARY_FRAME_BYTES) else {
-            return Ok(None);
+            return Ok((false, now));
         };
         if self.summary_bytes + SUMMARY_MARKER_BYTES + 2 * padding > SUMMARY_BYTES_MAX {
-            return Ok(None);
+            return Ok((false, now));
         }
         let parts = [(Cause::Metadata, bytes - padding), (Cause::Padding, padding)];
-        let now = self.flash_write(now, offset, &parts, None)?;
+        let now = match self.flash_write(now, offset, &parts, None) {
+            Err(FsError::Io(at)) => return Ok((false, at)),
+            done => done?,
+        };
         self.link_node(block, Node { state: State::Normal, ..bare(Role::Summary, bytes) });
-        Ok(Some(now))
+        Ok((true, now))
     }
 
     /// Without a summary the end of the block is lost, and what waits in the write buffer goes out.
     fn skip_tail(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        let now = self.flush_wbuf(now)?;
+        let now = self.try_flush_wbuf_pad(now)?;
+        if self.next_block != Some(block) {
+            return Ok(now);
+        }
         let waste = self.space.block(block).books.free_bytes;
         if waste > 0 {
             self.link_wasted(block, waste);
@@ -218,7 +234,7 @@ impl<F: Flash> Jffs2<F> {
             }
         }
         if self.space.erasing_blocks == 0 && !self.space.is_empty(List::ErasablePendingWbuf) {
-            now = self.flush_wbuf(now)?;
+            now = self.try_flush_wbuf_pad(now)?;
             return Ok((false, now));
         }
         if self.space.erasing_blocks == 0 {

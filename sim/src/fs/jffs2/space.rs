@@ -54,6 +54,8 @@ pub struct Block {
     list: Option<List>,
     before: u32,
     after: u32,
+    /// bad_count.
+    failed_erases: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +129,7 @@ impl Space {
             list: None,
             before: NONE,
             after: NONE,
+            failed_erases: 0,
         };
         let total = Books { free_bytes: blocks.wrapping_mul(block_bytes), ..Books::default() };
         Space {
@@ -162,7 +165,7 @@ impl Space {
         let blocks = u32::try_from(self.blocks.len()).expect("fewer than 2^32 blocks");
         let mut fresh = Space::new(blocks, self.block_bytes);
         for (new, old) in fresh.blocks.iter_mut().zip(&self.blocks) {
-            *new = Block { list: None, before: NONE, after: NONE, ..*old };
+            *new = Block { list: None, before: NONE, after: NONE, failed_erases: 0, ..*old };
         }
         fresh.total = self.total;
         *self = fresh;
@@ -314,6 +317,19 @@ impl Space {
     pub fn await_erase(&mut self, number: u32) {
         self.push_back(List::ErasePending, number);
         self.erasing_blocks += 1;
+    }
+
+    /// A block is the first of those that wait to be erased.
+    pub fn await_erase_first(&mut self, number: u32) {
+        self.push_front(List::ErasePending, number);
+        self.erasing_blocks += 1;
+    }
+
+    /// ++bad_count: how often a block could not be erased since the mount.
+    pub fn count_failed_erase(&mut self, number: u32) -> u8 {
+        let failed = &mut self.blocks[number as usize].failed_erases;
+        *failed += 1;
+        *failed
     }
 
     /// Whether a block waits to be erased, or to be looked at after that.

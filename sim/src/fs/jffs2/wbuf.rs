@@ -2,7 +2,7 @@
 //!
 //! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
 //! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for who flushes it in the end: [`WbufFlush`].
-//! Left out: recovery from failed programs, verification.
+//! Recovery from programs that failed is in recover.rs. Left out: verification.
 //!
 //! Invariants:
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
@@ -12,7 +12,7 @@ use super::gc::Pass;
 use super::space::List;
 use super::Jffs2;
 use crate::causes::{Cause, Held};
-use crate::chip::Flash;
+use crate::chip::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub struct WriteBuffer {
     /// wbuf_len.
     pub bytes: u32,
     /// What its bytes are.
-    held: Held,
+    pub(super) held: Held,
     /// wbuf_inodes.
     pub pending: Vec<Ino>,
     /// When it is flushed at the latest.
@@ -68,7 +68,14 @@ impl<F: Flash> Jffs2<F> {
                 let start = self.wbuf.start.expect("aimed");
                 now = self.let_check_go_on(now)?;
                 let causes = self.wbuf.held.take(whole);
-                now = self.mtd.write_for(now, u64::from(start), whole, causes)?;
+                now = match self.mtd.write_for(now, u64::from(start), whole, causes) {
+                    Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                        self.refile_bad(at, start / self.block_bytes);
+                        self.wbuf.held = Held::default();
+                        return Err(FsError::Io(at));
+                    }
+                    other => other?,
+                };
                 self.wbuf.start = Some(start + whole);
                 left -= whole;
             }
@@ -133,6 +140,22 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
+    /// jffs2_flush_wbuf_pad: once more if recovering has left something in the buffer.
+    pub(super) fn flush_wbuf_pad(&mut self, now: Ns) -> Result<Ns> {
+        match self.flush_wbuf(now) {
+            Err(FsError::Io(at)) => self.flush_wbuf(at),
+            other => other,
+        }
+    }
+
+    /// The same for those who do not look at what comes of it.
+    pub(super) fn try_flush_wbuf_pad(&mut self, now: Ns) -> Result<Ns> {
+        match self.flush_wbuf_pad(now) {
+            Err(FsError::Io(at)) => Ok(at),
+            other => other,
+        }
+    }
+
     /// __jffs2_flush_wbuf: the page goes out, padded if it is not full.
     pub(super) fn flush_wbuf(&mut self, now: Ns) -> Result<Ns> {
         if self.wbuf.bytes == 0 {
@@ -142,7 +165,12 @@ impl<F: Flash> Jffs2<F> {
         let start = self.wbuf.start.expect("bytes lie somewhere");
         let now = self.let_check_go_on(now)?;
         let causes = self.wbuf.held.take(page_bytes);
-        let now = self.mtd.write_for(now, u64::from(start), page_bytes, causes)?;
+        let now = match self.mtd.write_for(now, u64::from(start), page_bytes, causes) {
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                return Err(FsError::Io(self.recover_wbuf(at)?));
+            }
+            other => other?,
+        };
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
             self.link_wasted(start / self.block_bytes, waste);
@@ -192,21 +220,24 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         if self.space.total.unchecked_bytes > 0 {
-            return self.flush_wbuf(now);
+            return self.flush_wbuf_pad(now);
         }
         let page = self.wbuf.start;
         while self.wbuf.bytes > 0 && self.wbuf.start == page {
             match self.garbage_collect_pass(now, pages) {
                 Ok((Pass::Progress, later)) => now = later,
                 Ok((Pass::NoBlock, later)) => {
-                    now = self.flush_wbuf(later)?;
+                    now = self.flush_wbuf_pad(later)?;
                     break;
                 }
-                Err(FsError::NoSpace) => {
-                    now = self.flush_wbuf(now)?;
+                Err(error) => {
+                    let at = match error {
+                        FsError::NoSpace => now,
+                        other => other.failed_at().ok_or(other)?,
+                    };
+                    now = self.flush_wbuf_pad(at)?;
                     break;
                 }
-                Err(other) => return Err(other),
             }
         }
         Ok(now)

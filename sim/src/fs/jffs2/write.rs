@@ -1,7 +1,7 @@
 //! Nodes, written.
 //!
 //! Mirrors fs/jffs2/write.c of Linux 6.1 (jffs2_write_dnode, jffs2_write_dirent, jffs2_write_inode_range).
-//! Left out: retries after a failed program.
+//! What could not be programmed is written once more in another place. Left out, and refused: collecting before that.
 //!
 //! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
 
@@ -12,7 +12,7 @@ use super::Jffs2;
 use crate::causes::Cause;
 use crate::chip::Flash;
 use crate::content::Contents;
-use crate::fs::{Ino, PageCache, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
 
@@ -34,7 +34,6 @@ impl<F: Flash> Jffs2<F> {
             }
             Role::Summary | Role::Padding => unreachable!("written elsewhere"),
         };
-        let to = self.write_offset(self.next_block.expect("space was reserved"));
         let causes = match (writer, node.role) {
             (None, _) => [Cause::Collection; 2],
             (Some(_), Role::Data { .. }) => [Cause::Metadata, Cause::Data],
@@ -42,8 +41,17 @@ impl<F: Flash> Jffs2<F> {
         };
         let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
         let node = Node { total_bytes: pad(parts.iter().sum()), ..node };
-        match self.flash_write(now, to, &caused, writer) {
+        let is_tried_by_caller = writer.is_some() && matches!(node.role, Role::Data { .. });
+        let written = match self.write_parts(now, &caused, writer) {
+            Err(FsError::Io(at)) if !is_tried_by_caller => {
+                let now = self.reserve_again(at, node.total_bytes, summary, writer)?;
+                self.write_parts(now, &caused, writer)
+            }
+            other => other,
+        };
+        match written {
             Ok(now) => self.add_node(now, node, summary),
+            Err(error) if error.failed_at().is_some() => Err(error),
             Err(error) => {
                 // Of a node in which the power fails, the next mount may see the header.
                 let block = self.next_block.expect("space was reserved");
@@ -52,6 +60,28 @@ impl<F: Flash> Jffs2<F> {
                 Err(error)
             }
         }
+    }
+
+    fn write_parts(&mut self, now: Ns, parts: &[(Cause, u32)], writer: Option<Ino>) -> Result<Ns> {
+        let to = self.write_offset(self.next_block.expect("space was reserved"));
+        self.flash_write(now, to, parts, writer)
+    }
+
+    /// Space for what could not be written.
+    fn reserve_again(
+        &mut self,
+        now: Ns,
+        bytes: u32,
+        summary: Summary,
+        writer: Option<Ino>,
+    ) -> Result<Ns> {
+        if writer.is_some() {
+            self.complete_reservation(now);
+            if self.space.free_or_erasing_blocks() < self.space.levels.write_blocks {
+                return Err(FsError::NotModelled("JFFS2 that collects before it writes again"));
+            }
+        }
+        Ok(self.reserve_space_gc(now, bytes, summary)?.1)
     }
 
     /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may be copied as it is.
@@ -90,6 +120,7 @@ impl<F: Flash> Jffs2<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let mut offset = range.start;
+        let mut is_retried = false;
         while offset < enough {
             let (room, later) = match writer {
                 Some(_) => {
@@ -104,11 +135,17 @@ impl<F: Flash> Jffs2<F> {
             let end = offset + file_bytes;
             let spent = self.mtd.costs().jffs2_write_ns(file_bytes);
             let role = Role::Data { data_bytes };
-            now = self.write_piece(later + spent, ino, role, offset..end, writer, pages)?;
+            let written = self.write_piece(later + spent, ino, role, offset..end, writer, pages);
+            (is_retried, now) = match written {
+                Err(FsError::Io(at)) if writer.is_some() && !is_retried => (true, at),
+                other => (false, other?),
+            };
             if writer.is_some() {
                 self.complete_reservation(now);
             }
-            offset = end;
+            if !is_retried {
+                offset = end;
+            }
         }
         Ok(now)
     }

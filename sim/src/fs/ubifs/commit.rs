@@ -16,6 +16,7 @@ impl<F: Flash> Ubifs<F> {
     /// ubifs_run_commit, and do_commit within it.
     pub(super) fn commit(&mut self, now: Ns) -> Result<Ns> {
         self.journal.commit_state = CommitState::Resting;
+        self.check_writable(now)?;
         if !self.tnc.is_dirty() && !self.lpt.is_dirty() {
             return Ok(now);
         }

@@ -5,12 +5,12 @@
 //! Left out: bulk-read.
 
 use super::budget::Request;
-use super::geometry::TRUNCATION_BYTES;
-use super::key::{r5_hash, Key};
+use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
+use super::key::{r5_hash, Key, Place};
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::compress::{Compressors, UbifsCompressor};
-use crate::fs::{Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// The attribute that look_for_capabilities asks for.
@@ -39,6 +39,9 @@ impl core::fmt::Debug for Compressor {
     }
 }
 
+/// What reading a data node looks at, by offset and length: magic; length and type; key; size and compressor.
+const DATA_CHECKED: [(u32, u32); 4] = [(0, 4), (16, 5), (24, 8), (40, 6)];
+
 fn page_of(bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(PAGE_BYTES)).expect("a file below 16 TiB")
 }
@@ -57,10 +60,30 @@ impl<F: Flash> Ubifs<F> {
         match leaf {
             Some(leaf) => {
                 let node_ns = self.ubi.costs().ubifs_node_ns;
-                Ok(self.read_node(now, self.tnc.place(leaf), node_ns)?)
+                let place = self.tnc.place(leaf);
+                match self.read_located(now, place, node_ns) {
+                    Err(FsError::Unreadable(at)) => {
+                        self.doubt_data(at, place, self.tnc.data_bytes(leaf))
+                    }
+                    other => other,
+                }
             }
             None => Ok(now),
         }
+    }
+
+    /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong data are
+    /// returned as if they were right, unless they have to be unpacked.
+    fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
+        let is_wrong = |(from, bytes)| self.ubi.is_wrong(place.leb, place.offset + from, bytes);
+        if DATA_CHECKED.into_iter().any(is_wrong) {
+            return Err(FsError::Damaged(at));
+        }
+        let packed_bytes = place.bytes - DATA_HEADER_BYTES;
+        if packed_bytes != unpacked_bytes && is_wrong((DATA_HEADER_BYTES, packed_bytes)) {
+            return Err(FsError::NotModelled("unpacking data with wrong bits"));
+        }
+        Ok(at)
     }
 
     /// update_mctime.
@@ -90,6 +113,7 @@ impl<F: Flash> Ubifs<F> {
     ) -> Result<Ns> {
         let PageWrite { ino, page, from, to, .. } = write;
         let mut now = self.look_for_capabilities(now, ino)?;
+        self.check_writable(now)?;
         let end = u64::from(page) * u64::from(PAGE_BYTES) + u64::from(to);
         let appending = end > self.inode(ino.0).size_bytes;
         let skipped_read = !write.cached && from == 0 && to == PAGE_BYTES;

@@ -55,6 +55,7 @@ impl<F: Flash> Ubifs<F> {
         if self.should_commit() {
             return Ok((Collected::Again, now));
         }
+        self.check_writable(now)?;
         let (collected, now) = self.collect_lebs(now, anyway)?;
         let collected = match collected {
             Collected::NoSpace if !self.collected_index.is_empty() => {

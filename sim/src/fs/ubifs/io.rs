@@ -12,7 +12,7 @@ use super::lprops::Change;
 use super::Ubifs;
 use crate::causes::{Cause, Held};
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
 /// dirty_writeback_interval of five seconds, and the tenth more that the kernel allows itself: timers
@@ -85,6 +85,8 @@ impl<F: Flash> Ubifs<F> {
         if state.used == 0 || state.leb.is_none() {
             return Ok(now);
         }
+        self.check_writable(now)?;
+        let state = &mut self.journal.heads[head];
         let bytes = align(state.used, page);
         let padding = bytes - state.used;
         let now = self.write_leb(now, head, bytes)?;
@@ -127,8 +129,18 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_wbuf_write_nolock: fills the buffer, writes whole pages past it, keeps the rest.
+    /// ubifs_wbuf_write_nolock; what is in the LEB is read for the log if that cannot be written (ubifs_dump_leb).
     fn write_buffered(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
+        let leb = self.journal.heads[head].leb;
+        let written = self.fill_buffer(now, head, bytes);
+        let (Err(FsError::Io(at) | FsError::ReadOnly(at)), Some(leb)) = (&written, leb) else {
+            return written;
+        };
+        self.ubi.try_read(*at, leb, 0, self.geometry.leb_bytes).map(FsError::ReadOnly).and_then(Err)
+    }
+
+    /// Fills the buffer, writes whole pages past it, keeps the rest.
+    fn fill_buffer(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let page = self.geometry.page_bytes;
         let mut left = align(bytes, 8);
         let mut now = now;

@@ -19,6 +19,7 @@ use super::key::{Key, Place};
 use super::log::{first_log_place, Bud};
 use super::lprops::{Change, TAKEN};
 use super::stored::What;
+use super::tnc::believed;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::content::Contents;
@@ -110,6 +111,7 @@ impl<F: Flash> Ubifs<F> {
         let mut now = now;
         let mut failed = 0;
         loop {
+            self.check_writable(now)?;
             let (reserved, later) = self.reserve_space(now, head, bytes)?;
             now = later;
             match reserved {
@@ -238,7 +240,8 @@ impl<F: Flash> Ubifs<F> {
             return Ok(now);
         }
         let place = self.tnc.place(leaf);
-        self.read_node(now, place, self.ubi.costs().ubifs_inode_ns)
+        let read = self.read_node(now, place, self.ubi.costs().ubifs_inode_ns);
+        read.or_else(|error| believed(&self.ubi, place, error))
     }
 
     /// ubifs_tnc_add_nm.
@@ -416,7 +419,7 @@ impl<F: Flash> Ubifs<F> {
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, key)?;
         let Some(leaf) = leaf else { return Ok((None, now)) };
         let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
-        let now = self.read_node(now, place, self.ubi.costs().ubifs_node_ns)?;
+        let now = self.read_checked(now, place, self.ubi.costs().ubifs_node_ns)?;
         if unpacked <= rest {
             return Ok((None, now));
         }

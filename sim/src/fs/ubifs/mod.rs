@@ -201,13 +201,42 @@ impl<F: Flash> Ubifs<F> {
         if bytes == 0 {
             return Ok(now + cpu);
         }
-        Ok(self.ubi.read(now, place.leb, place.offset, bytes)? + cpu)
+        Ok(self.ubi.try_read(now, place.leb, place.offset, bytes)? + cpu)
+    }
+
+    /// ubifs_tnc_locate: what cannot be read may have been collected meanwhile, so it is read again, and then it is
+    /// looked at what there is of it. (Nobody collects the LEB of a journal head.)
+    #[inline]
+    fn read_located(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
+        match self.read_node(now, place, node_ns) {
+            Err(FsError::Unreadable(at))
+                if self.journal.heads.iter().all(|head| head.leb != Some(place.leb)) =>
+            {
+                self.read_node(at, place, node_ns)
+            }
+            other => other,
+        }
+    }
+
+    /// ubifs_tnc_read_node of a node whose checksum is looked at (ubifs_check_node).
+    #[inline]
+    fn read_checked(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
+        self.read_located(now, place, node_ns)
+            .or_else(|error| tnc::believed(&self.ubi, place, error))
+    }
+
+    /// `ro_error`: an earlier write failed for good.
+    fn check_writable(&self, now: Ns) -> Result<()> {
+        if self.ubi.has_refused() {
+            return Err(FsError::ReadOnly(now));
+        }
+        Ok(())
     }
 
     fn read_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::inode(inum))?;
         let leaf = leaf.expect("an inode has a node");
-        self.read_node(now, self.tnc.place(leaf), self.ubi.costs().ubifs_inode_ns)
+        self.read_checked(now, self.tnc.place(leaf), self.ubi.costs().ubifs_inode_ns)
     }
 }
 
@@ -263,6 +292,9 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn remount(&mut self, now: Ns) -> Result<Ns> {
+        if self.ubi.has_refused() {
+            return Err(FsError::NotModelled("a remount of UBIFS after it went read-only"));
+        }
         let now = self.unmount(now)?;
         let now = self.ubi.attach_again(now)?;
         self.mount(now)
@@ -331,7 +363,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
             return self.ubi.run_thread(now);
         }
         let now = self.set_task(now, Some(Task::UbifsThread))?;
-        let now = self.sync_due_heads(now)?;
+        let synced = self.sync_due_heads(now);
+        let now = synced.or_else(|error| error.failed_at().ok_or(error))?;
         self.set_task(now, None)
     }
 

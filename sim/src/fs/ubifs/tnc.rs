@@ -20,7 +20,7 @@ use super::lpt::Lpt;
 use super::tnc_index::OldIndex;
 use super::znode::{Branch, Znode, NONE};
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -29,6 +29,17 @@ use crate::units::Ns;
 pub struct Leaf {
     pub(super) znode: u32,
     pub(super) slot: i8,
+}
+
+/// What ECC could not put right is a good node all the same if none of the wrong bits are in it.
+pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> Result<Ns> {
+    match error {
+        FsError::Unreadable(at) if ubi.is_wrong(place.leb, place.offset, place.bytes) => {
+            Err(FsError::Damaged(at))
+        }
+        FsError::Unreadable(at) => Ok(at),
+        other => Err(other),
+    }
 }
 
 /// The index.
@@ -147,11 +158,13 @@ impl Tnc {
 
     #[cold]
     fn read_znode<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, znode: u32) -> Result<Ns> {
-        self.znodes[znode as usize].loaded = true;
         let place = self.place_of(znode);
         let costs = ubi.costs();
         let cpu = costs.ubifs_znode_ns + Ns::from_ps(u64::from(place.bytes), costs.ubifs_byte_ps);
-        Ok(ubi.read(now, place.leb, place.offset, place.bytes)? + cpu)
+        let read = ubi.try_read(now, place.leb, place.offset, place.bytes);
+        let now = read.or_else(|error| believed(ubi, place, error))?;
+        self.znodes[znode as usize].loaded = true;
+        Ok(now + cpu)
     }
 
     /// The way down to level 0 for a key; with an `lpt` everything on it becomes dirty.

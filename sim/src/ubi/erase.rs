@@ -1,0 +1,162 @@
+//! An erase, call by call into MTD, and the end of blocks that cannot be erased.
+//!
+//! Mirrors __erase_worker of drivers/mtd/ubi/wl.c with ubi_io_sync_erase, do_sync_erase, torture_peb and
+//! ubi_io_mark_bad of io.c, Linux 6.1. An erase that fails is tried three times more. A block that a program
+//! failed in is erased, written full and read back three times before it is trusted again. One that does
+//! not pass, or whose header cannot be written, is marked bad as long as there is a reserve for it;
+//! without one UBI is read-only from then on.
+//!
+//! Invariant: the block is in no tree until it is free, and in none if it went bad.
+
+use super::io::{Seen, RETRIES};
+use super::{Block, Header, Holds, Ubi};
+use crate::causes::{Cause, Causes};
+use crate::chip::{Failed, Fault, Flash};
+use crate::fs::{FsError, Result};
+use crate::units::Ns;
+
+/// The patterns of torture_peb.
+const PATTERNS: u32 = 3;
+
+/// The next call into MTD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Erase,
+    /// Of the whole block, which should be empty.
+    ReadErased,
+    WritePattern,
+    ReadPattern,
+    Header,
+    /// ubi_dump_flash of what could not be written.
+    Dump {
+        bytes: u32,
+    },
+    MarkBad,
+}
+
+/// Where __erase_worker is with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Erase {
+    block: u32,
+    /// Patterns still to be written.
+    patterns: u32,
+    next: Next,
+    /// Erases that failed since one was asked for.
+    failed: u32,
+}
+
+impl Erase {
+    pub fn new(block: u32, torture: bool) -> Erase {
+        let patterns = if torture { PATTERNS } else { 0 };
+        Erase { block, patterns, next: Next::Erase, failed: 0 }
+    }
+
+    /// Whether the block is going to be written full for the first time.
+    pub fn begins_torture(&self) -> bool {
+        self.patterns == PATTERNS && self.next == Next::Erase && self.failed == 0
+    }
+
+    /// Whether torture has begun and is not over.
+    pub fn is_torturing(&self) -> bool {
+        self.patterns > 0 && !self.begins_torture() && self.next != Next::MarkBad
+    }
+}
+
+impl<F: Flash> Ubi<F> {
+    /// Makes the next call; returns what is left to do.
+    pub(super) fn go_on_erasing(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
+        let whole = self.mtd.block_bytes();
+        let then = |next| Some(Erase { next, ..erase });
+        match erase.next {
+            Next::Erase => self.try_erase(now, erase),
+            Next::ReadErased | Next::ReadPattern => {
+                let (fine, now) = match self.io_read(now, erase.block, 0, whole) {
+                    Ok((seen, now)) => (seen == Seen::Clean, now),
+                    Err(FsError::Unreadable(now)) => (false, now),
+                    Err(error) => return Err(error),
+                };
+                let rest = match erase.next {
+                    _ if !fine => then(Next::MarkBad),
+                    Next::ReadErased => then(Next::WritePattern),
+                    _ => Some(Erase { patterns: erase.patterns - 1, next: Next::Erase, ..erase }),
+                };
+                Ok((rest, now))
+            }
+            Next::WritePattern => {
+                let causes = Causes::of(Cause::WearLevelling, whole);
+                match self.io_write(now, erase.block, 0, whole, causes) {
+                    Ok(now) => Ok((then(Next::ReadPattern), now)),
+                    Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: whole }), now)),
+                    Err(error) => self.gave_up_erasing(error),
+                }
+            }
+            Next::Header => match self.write_erase_header(now, erase.block) {
+                Ok(now) => {
+                    self.file_erased(now, erase.block);
+                    Ok((None, now))
+                }
+                Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: self.header_bytes }), now)),
+                Err(error) => self.gave_up_erasing(error),
+            },
+            Next::Dump { bytes } => {
+                Ok((then(Next::MarkBad), self.dump_flash(now, erase.block, 0, bytes)?))
+            }
+            Next::MarkBad => self.mark_bad(now, erase.block),
+        }
+    }
+
+    /// do_sync_erase of io.c.
+    fn try_erase(&mut self, now: Ns, erase: Erase) -> Result<(Option<Erase>, Ns)> {
+        if self.is_read_only {
+            return self.gave_up_erasing(FsError::ReadOnly(now));
+        }
+        match self.mtd.erase(now, erase.block) {
+            Ok(now) => {
+                let state = &mut self.blocks[erase.block as usize];
+                let erases = state.erases + 1;
+                let (header, holds) = (Header::Missing, Holds::Nothing);
+                *state = Block { erases, header, holds, written_bytes: 0 };
+                let next = if erase.patterns > 0 { Next::ReadErased } else { Next::Header };
+                Ok((Some(Erase { next, failed: 0, ..erase }), now))
+            }
+            Err(Failed { at, fault: Fault::EraseFailed }) => {
+                let next = if erase.failed < RETRIES { Next::Erase } else { Next::MarkBad };
+                if next == Next::Erase {
+                    self.yield_after_step();
+                }
+                Ok((Some(Erase { next, failed: erase.failed + 1, ..erase }), at))
+            }
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// What __erase_worker does with an error that is not the block's: nothing goes on.
+    fn gave_up_erasing(&mut self, error: FsError) -> Result<(Option<Erase>, Ns)> {
+        match error {
+            FsError::ReadOnly(now) => {
+                self.is_read_only = true;
+                Ok((None, now))
+            }
+            other => Err(other),
+        }
+    }
+
+    /// The rest of __erase_worker for a block that went bad.
+    fn mark_bad(&mut self, now: Ns, block: u32) -> Result<(Option<Erase>, Ns)> {
+        if self.reserve == 0 || self.is_read_only {
+            self.is_read_only = true;
+            return Ok((None, now));
+        }
+        match self.mtd.mark_bad(now, block) {
+            Ok(now) => {
+                self.reserve -= 1;
+                Ok((None, now))
+            }
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                self.is_read_only = true;
+                Ok((None, at))
+            }
+            Err(failed) => Err(failed.into()),
+        }
+    }
+}

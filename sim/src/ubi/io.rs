@@ -1,0 +1,164 @@
+//! Calls into MTD, and what is made of their failures.
+//!
+//! Mirrors drivers/mtd/ubi/io.c of Linux 6.1 (ubi_io_read, ubi_io_write, ubi_io_read_ec_hdr, ubi_io_read_vid_hdr)
+//! and ubi_dump_flash of debug.c: what ECC cannot put right is read again, what could not be written is read
+//! back for the log. Erasing and torture are in erase.rs.
+//!
+//! Left out: a work that makes way between two reads of the same.
+//!
+//! Invariant: nothing is written once UBI is read-only.
+
+use super::{Header, Holds, Leb, Ubi, HEADER_BYTES};
+use crate::causes::{Cause, Causes};
+use crate::chip::{Failed, Fault, Flash};
+use crate::fs::{FsError, Result};
+use crate::units::Ns;
+
+/// UBI_IO_RETRIES: so often is tried again what failed.
+pub(super) const RETRIES: u32 = 3;
+
+/// What a header, or data, read like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// As it was written.
+    Clean,
+    /// So, but bits had to be put right (UBI_IO_BITFLIPS).
+    BitFlips,
+    /// Otherwise: the checksum is wrong (UBI_IO_BAD_HDR_EBADMSG).
+    Damaged,
+}
+
+impl<F: Flash> Ubi<F> {
+    /// ubi_io_read; the error is that the last try was no better (-EBADMSG), or that the power is gone.
+    pub(super) fn io_read(
+        &mut self,
+        now: Ns,
+        block: u32,
+        offset: u32,
+        length: u32,
+    ) -> Result<(Seen, Ns)> {
+        let start = self.address(block, offset);
+        let mut now = now;
+        for tried in 0.. {
+            now = self.lock_chip(now)?;
+            let read = self.mtd.read(now, start, length);
+            let flips = self.mtd.is_unclean();
+            match read {
+                Ok(later) => {
+                    self.release_chip();
+                    return Ok((if flips { Seen::BitFlips } else { Seen::Clean }, later));
+                }
+                Err(Failed { at, fault: Fault::Uncorrectable }) => {
+                    self.release_chip();
+                    now = at;
+                }
+                Err(failed) => return Err(failed.into()),
+            }
+            if tried == RETRIES {
+                break;
+            }
+            now = self.yield_to_thread(now)?;
+        }
+        Err(FsError::Unreadable(now))
+    }
+
+    /// ubi_io_read_ec_hdr and ubi_io_read_vid_hdr: a header whose checksum is right is believed.
+    pub(super) fn read_header(&mut self, now: Ns, block: u32, offset: u32) -> Result<(Seen, Ns)> {
+        match self.io_read(now, block, offset, HEADER_BYTES) {
+            Err(FsError::Unreadable(now)) => {
+                let wrong = self.mtd.is_wrong(self.address(block, offset), HEADER_BYTES);
+                Ok((if wrong { Seen::Damaged } else { Seen::BitFlips }, now))
+            }
+            other => other,
+        }
+    }
+
+    /// ubi_io_write. A work has to read what could not be written back itself, with `dump_flash`: it may make way before.
+    pub(super) fn io_write(
+        &mut self,
+        now: Ns,
+        block: u32,
+        offset: u32,
+        length: u32,
+        causes: Causes,
+    ) -> Result<Ns> {
+        if self.is_read_only {
+            return Err(FsError::ReadOnly(now));
+        }
+        let start = self.address(block, offset);
+        let now = self.lock_chip(now)?;
+        match self.mtd.write_for(now, start, length, causes) {
+            Ok(later) => {
+                self.release_chip();
+                Ok(later)
+            }
+            Err(Failed { at, fault: Fault::ProgramFailed }) if self.is_working => {
+                Err(FsError::Io(at))
+            }
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                self.release_chip();
+                Err(FsError::Io(self.dump_flash(at, block, offset, length)?))
+            }
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// ubi_dump_flash: one read, whatever comes of it.
+    pub(super) fn dump_flash(
+        &mut self,
+        now: Ns,
+        block: u32,
+        offset: u32,
+        length: u32,
+    ) -> Result<Ns> {
+        let start = self.address(block, offset);
+        let now = self.lock_chip(now)?;
+        match self.mtd.read(now, start, length) {
+            Ok(at) | Err(Failed { at, fault: Fault::Uncorrectable }) => {
+                self.release_chip();
+                Ok(at)
+            }
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// ubi_io_write_data.
+    pub(super) fn write_data(
+        &mut self,
+        now: Ns,
+        block: u32,
+        offset: u32,
+        length: u32,
+        causes: Causes,
+    ) -> Result<Ns> {
+        self.blocks[block as usize].written_bytes = offset + length;
+        let now = now + self.mtd.costs().ubi_write_ns;
+        self.io_write(now, block, self.leb_start + offset, length, causes)
+    }
+
+    /// ubi_io_write_ec_hdr.
+    pub(super) fn write_erase_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        self.blocks[block as usize].header = Header::Torn;
+        let causes = Causes::of(Cause::Metadata, self.header_bytes);
+        let now = self.io_write(now, block, 0, self.header_bytes, causes)?;
+        self.blocks[block as usize].header = Header::Whole;
+        Ok(now)
+    }
+
+    /// ubi_io_write_vid_hdr.
+    pub(super) fn write_volume_header(
+        &mut self,
+        now: Ns,
+        block: u32,
+        leb: Leb,
+        copied_bytes: Option<u32>,
+    ) -> Result<Ns> {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        self.blocks[block as usize].holds = Holds::Torn;
+        let causes = Causes::of(Cause::Metadata, self.header_bytes);
+        let now = self.io_write(now, block, self.header_bytes, self.header_bytes, causes)?;
+        self.blocks[block as usize].holds = Holds::Leb { leb, sequence, copied_bytes };
+        Ok(now)
+    }
+}

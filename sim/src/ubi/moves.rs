@@ -1,0 +1,206 @@
+//! Moves: what a block holds goes to another, for wear or because bits of it flipped.
+//!
+//! Mirrors wear_leveling_worker of drivers/mtd/ubi/wl.c and ubi_eba_copy_leb of eba.c, Linux 6.1, call by call into
+//! MTD, for the thread may have to make way between any two. The LEB is locked from before its data is read until
+//! it is mapped to the new block.
+//!
+//! Left out: headers of used blocks that cannot be read back or be read at all end in read-only mode, as there, but
+//! the two blocks are not forgotten.
+//!
+//! Invariant: of the two blocks neither is in a tree while the move lasts.
+
+use super::erase::Erase;
+use super::io::Seen;
+use super::wl::{Step, FREE_MAX_DIFF, THRESHOLD};
+use super::{Holds, Leb, Ubi};
+use crate::causes::{Cause, Causes};
+use crate::chip::Flash;
+use crate::fs::{FsError, Result};
+use crate::units::Ns;
+
+/// The next call into MTD, and what comes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    ReadHeader,
+    /// The LEB is locked, if nobody has it.
+    ReadData,
+    WriteHeader,
+    ReadHeaderBack,
+    WriteData,
+    /// What could not be written is read back for the log, and the target put to the test.
+    Dump {
+        offset: u32,
+        bytes: u32,
+    },
+    /// The LEB is mapped to the new block and unlocked; the old one is to be erased. No call.
+    Finish,
+}
+
+/// A move that is under way (`move_from`, `move_to`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub from: u32,
+    to: u32,
+    /// Whether it is for wrong bits.
+    scrub: bool,
+    next: Next,
+}
+
+/// Why a LEB was not moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cancelled {
+    /// MOVE_RETRY.
+    Locked,
+    /// MOVE_SOURCE_RD_ERR.
+    SourceUnreadable,
+    /// MOVE_TARGET_WR_ERR, MOVE_TARGET_BITFLIPS.
+    TargetFailed,
+}
+
+impl Move {
+    /// Whether the next thing it does is to lock the LEB, and to take the buffer for its data.
+    pub fn locks_leb(&self) -> bool {
+        self.next == Next::ReadData
+    }
+
+    /// Whether it has locked the LEB that is in its block.
+    pub fn has_locked(&self) -> bool {
+        !matches!(self.next, Next::ReadHeader | Next::ReadData)
+    }
+}
+
+impl<F: Flash> Ubi<F> {
+    /// The beginning of wear_leveling_worker: which block goes where, if any.
+    pub(super) fn begin_move(&mut self) -> Option<Step> {
+        let scrub = self.wl.scrub.first().copied();
+        let Some((erases, from)) = scrub.or_else(|| self.wl.used.first().copied()) else {
+            self.wl.is_level_scheduled = false;
+            return None;
+        };
+        let Some(to) = self.wl.free.take_worn(FREE_MAX_DIFF) else {
+            self.wl.is_level_scheduled = false;
+            return None;
+        };
+        let to_erases = self.blocks[to as usize].erases;
+        if scrub.is_none() && to_erases < erases + THRESHOLD {
+            self.wl.free.insert(to, to_erases);
+            self.wl.is_level_scheduled = false;
+            return None;
+        }
+        self.wl.scrub.remove(&(erases, from));
+        self.wl.used.remove(&(erases, from));
+        let next = Next::ReadHeader;
+        Some(Step::Move(Move { from, to, scrub: scrub.is_some(), next }))
+    }
+
+    fn leb_in(&self, block: u32) -> (Leb, u32) {
+        let state = self.blocks[block as usize];
+        let Holds::Leb { leb, .. } = state.holds else {
+            unreachable!("block {block} is in use and holds no LEB")
+        };
+        (leb, state.written_bytes)
+    }
+
+    /// Makes the next call; returns what is left to do.
+    pub(super) fn go_on_moving(&mut self, now: Ns, moving: Move) -> Result<(Option<Step>, Ns)> {
+        let Move { from, to, .. } = moving;
+        let (leb, bytes) = self.leb_in(from);
+        let then = |next| Some(Step::Move(Move { next, ..moving }));
+        match moving.next {
+            Next::ReadHeader => match self.read_header(now, from, self.header_bytes)? {
+                (Seen::Damaged, now) => self.gave_up_moving(now),
+                (_, now) => Ok((then(Next::ReadData), now)),
+            },
+            Next::ReadData if self.locked == Some(leb) => {
+                self.cancel(now, moving, Cancelled::Locked)
+            }
+            Next::ReadData => match self.io_read(now, from, self.leb_start, self.leb_bytes) {
+                Ok((_, now)) => Ok((then(Next::WriteHeader), now)),
+                Err(FsError::Unreadable(now)) => {
+                    self.cancel(now, moving, Cancelled::SourceUnreadable)
+                }
+                Err(error) => Err(error),
+            },
+            Next::WriteHeader => {
+                let copied = (bytes > 0).then_some(bytes);
+                let written = self.write_volume_header(now, to, leb, copied);
+                let written_at = (self.header_bytes, self.header_bytes);
+                self.after_write(moving, written, written_at, Next::ReadHeaderBack)
+            }
+            Next::ReadHeaderBack => match self.read_header(now, to, self.header_bytes)? {
+                (Seen::Clean, now) if bytes == 0 => Ok((then(Next::Finish), now)),
+                (Seen::Clean, now) => Ok((then(Next::WriteData), now)),
+                (Seen::BitFlips, now) => self.cancel(now, moving, Cancelled::TargetFailed),
+                (Seen::Damaged, now) => self.gave_up_moving(now),
+            },
+            Next::WriteData => {
+                let moved = Causes::of(Cause::WearLevelling, bytes);
+                let written = self.io_write(now, to, self.leb_start, bytes, moved);
+                self.after_write(moving, written, (self.leb_start, bytes), Next::Finish)
+            }
+            Next::Dump { offset, bytes } => {
+                let now = self.dump_flash(now, to, offset, bytes)?;
+                self.cancel(now, moving, Cancelled::TargetFailed)
+            }
+            Next::Finish => {
+                self.blocks[to as usize].written_bytes = bytes;
+                *self.place_mut(leb) = to;
+                self.wl.used.insert((self.blocks[to as usize].erases, to));
+                self.wl.is_level_scheduled = false;
+                Ok((Some(Step::Erase(Erase::new(from, false))), now))
+            }
+        }
+    }
+
+    fn after_write(
+        &mut self,
+        moving: Move,
+        written: Result<Ns>,
+        (offset, bytes): (u32, u32),
+        next: Next,
+    ) -> Result<(Option<Step>, Ns)> {
+        match written {
+            Ok(now) => Ok((Some(Step::Move(Move { next, ..moving })), now)),
+            Err(FsError::Io(now)) => {
+                Ok((Some(Step::Move(Move { next: Next::Dump { offset, bytes }, ..moving })), now))
+            }
+            Err(FsError::ReadOnly(now)) => self.gave_up_moving(now),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// out_not_moved: the source goes back to where it came from, the target is free again or is put to the test.
+    fn cancel(&mut self, now: Ns, moving: Move, why: Cancelled) -> Result<(Option<Step>, Ns)> {
+        let Move { from, to, scrub, .. } = moving;
+        let entry = (self.blocks[from as usize].erases, from);
+        match (why, scrub) {
+            (Cancelled::SourceUnreadable, _) => {
+                if self.wl.erroneous.len() as u32 > self.erroneous_max() {
+                    return self.gave_up_moving(now);
+                }
+                self.wl.erroneous.insert(from);
+            }
+            (_, true) => _ = self.wl.scrub.insert(entry),
+            (_, false) => _ = self.wl.used.insert(entry),
+        }
+        self.wl.is_level_scheduled = false;
+        if why == Cancelled::TargetFailed {
+            return Ok((Some(Step::Erase(Erase::new(to, true))), now));
+        }
+        self.wl.free.insert(to, self.blocks[to as usize].erases);
+        self.ensure_levelling(now);
+        Ok((None, now))
+    }
+
+    /// `max_erroneous`: a tenth of all, at least 16.
+    fn erroneous_max(&self) -> u32 {
+        (self.blocks.len() as u32 / 10).max(16)
+    }
+
+    /// out_error.
+    fn gave_up_moving(&mut self, now: Ns) -> Result<(Option<Step>, Ns)> {
+        self.wl.is_level_scheduled = false;
+        self.is_read_only = true;
+        Ok((None, now))
+    }
+}

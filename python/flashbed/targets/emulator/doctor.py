@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flashbed.targets.emulator.kernel import CROSS_COMPILER, META_PACKAGE, cached_kernel
 from flashbed.targets.emulator.machine import QEMU
+from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.finding import Finding, agent, program, ziglang
 
@@ -26,4 +27,5 @@ def check() -> list[Finding]:
             f"{kernel.package} {kernel.version}" if kernel else "not fetched yet",
             "flashbed prepare --on emulator, or the first run, fetches it by apt",
         ),
+        yaffs2.finding(),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 
+from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.finding import Finding, agent, program, ziglang
 from flashbed.targets.uml.kernel import BUILD_TOOLS, KERNELS, cached_kernel
@@ -20,6 +21,7 @@ def check() -> list[Finding]:
         agent("host"),
         *(program(tool, f"apt-get install {package}") for tool, package in BUILD_TOOLS.items()),
         *(_kernel(series) for series in KERNELS),
+        yaffs2.finding(),
     ]
 
 

@@ -28,11 +28,17 @@ pub struct DirtyState {
 }
 
 impl<S: FlashFs> Vfs<S> {
+    /// clock_nanosleep.
+    pub fn sleep(&mut self, now: Ns, time: Ns) -> Outcome {
+        let now = now + self.costs.syscall_ns;
+        Ok((0, self.pause(now, now + time)?))
+    }
+
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        let now = self.fs.set_task(now, None)?;
+        let now = self.fs.set_task(now, None, &mut self.inodes)?;
         let now = self.idle(now, end)?;
-        self.fs.set_task(now, Some(Task::Program))
+        self.fs.wake_program(now, end, &mut self.inodes)
     }
 
     /// Background work runs when it is due, until `end`.
@@ -70,9 +76,9 @@ impl<S: FlashFs> Vfs<S> {
             let done = self.fs.run_due(now, &mut self.inodes);
             return untold(done, now);
         }
-        let now = self.fs.set_task(now, Some(Task::Background))?;
+        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         let now = self.write_expired(now)?;
-        self.fs.set_task(now, None)
+        self.fs.set_task(now, None, &mut self.inodes)
     }
 
     /// wb_check_old_data_flush.
@@ -183,17 +189,18 @@ impl<S: FlashFs> Vfs<S> {
     /// had anything to write or not. Then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
-        let now = self.pause(now, now)?;
-        Ok((0, untold(self.fs.sync(now), now)?))
+        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
+        let now = self.fs.set_task(now, Some(Task::Program), &mut self.inodes)?;
+        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
     /// The flusher, woken first (wakeup_flusher_threads), writes every dirty inode, the longest dirty first, and leaves
     /// nothing for sync_inodes_sb.
     pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
-        now = self.fs.set_task(now, Some(Task::Background))?;
+        now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         while !self.inodes.dirty.is_empty() {
             now = self.write_inodes(now, self.inodes.dirty.len())?;
         }
-        self.fs.set_task(now, Some(Task::Program))
+        self.fs.set_task(now, Some(Task::Program), &mut self.inodes)
     }
 }

@@ -52,7 +52,7 @@ fn fresh_bytes(
     let fs: FsKind = fs.parse().map_err(PyValueError::new_err)?;
     let kernel: KernelProfile = serde_json::from_str(kernel_json)
         .map_err(|error| PyValueError::new_err(format!("kernel profile: {error}")))?;
-    sim::run::fresh_bytes(&board, kernel.jffs2, fs, &bad_blocks)
+    sim::run::fresh_bytes(&board, &kernel, fs, &bad_blocks)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

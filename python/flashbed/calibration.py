@@ -27,7 +27,7 @@ from flashbed.targets.base import Program
 from flashbed.targets.sim import row_of
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "with_software_table"]
+__all__ = ["FITTED", "FOLDED", "Fit", "fill_byte_ps", "fit", "programs", "with_software_table"]
 
 FILE_SYSTEMS = ("jffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
@@ -41,11 +41,17 @@ CONTENT_SEED = 1
 FITTED = (
     "syscall_ns",
     "open_ns",
-    "name_change_ns",
+    "name_add_ns",
+    "name_remove_ns",
+    "name_move_ns",
+    "write_ns",
     "page_find_ns",
     "copy_byte_ps",
     "page_add_ns",
     "page_write_ns",
+    "page_dirty_ns",
+    "page_drop_ns",
+    "time_update_ns",
     "drop_caches_ns",
     "mtd_call_ns",
     "nand_read_ns",
@@ -58,16 +64,29 @@ FITTED = (
     "jffs2_write_node_ns",
     "jffs2_write_byte_ps",
     "jffs2_write_symbol_ns",
+    "jffs2_packed_node_ns",
+    "jffs2_packed_byte_ps",
+    "jffs2_unpack_ns",
+    "jffs2_obsolete_ns",
     "jffs2_gc_pass_ns",
+    "ubi_attach_ns",
     "ubi_write_ns",
     "ubifs_node_ns",
     "ubifs_inode_ns",
     "ubifs_znode_ns",
+    "ubifs_leaf_drop_ns",
     "ubifs_byte_ps",
     "ubifs_write_node_ns",
+    "ubifs_compress_ns",
+    "ubifs_search_ns",
+    "ubifs_huffman_ns",
+    "ubifs_huffman_byte_ps",
+    "ubifs_packed_node_ns",
     "ubifs_write_byte_ps",
+    "ubifs_unpack_ns",
 )
 FOLDED = {
+    "fill_byte_ps": "the agent's own work, between the requests of the cases",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
     "yaffs2_chunk_ns": "no packaged kernel has it; by analogy a flash page at jffs2_byte_ps",
     "compute_step_ps": "one instruction of the board's clock",
@@ -96,11 +115,24 @@ def _opens(length: int) -> str:
     return "\n".join(f"open {i} small-{length}-{i} ro" for i in range(SMALL_FILES))
 
 
-def _bodies() -> dict[str, tuple[int, str]]:
-    """Name -> (read_ahead_kib, operations) of every case."""
+Cases = dict[str, tuple[int, str]]
+"""Name -> (read_ahead_kib, operations)."""
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join([HEADER, *lines])
+
+
+def _bodies() -> Cases:
+    """Every case on a file system."""
+    cases = _reading() | _writing() | _compressing() | _names() | _cutting()
+    return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
+
+
+def _reading() -> Cases:
     opened = f"{HEADER}\ndrop_caches\nopen 0 big ro\n"
     cached = f"{opened}read 0 0 65536\nmark\n"
-    cases: dict[str, tuple[int, str]] = {
+    cases: Cases = {
         "cached-512": (0, cached + _reads([(0, 512 * i % 65536, 512) for i in range(256)])),
         "cached-65536": (0, cached + _reads([(0, 0, 65536)] * 16)),
     }
@@ -115,24 +147,94 @@ def _bodies() -> dict[str, tuple[int, str]]:
         reads = _reads([(i, 0, length) for i in range(SMALL_FILES)])
         cases[f"small-{length}"] = (0, f"{HEADER}\ndrop_caches\n{opens}\nmark\n{reads}")
     cases["opened"] = (0, f"{HEADER}\ndrop_caches\nmark\n{_opens(700)}")
-    dropped = "\n".join(["drop_caches"] * DROPS)
-    cases["dropped"] = (0, f"{HEADER}\ndrop_caches\nmark\n{dropped}")
+    cases["dropped"] = (0, _lines("drop_caches", "mark", *["drop_caches"] * DROPS))
+    return cases
+
+
+def _new(*lines: str) -> tuple[int, str]:
+    return 0, _lines("open 0 new rw,create", "mark", *lines)
+
+
+def _ordered(length: int, count: int, percent: int = 0) -> list[str]:
+    return [f"write 0 {length * i} {length} 2 {percent}" for i in range(count)]
+
+
+def _writing() -> Cases:
+    cases: Cases = {}
     for length in (40, 130, 300, 700, 2000, 4096):
-        writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(32))
-        body = f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}\nfsync 0"
-        cases[f"written-{length}"] = (0, body)
-    for length, count in ((100, 32), (3000, 40), (8192, 16)):
-        writes = "\n".join(f"write 0 {length * i} {length} 2 0" for i in range(count))
-        cases[f"kept-{length}"] = (0, f"{HEADER}\nopen 0 new rw,create\nmark\n{writes}")
+        cases[f"written-{length}"] = _new(*_ordered(length, 32), "fsync 0")
+    for length, count in ((100, 32), (3000, 40), (8192, 16), (49152, 6)):
+        cases[f"kept-{length}"] = _new(*_ordered(length, count))
     for sync in ("fsync 0", "sync"):
-        lines = [f"write 0 {450 * i} 450 2 0\n{sync}" for i in range(16)]
-        body = "\n".join([HEADER, "open 0 new rw,create", "mark", *lines])
-        cases[f"{sync.split()[0]}ed-450"] = (0, body)
-    known = "\n".join(["open 0 big ro\nclose 0"] * 32)
-    cases["opened-known"] = (0, f"{HEADER}\nopen 0 big ro\nclose 0\nmark\n{known}")
-    made = "\n".join(f"open 0 made-{i} wo,create\nclose 0" for i in range(16))
-    cases["created"] = (0, f"{HEADER}\nmark\n{made}")
-    return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
+        lines = [line for write in _ordered(450, 16) for line in (write, sync)]
+        cases[f"{sync.split()[0]}ed-450"] = _new(*lines)
+    for length in (250, 1100):
+        made = [
+            line
+            for i in range(12)
+            for line in (
+                f"open 0 tiny-{i} wo,create",
+                f"write 0 0 {length} 2 0",
+                "fsync 0",
+                "close 0",
+            )
+        ]
+        cases[f"tiny-{length}"] = (0, _lines("mark", *made))
+    places = [f"write 0 {20480 * i} 200 3 0" for i in range(24)]
+    cases["rewritten"] = (0, _lines("open 0 big rw", "mark", *places))
+    paused = [line for write in places[:12] for line in (write, "pause 1300000000")]
+    cases["paused"] = (0, _lines("open 0 big rw", "mark", *paused))
+    return cases
+
+
+def _compressing() -> Cases:
+    """What is written is smaller on the flash, and read from there."""
+    cases: Cases = {}
+    for length, percent in ((4096, 30), (4096, 70), (4096, 85), (4096, 97), (1000, 60)):
+        cases[f"packed-{percent}-{length}"] = _new(*_ordered(length, 32, percent), "fsync 0")
+    for percent in (30, 70):
+        rest = ["fsync 0", "close 0", "sync", f"pause {6 * SETTLE_NS}", *["drop_caches"] * 3]
+        before = ["open 0 new rw,create", *_ordered(16384, 16, percent), *rest]
+        reads = _reads([(0, 16384 * i, 16384) for i in range(16)])
+        cases[f"unpacked-{percent}"] = (0, _lines(*before, "open 0 new ro", "mark", reads))
+    return cases
+
+
+def _names() -> Cases:
+    """Names and mounts."""
+    known = ["open 0 big ro", "close 0"]
+    made = [line for i in range(16) for line in (f"open 0 made-{i} wo,create", "close 0")]
+    removed = [f"unlink small-{length}-{i}" for length in (200, 2600) for i in range(SMALL_FILES)]
+    renamed = [f"rename small-700-{i} renamed-{i}" for i in range(SMALL_FILES)]
+    folders = [f"folder-{i}" for i in range(8)]
+    rest = ["sync", f"pause {SETTLE_NS}"]
+    bodies = {
+        "opened-known": _lines(*known, "mark", *known * 32),
+        "created": _lines("mark", *made),
+        "removed": _lines("mark", *removed, "sync"),
+        "renamed": _lines("mark", *renamed),
+        "folders": _lines(
+            *[f"mkdir {name}" for name in folders],
+            *rest,
+            "mark",
+            *[f"rmdir {name}" for name in folders],
+        ),
+        "remounted": _lines("mark", "remount"),
+    }
+    return {name: (0, body) for name, body in bodies.items()}
+
+
+def _cutting() -> Cases:
+    """A file becomes shorter: a little at a time; at once, with its pages cached and without."""
+    steps = range(BIG_FILE_BYTES - 9001, BIG_FILE_BYTES - 9 * 9001, -9001)
+    cuts = [line for size in steps for line in (f"truncate 0 {size}", "fsync 0")]
+    empty = ["open 0 big rw", "mark", "truncate 0 0", "fsync 0"]
+    bodies = {
+        "cut": _lines("open 0 big rw", "mark", *cuts),
+        "emptied": _lines(*empty),
+        "emptied-cold": _lines("drop_caches", *empty),
+    }
+    return {name: (0, body) for name, body in bodies.items()}
 
 
 def _raw(board: Board) -> dict[str, str]:
@@ -183,18 +285,33 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
     ]
 
 
-def folded_costs(costs: Mapping[str, int], board: Board) -> dict[str, int]:
+def fill_byte_ps(requests: pl.DataFrame) -> int:
+    """What making a byte costs the program that writes it: it is done between two requests.
+
+    From the cases with long writes, of which nothing else that is done there is a thousandth.
+    """
+    case = pl.col("case_id")
+    long = case.str.ends_with("kept-8192") | case.str.ends_with("kept-49152")
+    ended = (pl.col("start_ns") + pl.col("latency_ns")).shift(1).over("case_id")
+    gap = (pl.col("start_ns") - ended).alias("gap_ns")
+    gaps = requests.filter(long).select(gap, "length_bytes").drop_nulls()
+    gap_ns, filled = (int(gaps[column].sum()) for column in ("gap_ns", "length_bytes"))
+    return round(1000 * gap_ns / filled)
+
+
+def folded_costs(costs: Mapping[str, int], board: Board, fill_ps: int) -> dict[str, int]:
     """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
     clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
     flash_page_ns = costs["jffs2_byte_ps"] * board.chip.page_bytes // 1000
     return {
+        "fill_byte_ps": fill_ps,
         "nand_byte_ps": 0,
         "yaffs2_chunk_ns": flash_page_ns,
         "compute_step_ps": clock_ps,
     }
 
 
-def with_software_table(text: str, fitted: Fit, board: Board, source: str) -> str:
+def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, source: str) -> str:
     """A board profile's text with the fitted costs as its `[software]`, which has to be last."""
     head, found, tail = text.partition("[software]")
     if not found or "\n[" in tail:
@@ -204,7 +321,7 @@ def with_software_table(text: str, fitted: Fit, board: Board, source: str) -> st
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
-    for name, value in folded_costs(fitted.costs, board).items():
+    for name, value in folded_costs(fitted.costs, board, fill_ps).items():
         lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 

@@ -341,6 +341,14 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
 _MAP_WIDTH = 350
 
 
+def _whole_steps(counts: Sequence[int]) -> list[int]:
+    """About five whole numbers from the least to the most."""
+    if not counts:
+        return []
+    low, high = min(counts), max(counts)
+    return sorted({round(low + (high - low) * step / 4) for step in range(5)})
+
+
 def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, Any]:
     """The blocks of each case as a map, dark where they were erased most; crosses are bad blocks.
 
@@ -350,6 +358,7 @@ def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, An
     same erases in all panels. Returns a Vega-Lite specification.
     """
     charts = []
+    known = [erases for *_, cells in panels for erases in cells["erases"].drop_nulls()]
     for title, subtitle, cells in panels:
         columns, rows = cells["column"].n_unique(), cells["row"].unique().sort()
         base = alt.Chart(cells).encode(
@@ -372,7 +381,11 @@ def wear_figure(panels: Sequence[tuple[str, str, pl.DataFrame]]) -> dict[str, An
                 "erases:Q",
                 scale=alt.Scale(scheme="lighttealblue"),
                 legend=alt.Legend(
-                    title="erases of a block", orient="top", gradientLength=220, tickMinStep=1
+                    title="erases of a block",
+                    orient="top",
+                    gradientLength=220,
+                    values=_whole_steps(known),
+                    format=",d",
                 ),
             )
         )

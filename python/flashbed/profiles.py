@@ -141,11 +141,18 @@ class Software(Strict):
     source: Text
     syscall_ns: Ns
     open_ns: Ns
-    name_change_ns: Ns
+    name_add_ns: Ns
+    name_remove_ns: Ns
+    name_move_ns: Ns
+    fill_byte_ps: Ps
+    write_ns: Ns
     page_find_ns: Ns
     copy_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
+    page_dirty_ns: Ns
+    page_drop_ns: Ns
+    time_update_ns: Ns
     drop_caches_ns: Ns
     mtd_call_ns: Ns
     nand_read_ns: Ns
@@ -159,14 +166,26 @@ class Software(Strict):
     jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
     jffs2_write_symbol_ns: Ns
+    jffs2_packed_node_ns: Ns
+    jffs2_packed_byte_ps: Ps
+    jffs2_unpack_ns: Ns
+    jffs2_obsolete_ns: Ns
     jffs2_gc_pass_ns: Ns
+    ubi_attach_ns: Ns
     ubi_write_ns: Ns
     ubifs_node_ns: Ns
     ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
+    ubifs_leaf_drop_ns: Ns
     ubifs_byte_ps: Ps
     ubifs_write_node_ns: Ns
+    ubifs_compress_ns: Ns
+    ubifs_search_ns: Ns
+    ubifs_huffman_ns: Ns
+    ubifs_huffman_byte_ps: Ps
+    ubifs_packed_node_ns: Ns
     ubifs_write_byte_ps: Ps
+    ubifs_unpack_ns: Ns
     yaffs2_chunk_ns: Ns
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1
@@ -296,10 +315,17 @@ class Jffs2Options(Strict):
 
     source: Text
     summary: bool
-    compressors: list[Literal["lzo", "zlib", "rtime"]]
+    compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
     ticks_per_second: Positive
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
+
+
+class UbifsOptions(Strict):
+    """`[ubifs]`: how the kernel's UBIFS is built."""
+
+    source: Text
+    compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
 
 
 class KernelDefaults(Strict):
@@ -317,12 +343,13 @@ class Kernel(FromFile):
     kernel: KernelFacts
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
+    ubifs: UbifsOptions | None = None
     defaults: KernelDefaults
 
     @model_validator(mode="after")
     def _simulated_whole(self) -> Self:
-        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2):
-            raise ValueError("kernel.targets: sim needs [readahead] and [jffs2]")
+        if "sim" in self.kernel.targets and not (self.readahead and self.jffs2 and self.ubifs):
+            raise ValueError("kernel.targets: sim needs [readahead], [jffs2] and [ubifs]")
         return self
 
     @property
@@ -337,7 +364,7 @@ class Kernel(FromFile):
             raise ProfileError(
                 f"{places.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
-        return _without_sources(self, {"readahead", "jffs2"})
+        return _without_sources(self, {"readahead", "jffs2", "ubifs"})
 
 
 def _named(path: Path, name: str, file_name: str) -> None:

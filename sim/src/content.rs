@@ -4,7 +4,12 @@
 //! generate the same. So the contents of a file are kept as extents and their sources, and made only when a compressor asks
 //! for them. Bytes no extent covers are zero: holes, and what a file was truncated to and grown again.
 //!
-//! Invariants: extents are in order, not empty and disjoint; two that touch and go on generating the same are one.
+//! A file that is written page by page, anywhere, has as many extents as pages. So they are kept small and in regions of
+//! 256 KiB: a write moves those of its region only, and looks at one or two lines of memory.
+//!
+//! Invariants:
+//! 1. Regions are in order and not empty; an extent that crosses from one into the next is a piece of each.
+//! 2. Pieces are in order, not empty and disjoint; two of a region that touch and go on generating the same are one.
 
 use crate::search::partition_point_near;
 use core::ops::Range;
@@ -92,16 +97,160 @@ impl Extent {
     }
 }
 
+const REGION_BITS: u32 = 18;
+const REGION_BYTES: u64 = 1 << REGION_BITS;
+
+/// The part of an extent that lies in a region, in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    seed: u64,
+    /// From the lowest bit on: its first byte and its last, from the start of the region, which of the region's `shifts` it
+    /// has, whether it has one, and its compressibility.
+    packed: u64,
+}
+
+impl Piece {
+    fn new(
+        seed: u64,
+        (first, last): (u64, u64),
+        shift: Option<usize>,
+        compressibility: u8,
+    ) -> Piece {
+        let is_shifted = u64::from(shift.is_some()) << (3 * REGION_BITS);
+        let shift = (shift.unwrap_or(0) as u64) << (2 * REGION_BITS);
+        let compressibility = u64::from(compressibility) << 56;
+        let packed = first | last << REGION_BITS | shift | is_shifted | compressibility;
+        Piece { seed, packed }
+    }
+
+    const fn first(self) -> u64 {
+        self.packed % REGION_BYTES
+    }
+
+    const fn last(self) -> u64 {
+        (self.packed >> REGION_BITS) % REGION_BYTES
+    }
+
+    fn shift(self) -> Option<usize> {
+        let shift = (self.packed >> (2 * REGION_BITS)) % REGION_BYTES;
+        (self.packed >> (3 * REGION_BITS) & 1 == 1).then_some(shift as usize)
+    }
+
+    const fn source(self) -> Source {
+        Source { seed: self.seed, compressibility: (self.packed >> 56) as u8 }
+    }
+}
+
+/// What is written of 256 KiB of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Region {
+    start: u64,
+    pieces: Vec<Piece>,
+    /// Those that are not 0, in the order of the pieces.
+    shifts: Vec<u64>,
+}
+
+impl Region {
+    fn extent(&self, piece: &Piece) -> Extent {
+        Extent {
+            start: self.start + piece.first(),
+            end: self.start + piece.last() + 1,
+            source: piece.source(),
+            shift: piece.shift().map_or(0, |shift| self.shifts[shift]),
+        }
+    }
+
+    fn push(&mut self, extent: Extent) {
+        let bytes = (extent.start - self.start, extent.end - 1 - self.start);
+        let shift = (extent.shift != 0).then_some(self.shifts.len());
+        let Source { seed, compressibility } = extent.source;
+        self.pieces.push(Piece::new(seed, bytes, shift, compressibility));
+        self.shifts.extend(shift.is_some().then_some(extent.shift));
+    }
+
+    fn pop(&mut self) {
+        if self.pieces.pop().is_some_and(|piece| piece.shift().is_some()) {
+            self.shifts.pop();
+        }
+    }
+
+    /// Index of the first piece that ends after a position, which may lie before the region.
+    #[inline]
+    fn first_after(&self, position: u64) -> usize {
+        let position = position.saturating_sub(self.start);
+        let ends_before = |piece: &Piece| piece.last() < position;
+        partition_point_near(&self.pieces, (position, REGION_BYTES), ends_before)
+    }
+
+    /// Bytes of the region become what `new` says. The usual cases first: the same bytes are there already, or come behind all
+    /// others, or one piece is there that becomes another.
+    fn write(&mut self, new: Extent) {
+        let at = self.first_after(new.start);
+        let neighbour = |at: Option<usize>| Some(self.extent(self.pieces.get(at?)?));
+        let before = neighbour(at.checked_sub(1)).filter(|before| before.goes_on_as(&new));
+        let Some(there) = neighbour(Some(at)) else {
+            if before.is_some() {
+                self.pop();
+            }
+            return self
+                .push(Extent { start: before.map_or(new.start, |before| before.start), ..new });
+        };
+        if there.start <= new.start && there.end >= new.end && there.same_bytes(&new) {
+            return;
+        }
+        let behind = neighbour(Some(at + 1)).is_some_and(|behind| new.goes_on_as(&behind));
+        let replaces = (there.start, there.end) == (new.start, new.end);
+        if replaces && before.is_none() && !behind && (there.shift, new.shift) == (0, 0) {
+            let Source { seed, compressibility } = new.source;
+            let bytes = (self.pieces[at].first(), self.pieces[at].last());
+            self.pieces[at] = Piece::new(seed, bytes, None, compressibility);
+        } else {
+            self.replace(new.start, new.end, Some(new));
+        }
+    }
+
+    /// Puts `new` in the place of what is there of `start..end`.
+    fn replace(&mut self, start: u64, end: u64, new: Option<Extent>) {
+        let old: Vec<Extent> = self.pieces.iter().map(|piece| self.extent(piece)).collect();
+        let before = old.iter().map(|extent| extent.clipped(0, start));
+        let after = old.iter().map(|extent| extent.clipped(end, u64::MAX));
+        self.pieces.clear();
+        self.shifts.clear();
+        for extent in joined(before.chain(new).chain(after)) {
+            self.push(extent);
+        }
+    }
+}
+
+/// Extents without those that are empty; of two that go on generating the same one is made.
+fn joined(extents: impl Iterator<Item = Extent>) -> impl Iterator<Item = Extent> {
+    let mut extents = extents.filter(|extent| extent.start < extent.end).peekable();
+    core::iter::from_fn(move || {
+        let mut extent = extents.next()?;
+        while let Some(next) = extents.next_if(|next| extent.goes_on_as(next)) {
+            extent.end = next.end;
+        }
+        Some(extent)
+    })
+}
+
+/// What a write has replaced: most often one extent, which needs no list.
+#[derive(Clone, Debug, Default)]
+pub struct Overwritten {
+    one: Option<Extent>,
+    many: Vec<Extent>,
+}
+
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    extents: Vec<Extent>,
+    regions: Vec<Region>,
 }
 
 impl Contents {
     /// Of an empty file.
     pub const fn new() -> Contents {
-        Contents { extents: Vec::new() }
+        Contents { regions: Vec::new() }
     }
 
     /// Bytes `start..end` become what a write of `source` at `start` writes.
@@ -112,52 +261,66 @@ impl Contents {
     /// Bytes `start..end` become those that `source` has at `offset` and on: what `append` does.
     pub fn write_from(&mut self, start: u64, end: u64, source: Source, offset: u64) {
         assert!(start <= end);
-        if start == end {
-            return;
-        }
-        let new = Extent { start, end, source, shift: offset.wrapping_sub(start) };
-        match self.extents.last_mut() {
-            Some(last) if last.goes_on_as(&new) => last.end = end,
-            Some(last) if last.end > start => self.overwrite(new),
-            _ => self.extents.push(new),
+        self.write_extent(Extent { start, end, source, shift: offset.wrapping_sub(start) });
+    }
+
+    fn write_extent(&mut self, new: Extent) {
+        let mut start = new.start;
+        while start < new.end {
+            let region = start / REGION_BYTES * REGION_BYTES;
+            let end = new.end.min(region + REGION_BYTES);
+            self.region(region).write(new.clipped(start, end));
+            start = end;
         }
     }
 
-    /// The usual cases of `replace` first: the same bytes are there already, or one extent is there that becomes another.
-    fn overwrite(&mut self, new: Extent) {
-        let at = self.first_after(new.start);
-        let there = self.extents[at];
-        if there.start <= new.start && there.end >= new.end && there.same_bytes(&new) {
-            return;
+    /// Index of the first region from a position on.
+    #[inline]
+    fn first_region(&self, position: u64) -> usize {
+        let whole = self.regions.last().map_or(0, |last| last.start + REGION_BYTES);
+        let before = |region: &Region| region.start + REGION_BYTES <= position;
+        partition_point_near(&self.regions, (position, whole), before)
+    }
+
+    /// The region that begins there, made if there is none; it is not to stay empty.
+    fn region(&mut self, start: u64) -> &mut Region {
+        let at = self.first_region(start);
+        if self.regions.get(at).is_none_or(|region| region.start != start) {
+            self.regions.insert(at, Region { start, pieces: Vec::new(), shifts: Vec::new() });
         }
-        let joins = |before: Option<&Extent>, after: Option<&Extent>| {
-            before.zip(after).is_some_and(|(before, after)| before.goes_on_as(after))
-        };
-        let left = at.checked_sub(1).map(|left| &self.extents[left]);
-        let joined = joins(left, Some(&new)) || joins(Some(&new), self.extents.get(at + 1));
-        if (there.start, there.end) == (new.start, new.end) && !joined {
-            self.extents[at] = new;
-        } else {
-            self.replace(new.start, new.end, &[new]);
-        }
+        &mut self.regions[at]
     }
 
     /// Bytes `start..end` become zero; what is cut off by a truncation is `clear(size, u64::MAX)`.
     pub fn clear(&mut self, start: u64, end: u64) {
         assert!(start <= end);
-        self.replace(start, end, &[]);
+        let Range { start: mut first, end: mut behind } = self.overlapping(start, end);
+        let Some(last) = behind.checked_sub(1).filter(|&last| last >= first) else { return };
+        for at in [first, last] {
+            self.regions[at].replace(start, end, None);
+        }
+        first += usize::from(!self.regions[first].pieces.is_empty());
+        behind -= usize::from(last >= first && !self.regions[last].pieces.is_empty());
+        self.regions.drain(first..behind);
     }
 
     /// Bytes `start..end` become what they are in `other`.
     pub fn copy_from(&mut self, other: &Contents, start: u64, end: u64) {
-        assert!(start <= end);
-        let copied: Vec<Extent> = other.clipped(start, end).collect();
-        self.replace(start, end, &copied);
+        self.clear(start, end);
+        other.clipped(start, end).for_each(|extent| self.write_extent(extent));
     }
 
     /// What a write to `start..end` is about to replace; nothing is copied where nothing was written.
-    pub fn overwritten(&self, start: u64, end: u64) -> Contents {
-        Contents { extents: self.clipped(start, end).collect() }
+    pub fn overwritten(&self, start: u64, end: u64) -> Overwritten {
+        let one = self.covering(start, end).map(|extent| extent.clipped(start, end));
+        let many = if one.is_none() { self.clipped(start, end).collect() } else { Vec::new() };
+        Overwritten { one, many }
+    }
+
+    /// The write to `start..end` has failed.
+    pub fn restore(&mut self, start: u64, end: u64, before: &Overwritten) {
+        self.clear(start, end);
+        before.one.iter().chain(&before.many).for_each(|&extent| self.write_extent(extent));
     }
 
     /// The bytes from `start` on.
@@ -178,20 +341,17 @@ impl Contents {
     /// Whether the range is random bytes and no part of it can be another part again: every byte is of a source of
     /// compressibility 0, and what was appended, whose bytes may be those of another offset once more, stands alone.
     pub fn is_random(&self, start: u64, end: u64) -> bool {
-        let first = self.first_after(start);
+        if let Some(extent) = self.covering(start, end) {
+            return extent.source.compressibility == 0;
+        }
         let mut at = start;
-        for extent in &self.extents[first..] {
-            let alone = extent.start <= start && extent.end >= end;
-            if extent.start > at || extent.source.compressibility > 0 {
-                return at >= end;
-            }
-            if at < end && extent.shift != 0 && !alone {
+        for extent in self.clipped(start, end) {
+            let alone = (extent.start, extent.end) == (start, end);
+            let is_random = extent.start == at && extent.source.compressibility == 0;
+            if !is_random || extent.shift != 0 && !alone {
                 return false;
             }
             at = extent.end;
-            if at >= end {
-                return true;
-            }
         }
         at >= end
     }
@@ -207,47 +367,29 @@ impl Contents {
     }
 
     fn clipped(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> + '_ {
-        self.extents[self.first_after(start)..]
-            .iter()
-            .take_while(move |extent| start < end && extent.start < end)
-            .map(move |extent| extent.clipped(start, end))
+        let regions = &self.regions[self.overlapping(start, end)];
+        let pieces = regions.iter().flat_map(move |region| {
+            let pieces = region.pieces[region.first_after(start)..].iter();
+            pieces.map(|piece| region.extent(piece)).take_while(move |extent| extent.start < end)
+        });
+        joined(pieces.map(move |extent| extent.clipped(start, end)))
     }
 
-    /// Index of the first extent that ends after a position.
+    /// What covers all of a range that is not empty, if it is one piece.
     #[inline]
-    fn first_after(&self, position: u64) -> usize {
-        let whole = self.extents.last().map_or(0, |last| last.end);
-        let ends_before = |extent: &Extent| extent.end <= position;
-        partition_point_near(&self.extents, (position, whole), ends_before)
+    fn covering(&self, start: u64, end: u64) -> Option<Extent> {
+        let region = self.regions.get(self.first_region(start))?;
+        let extent = region.extent(region.pieces.get(region.first_after(start))?);
+        (extent.start <= start && start < end && end <= extent.end).then_some(extent)
     }
 
-    /// Puts `new`, which lies within `start..end`, in the place of what is there.
-    fn replace(&mut self, start: u64, end: u64, new: &[Extent]) {
-        if start == end {
-            return;
-        }
-        let Range { start: first, end: behind } = self.overlapping(start, end);
-        let before = self.extents[first..behind].first().map(|extent| extent.clipped(0, start));
-        let after = self.extents[first..behind].last().map(|extent| extent.clipped(end, u64::MAX));
-        // The neighbours that only touch come along: they may go on in what is new.
-        let from = first.saturating_sub(1);
-        let to = (behind + 1).min(self.extents.len());
-        let (left, right) = (self.extents[from..first].first(), self.extents[behind..to].first());
-        let pieces = left.copied().into_iter().chain(before).chain(new.iter().copied());
-        let pieces = pieces.chain(after).chain(right.copied());
-        let mut merged: Vec<Extent> = Vec::with_capacity(new.len() + 4);
-        for piece in pieces.filter(|piece| piece.start < piece.end) {
-            match merged.last_mut() {
-                Some(last) if last.goes_on_as(&piece) => last.end = piece.end,
-                _ => merged.push(piece),
-            }
-        }
-        self.extents.splice(from..to, merged);
-    }
-
+    /// The regions that have a byte of a range.
     fn overlapping(&self, start: u64, end: u64) -> Range<usize> {
-        let first = self.first_after(start);
-        let count = self.extents[first..].iter().take_while(|extent| extent.start < end).count();
+        if start == end {
+            return 0..0;
+        }
+        let first = self.first_region(start);
+        let count = self.regions[first..].iter().take_while(|region| region.start < end).count();
         first..first + count
     }
 }

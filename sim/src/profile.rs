@@ -2,6 +2,7 @@
 //! that every key is there and names its source, and hands over the same tables as JSON; a key that
 //! is missing or unknown here is a bug of ours and refused by serde.
 
+use crate::compress::{UbifsData, ZstdWork};
 use crate::units::Ns;
 use serde::Deserialize;
 
@@ -89,8 +90,17 @@ pub struct SoftwareCosts {
     pub syscall_ns: Ns,
     /// Opening a file besides its system call: the walk along its path, the open file.
     pub open_ns: Ns,
-    /// A name made, removed or changed, besides what the flash and the nodes cost.
-    pub name_change_ns: Ns,
+    /// A name made, besides what the flash and the nodes cost.
+    pub name_add_ns: Ns,
+    /// A name removed, likewise.
+    pub name_remove_ns: Ns,
+    /// A name changed, likewise.
+    pub name_move_ns: Ns,
+    /// Making a byte that is written, before the call, in picoseconds: the program's own work (the agent's data_fill), in no
+    /// request's time.
+    pub fill_byte_ps: u64,
+    /// A write call besides any call and its pages.
+    pub write_ns: Ns,
     /// Finding one page in the page cache (filemap_get_pages).
     pub page_find_ns: Ns,
     /// Copying one byte between page cache and program, in picoseconds.
@@ -100,6 +110,12 @@ pub struct SoftwareCosts {
     /// One page write besides its copy: write_begin and write_end, without what the file system
     /// does in them.
     pub page_write_ns: Ns,
+    /// A page of the cache that was clean becomes dirty.
+    pub page_dirty_ns: Ns,
+    /// Taking a page out of the cache as its file ends before it or is gone.
+    pub page_drop_ns: Ns,
+    /// Noting the time of a write in the inode, once a second (file_update_time).
+    pub time_update_ns: Ns,
     /// Writing 3 into drop_caches: asking every shrinker, several times, whatever there is to free.
     pub drop_caches_ns: Ns,
     /// A call into MTD (mtd_read, mtd_write): partition offset, chip lock.
@@ -126,8 +142,18 @@ pub struct SoftwareCosts {
     pub jffs2_write_byte_ps: u64,
     /// JFFS2: one byte value that comes up in the data of a node: a leaf of deflate's trees.
     pub jffs2_write_symbol_ns: Ns,
+    /// JFFS2: one data node that the first compressor has made smaller, besides its bytes.
+    pub jffs2_packed_node_ns: Ns,
+    /// JFFS2: one byte that is left in such a node, in picoseconds: compressing it, CRC and copy.
+    pub jffs2_packed_byte_ps: u64,
+    /// JFFS2: unpacking one data node, besides its bytes.
+    pub jffs2_unpack_ns: Ns,
+    /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
+    pub jffs2_obsolete_ns: Ns,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
+    /// UBI: detaching and attaching, besides the reads: devices, a thread. As many instructions for 200 blocks as for 400.
+    pub ubi_attach_ns: Ns,
     /// UBI: a write to a logical block, besides MTD's.
     pub ubi_write_ns: Ns,
     /// UBIFS: looking up and reading one data node, besides its bytes.
@@ -136,12 +162,26 @@ pub struct SoftwareCosts {
     pub ubifs_inode_ns: Ns,
     /// UBIFS: reading one index node into a znode.
     pub ubifs_znode_ns: Ns,
+    /// UBIFS: one entry that leaves the index with others, as a file becomes shorter or is gone.
+    pub ubifs_leaf_drop_ns: Ns,
     /// UBIFS: CRC and copy of one node byte, in picoseconds.
     pub ubifs_byte_ps: u64,
     /// UBIFS: one node, or group of nodes, put into a write-buffer, besides its bytes.
     pub ubifs_write_node_ns: Ns,
-    /// UBIFS: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
+    /// UBIFS: compressing a data node or trying to: setting zstd up.
+    pub ubifs_compress_ns: Ns,
+    /// UBIFS: looking for a match at one position.
+    pub ubifs_search_ns: Ns,
+    /// UBIFS: making a Huffman code for literals.
+    pub ubifs_huffman_ns: Ns,
+    /// UBIFS: one literal put into that code, in picoseconds.
+    pub ubifs_huffman_byte_ps: u64,
+    /// UBIFS: one node that is smaller by compressing: codes for its sequences.
+    pub ubifs_packed_node_ns: Ns,
+    /// UBIFS: one byte of data in a node that is written, in picoseconds: CRC and copies.
     pub ubifs_write_byte_ps: u64,
+    /// UBIFS: unpacking one data node, besides its bytes.
+    pub ubifs_unpack_ns: Ns,
     /// YAFFS2: one chunk: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
     /// One step of a `compute` operation, in picoseconds.
@@ -158,6 +198,27 @@ impl SoftwareCosts {
         let bytes = Ns::from_ps(u64::from(data_bytes), self.jffs2_write_byte_ps);
         let symbols = Ns(self.jffs2_write_symbol_ns.0 * symbols_milli(data_bytes) / 1000);
         self.jffs2_write_node_ns + bytes + symbols
+    }
+
+    /// JFFS2: and for one that the first compressor has made this small.
+    pub fn jffs2_packed_ns(&self, packed_bytes: u32) -> Ns {
+        self.jffs2_packed_node_ns + Ns::from_ps(u64::from(packed_bytes), self.jffs2_packed_byte_ps)
+    }
+
+    /// UBIFS: what the CPU needs for a data node of so many bytes that were so many before.
+    pub fn ubifs_write_ns(&self, data: UbifsData, unpacked_bytes: u32) -> Ns {
+        let mut spent = Ns::from_ps(data.node_bytes as u64, self.ubifs_write_byte_ps);
+        if let Some(ZstdWork { searched, coded_literals }) = data.work {
+            spent += self.ubifs_compress_ns + self.ubifs_search_ns * u64::from(searched);
+            if coded_literals > 0 {
+                let literals = u64::from(coded_literals);
+                spent += self.ubifs_huffman_ns + Ns::from_ps(literals, self.ubifs_huffman_byte_ps);
+            }
+        }
+        if data.node_bytes < unpacked_bytes as usize {
+            spent += self.ubifs_packed_node_ns;
+        }
+        spent
     }
 }
 

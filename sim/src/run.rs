@@ -8,7 +8,7 @@ use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
 use crate::fault::{Faults, Faulty};
 use crate::fs::jffs2::{self, Jffs2};
-use crate::fs::ubifs::Ubifs;
+use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{FlashFs, FsError};
 use crate::mtd::Mtd;
@@ -41,6 +41,8 @@ pub struct KernelProfile {
     pub readahead: KernelReadAhead,
     /// How its JFFS2 is built.
     pub jffs2: jffs2::Options,
+    /// How its UBIFS is.
+    pub ubifs: ubifs::Options,
 }
 
 /// Which file system, or none: the partition itself.
@@ -245,16 +247,18 @@ pub fn run_cases_on(
 /// What df says is available on a fresh file system; none where the model does not say.
 pub fn fresh_bytes(
     board: &BoardProfile,
-    jffs2: jffs2::Options,
+    kernel: &KernelProfile,
     fs: FsKind,
     bad_blocks: &[u32],
 ) -> Result<Option<u64>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs {
-        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Jffs2 => {
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone()).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -299,11 +303,11 @@ fn run_on<F: Flash>(
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
     let mtd = Mtd::new(flash, setting.board);
-    let jffs2 = setting.kernel.jffs2.clone();
+    let kernel = setting.kernel;
     match setting.fs {
-        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
+        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
         FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
-        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
+        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }
 }
@@ -328,7 +332,10 @@ fn run_stack<S: Stack>(
     let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
         let fresh = Room::of(&stack, setting.board);
         let slots = vec![None; ops::SLOTS];
-        let mut machine = Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh };
+        let fill_byte_ps = setting.board.software.fill_byte_ps;
+        let files = Vec::new();
+        let mut machine =
+            Machine { stack, now, files, slots, fresh, prepared: fresh, fill_byte_ps };
         machine.prepare(setting.prepare)?;
         machine.prepared = Room::of(&machine.stack, setting.board);
         Ok(machine)
@@ -379,6 +386,8 @@ struct Machine<S> {
     /// When it was made, and when it was prepared.
     fresh: Room,
     prepared: Room,
+    /// What the program needs to make a byte that it writes.
+    fill_byte_ps: u64,
 }
 
 impl<S: Stack> Machine<S> {
@@ -401,7 +410,8 @@ impl<S: Stack> Machine<S> {
     fn must(&mut self, line: usize, operation: &Operation<'_>) -> Result<(), RunError> {
         let name = ops::NAMES[operation.code()];
         let failed = |message: String| RunError::Failed { line, operation: name, message };
-        let result = self.step(operation).map_err(|error| failed(error.to_string()))?;
+        let result = self.fill(operation).and_then(|()| self.step(operation));
+        let result = result.map_err(|error| failed(error.to_string()))?;
         let wanted = match operation {
             Operation::Write { length, .. } => *length as i64,
             _ => 0,
@@ -448,19 +458,18 @@ impl<S: Stack> Machine<S> {
         }
         let mut measured = Measured::default();
         measured.requests.reserve(after.len());
-        let mut busy = counts.busy;
         for (line, operation) in after {
-            let began = self.now;
-            let result = self.step(operation).map_err(|error| RunError::Failed {
+            let failed = |error: FsError| RunError::Failed {
                 line: *line,
                 operation: ops::NAMES[operation.code()],
                 message: error.to_string(),
-            })?;
+            };
+            self.fill(operation).map_err(failed)?;
+            let (began, busy) = (self.now, self.stack.flash().counts().busy);
+            let result = self.step(operation).map_err(failed)?;
             let file = self.file_of(operation);
-            let (latency, busy_before) = (self.now - began, busy);
             let so_far = self.stack.flash().counts();
-            busy = so_far.busy;
-            let flash_time = busy - busy_before;
+            let (latency, flash_time) = (self.now - began, so_far.busy - busy);
             let times = (began - start, latency, flash_time);
             let changes = so_far.changes() - counts.changes();
             measured.requests.push(request(operation, file, times, changes, result));
@@ -508,7 +517,7 @@ impl<S: Stack> Machine<S> {
                 operation: ops::NAMES[operation.code()],
                 message: error.to_string(),
             };
-            match self.step(operation) {
+            match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(at)) => {
                     return self.stack.survey(at, change).map_err(failed);
@@ -527,6 +536,17 @@ impl<S: Stack> Machine<S> {
         let first = setting.board.partition.first_block;
         let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
         blocks.map(|block| (block, self.stack.flash().block_erases(block)))
+    }
+
+    /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
+    fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
+        if let Operation::Write { length, .. } = *operation {
+            let filled = self.now + Ns::from_ps(length, self.fill_byte_ps);
+            if filled > self.now {
+                self.now = self.stack.catch_up(filled)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs one operation; the time goes on, the result is the system call's.

@@ -1,7 +1,8 @@
 //! The sizes are those of the kernel's code.
 //!
 //! tests/corpus/content/compressed.csv was made with the compressors of Linux 6.1.192 (lib/zlib_deflate, lib/lzo, lib/zstd,
-//! fs/jffs2/compr_*.c), compiled for user space. An empty field: the compressor gave up.
+//! fs/jffs2/compr_*.c), and for its last column with lib/lzo of 2.6.37, compiled for user space. An empty field: the compressor
+//! gave up.
 
 use sim::compress::{Compressors, Jffs2Compressor, UbifsCompressor};
 use sim::content::{Contents, Source};
@@ -69,11 +70,27 @@ fn jffs2_takes_and_gives_what_the_kernel_does() {
 }
 
 #[test]
+fn jffs2_before_3_9_takes_what_its_lzo_makes_fit() {
+    let mut compressors = Compressors::new();
+    let mut fitted = 0;
+    for Row { text, contents, bytes, room, sizes } in rows() {
+        let size = sizes[8].expect("LZO always gives a size");
+        let expected = (size <= room.min(bytes as usize)).then_some((bytes as usize, size));
+        fitted += usize::from(expected.is_some());
+        let data = compressors.jffs2(&[Jffs2Compressor::Lzo202], &contents, 0, bytes, room);
+        let given = data.compressor.map(|_| (data.file_bytes, data.node_bytes));
+        assert_eq!(given, expected, "{text}");
+    }
+    assert!(fitted > 50);
+}
+
+#[test]
 fn ubifs_keeps_what_the_kernel_keeps() {
     let mut compressors = Compressors::new();
     for Row { text, contents, bytes, sizes, .. } in rows() {
         let of_each = [
             (UbifsCompressor::Lzo, sizes[5]),
+            (UbifsCompressor::Lzo202, sizes[8]),
             (UbifsCompressor::Zlib, sizes[6]),
             (UbifsCompressor::Zstd, sizes[7]),
         ];
@@ -82,10 +99,11 @@ fn ubifs_keeps_what_the_kernel_keeps() {
                 (bytes as usize, size.expect("the crypto API always gives a size"));
             let worth_it = length >= 128 && length as i64 - size as i64 >= 64;
             let expected = if worth_it { size } else { length };
-            let given = compressors.ubifs(compressor, &contents, 0, bytes);
+            let given = compressors.ubifs(compressor, &contents, 0, bytes).node_bytes;
             assert_eq!(given, expected, "{compressor:?}: {text}");
         }
-        assert_eq!(compressors.ubifs(UbifsCompressor::None, &contents, 0, bytes), bytes as usize);
+        let plain = compressors.ubifs(UbifsCompressor::None, &contents, 0, bytes);
+        assert_eq!((plain.node_bytes, plain.work), (bytes as usize, None));
     }
 }
 

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use sim::content::{Contents, Source};
 
 const GENERATED: &str = include_str!("../../tests/corpus/content/generated.csv");
+/// Where what is changed at random lies in the file: contents are kept in regions of 256 KiB.
+const BASE: u64 = (1 << 18) - 300;
 const SPACE: u64 = 700;
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -56,6 +58,22 @@ fn what_was_appended_twice_is_not_random() {
     assert!(contents.is_random(0, 1000) && contents.is_random(1000, 2000));
 }
 
+/// An append that begins in one region of 256 KiB and ends in another is one extent, and random by itself.
+#[test]
+fn an_append_across_regions_is_one_extent() {
+    let source = Source { seed: 3, compressibility: 0 };
+    let (start, end) = (250_000, 850_000);
+    let mut contents = Contents::default();
+    contents.write_from(start, end, source, 0);
+    assert_eq!(contents.extents(0, u64::MAX).collect::<Vec<_>>(), [(start, end, source)]);
+    assert!(contents.is_random(start, end) && !contents.is_random(start - 1, end));
+    contents.clear(300_000, 800_000);
+    let rest = [(start, 300_000, source), (800_000, end, source)];
+    assert_eq!(contents.extents(0, u64::MAX).collect::<Vec<_>>(), rest);
+    contents.clear(0, u64::MAX);
+    assert_eq!(contents, Contents::new());
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Write(u64, u64, Source, u64),
@@ -84,18 +102,19 @@ type Plain = Vec<(u8, bool, bool)>;
 fn apply(contents: &mut Contents, plain: &mut Plain, old: &mut (Contents, Plain), change: &Change) {
     match *change {
         Change::Write(start, end, source, shift) => {
-            contents.write_from(start, end, source, start + shift);
-            let bytes = generated(start + shift, end - start, source);
+            let offset = BASE + start + shift;
+            contents.write_from(BASE + start, BASE + end, source, offset);
+            let bytes = generated(offset, end - start, source);
             for (at, byte) in (start..end).zip(bytes) {
                 plain[at as usize] = (byte, true, source.compressibility == 0);
             }
         }
         Change::Clear(start, end) => {
-            contents.clear(start, end);
+            contents.clear(BASE + start, BASE + end);
             plain[start as usize..end as usize].fill((0, false, false));
         }
         Change::CopyBack(start, end) => {
-            contents.copy_from(&old.0, start, end);
+            contents.copy_from(&old.0, BASE + start, BASE + end);
             let range = start as usize..end as usize;
             plain[range.clone()].copy_from_slice(&old.1[range]);
         }
@@ -118,21 +137,21 @@ proptest! {
             shifted |= matches!(change, Change::Write(_, _, _, 1..));
         }
         let mut bytes = vec![7; SPACE as usize];
-        contents.fill(0, &mut bytes);
+        contents.fill(BASE, &mut bytes);
         prop_assert!(bytes.iter().zip(&plain).all(|(byte, expected)| *byte == expected.0));
 
         let (start, end) = (a.min(b), a.max(b));
         let range = &plain[start as usize..end as usize];
-        contents.fill(start, &mut bytes[..range.len()]);
+        contents.fill(BASE + start, &mut bytes[..range.len()]);
         prop_assert!(bytes.iter().zip(range).all(|(byte, expected)| *byte == expected.0));
-        prop_assert_eq!(contents.is_zero(start, end), range.iter().all(|byte| !byte.1));
+        prop_assert_eq!(contents.is_zero(BASE + start, BASE + end), range.iter().all(|byte| !byte.1));
         let random = range.iter().all(|byte| byte.2);
         if shifted {
-            prop_assert!(random || !contents.is_random(start, end));
+            prop_assert!(random || !contents.is_random(BASE + start, BASE + end));
         } else {
-            prop_assert_eq!(contents.is_random(start, end), random);
+            prop_assert_eq!(contents.is_random(BASE + start, BASE + end), random);
         }
-        let extents: Vec<_> = contents.extents(0, SPACE).collect();
+        let extents: Vec<_> = contents.extents(BASE, BASE + SPACE).collect();
         prop_assert!(extents.iter().all(|extent| extent.0 < extent.1));
         prop_assert!(extents.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         if !shifted {

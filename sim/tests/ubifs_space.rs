@@ -12,7 +12,11 @@ const ENOSPC: i64 = -28;
 
 /// A partition of so many blocks of the emulated board, of which UBI keeps 44.
 fn run_on(blocks: u32, body: &str) -> Measured {
-    let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    run_of("6.1", blocks, body)
+}
+
+fn run_of(kernel: &str, blocks: u32, body: &str) -> Measured {
+    let (mut board, kernel) = (support::board("emulated"), support::kernel(kernel));
     board.partition.blocks = blocks;
     let prepare = "flashbed-ops 1\nprepared\n";
     let body = format!("flashbed-ops 1\n{body}\n");
@@ -25,6 +29,19 @@ fn run_on(blocks: u32, body: &str) -> Measured {
 
 fn programs(body: &str) -> u64 {
     run_on(400, body).flash_programs
+}
+
+/// create_default_filesystem: zstd on 6.1, LZO before 5.14, another LZO before 3.9.
+#[test]
+fn data_is_compressed_as_the_kernel_does_by_default() {
+    let mut body = String::from("open 0 a rw,create\nmark\n");
+    for page in 0..250 {
+        writeln!(body, "write 0 {} 4096 {} 90", page * 4096, page + 1).unwrap();
+    }
+    body.push_str("sync");
+    let programs = |kernel| run_of(kernel, 400, &body).flash_programs;
+    let (zstd, lzo, older) = (programs("6.1"), programs("4.0"), programs("2.6.37"));
+    assert!(zstd + 4 <= lzo && older < lzo, "{zstd} {lzo} {older}");
 }
 
 /// ubifs_jnl_delete_inode: no second deletion inode in the journal before the next commit.
@@ -115,7 +132,8 @@ fn the_fewest_blocks_there_can_be_hold_a_file() {
     let mut board = support::board("emulated");
     board.partition.blocks = 44 + 17;
     let flash = sim::chip::Chip::new(board.chip);
-    Ubifs::format(Mtd::new(flash, &board), Ns::ZERO).expect("17 LEBs");
+    Ubifs::format(Mtd::new(flash, &board), Ns::ZERO, support::kernel("6.1").ubifs)
+        .expect("17 LEBs");
     let mut body = String::from("mark\n");
     write_file(&mut body, "a", 100_000, 1);
     let measured = run_on(44 + 17, &(body + "sync\nunlink a\nsync"));

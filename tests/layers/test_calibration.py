@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+import polars as pl
 import pytest
 
 from flashbed import calibration
@@ -54,13 +55,17 @@ def test_the_fit_explains_times_that_the_model_itself_made(cases: list[Program])
 
 
 def test_a_dearer_flash_read_is_found_as_such(cases: list[Program]) -> None:
-    """4 us more a flash read, and nothing else, moves what a read costs by 4 us."""
+    """4 us more a flash read, and nothing else, moves what a read costs by 4 us.
+
+    What is read in a pause is in no case's time.
+    """
     times = simulated_ns(cases)
     reads: dict[str, int] = {}
     for batch in SimTarget().run(cases, trace_flash=False, progress=silent):
         reads |= dict(batch.cases.select("case_id", "flash_reads").iter_rows())
     dearer = [
-        time + 4000 * reads[program.case_id] for time, program in zip(times, cases, strict=True)
+        time + 4000 * reads[program.case_id] * ("pause" not in program.body.partition("mark")[2])
+        for time, program in zip(times, cases, strict=True)
     ]
     before, after = calibration.fit(cases, times), calibration.fit(cases, dearer)
     gained = after.costs["nand_read_ns"] - before.costs["nand_read_ns"]
@@ -73,7 +78,7 @@ def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
 ) -> None:
     fitted = calibration.fit(cases, simulated_ns(cases))
     old = board.path.read_text(encoding="utf-8")
-    new = calibration.with_software_table(old, fitted, board, "a test")
+    new = calibration.with_software_table(old, fitted, 5, board, "a test")
     before, after = tomllib.loads(old), tomllib.loads(new)
     assert after["software"]["source"] == "a test"
     assert after["software"].keys() == before["software"].keys()
@@ -87,4 +92,16 @@ def test_a_profile_whose_software_table_is_not_last_is_refused(
 ) -> None:
     fitted = calibration.fit(cases, simulated_ns(cases))
     with pytest.raises(InputError, match="not the last table"):
-        calibration.with_software_table("[software]\n[chip]\n", fitted, board, "a test")
+        calibration.with_software_table("[software]\n[chip]\n", fitted, 5, board, "a test")
+
+
+def test_what_a_byte_costs_the_program_is_what_passes_between_requests() -> None:
+    requests = pl.DataFrame(
+        {
+            "case_id": ["calibrate-ubifs-kept-8192"] * 3 + ["calibrate-ubifs-written-40"] * 2,
+            "start_ns": [100, 83_000, 165_000, 0, 999_999],
+            "latency_ns": [900, 0, 0, 1, 1],
+            "length_bytes": [8192, 8192, 8192, 40, 40],
+        }
+    )
+    assert calibration.fill_byte_ps(requests) == round(1000 * 164_000 / 16_384)

@@ -102,6 +102,7 @@ def test_counters_come_from_standard_input_too(
         ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: No such file"),
         ("counts.txt --since 3y --before more.txt --endurance 9", "readings are swapped"),
         ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),
+        ("gone.txt --since 3y --endurance 100000", "gone.txt: no such file"),
         ("bad.parquet --repeat 1/h", "bad.parquet: cannot be read as Parquet"),
         ("bad.parquet", "bad.parquet: how often does this happen? --repeat"),
         ("other.parquet --repeat 1/h", "other.parquet: no wear table: it has no column block"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.measured import cases_on
+from flashbed.cli.measured import cases_and_requests_on
 from flashbed.cli.screen import say
 from flashbed.errors import InputError
 from flashbed.places import shown
@@ -39,19 +39,20 @@ def calibrate(
     Chip timing is known and not fitted. Prints the costs with their standard errors and how well
     each calibration case is explained.
     """
-    from flashbed.calibration import fit, programs, with_software_table
+    from flashbed.calibration import fill_byte_ps, fit, programs, with_software_table
     from flashbed.profiles import load_board, load_kernel
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    measured = cases_on(on, "calibrate", cases)
+    measured, requests = cases_and_requests_on(on, "calibrate", cases)
     fitted = fit(cases, measured["time_ns"].to_list())
     _show(fitted)
     if write:
         source = _source(on, measured["kernel_release"][0], fitted)
-        text = with_software_table(chosen.path.read_text(encoding="utf-8"), fitted, chosen, source)
+        before = chosen.path.read_text(encoding="utf-8")
+        text = with_software_table(before, fitted, fill_byte_ps(requests), chosen, source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
 

@@ -22,7 +22,7 @@ FILE_SYSTEMS = ("jffs2", "ubifs")
 CASES = 200
 
 Class = Annotated[
-    str, typer.Option("--class", metavar="reads|any|full|cuts", help="Kind of programs.")
+    str, typer.Option("--class", metavar="reads|any|full|cuts|faults", help="Kind of programs.")
 ]
 Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
 Cases = Annotated[

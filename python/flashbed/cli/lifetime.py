@@ -101,6 +101,8 @@ def lifetime(
     rounds = None if repeat is None else rate_per_day(repeat)
     known = None if board is None else load_board(board)
     path = Path(what)
+    if path.suffix not in ("", ".toml") and not path.exists():
+        raise InputError(f"{shown(path)}: no such file")
     if what == "-" or (path.is_file() and path.suffix not in (".parquet", ".toml")):
         _none(repeat=repeat, case=case, set=settings, on=on, out=out)
         subjects = [_counters(what, since, before, known)]
@@ -155,8 +157,6 @@ def _worn(
 
     path = Path(what)
     if path.suffix == ".parquet":
-        if not path.is_file():
-            raise InputError(f"{shown(path)}: no such file")
         _none(case=case, set=settings or None, on=on, out=out)
         if rounds is None:
             raise InputError(f"{shown(path)}: how often does this happen? --repeat, as in 1/min")

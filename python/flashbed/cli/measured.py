@@ -13,33 +13,43 @@ if TYPE_CHECKING:
 
     from flashbed.targets.base import Failure, Program
 
-__all__ = ["cases_on", "cases_or_failures"]
+__all__ = ["cases_and_requests_on", "cases_or_failures"]
 
 
-def cases_on(name: str, title: str, programs: Sequence[Program]) -> pl.DataFrame:
-    """The measured columns of `cases`, a row a program, in their order.
+def cases_and_requests_on(
+    name: str, title: str, programs: Sequence[Program]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The measured columns of `cases`, a row a program, in their order; and of `requests`.
 
     Raises `RunError` for a case that failed or a target that cannot run here.
     """
-    table, failures = cases_or_failures(name, title, programs)
+    table, requests, failures = _run(name, title, programs)
     for failure in failures:
         raise RunError(f"{name}: {failure.case_id}: {failure.message}")
-    return table
+    return table, requests
 
 
 def cases_or_failures(
     name: str, title: str, programs: Sequence[Program]
 ) -> tuple[pl.DataFrame, list[Failure]]:
-    """The same with a row for each case that did not fail, and those that did.
+    """The cases with a row for each that did not fail, and those that did.
 
     Raises `RunError` if the target cannot run here or no case was left.
     """
+    table, _, failures = _run(name, title, programs)
+    return table, failures
+
+
+def _run(
+    name: str, title: str, programs: Sequence[Program]
+) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
     import polars as pl
 
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 
     frames: list[pl.DataFrame] = []
+    requests: list[pl.DataFrame] = []
     failures: list[Failure] = []
     with bar(f"{title} on {name}") as progress:
 
@@ -51,6 +61,7 @@ def cases_or_failures(
                 failures += batch.failures
                 if batch.cases.height:
                     frames.append(batch.cases)
+                    requests.append(batch.requests)
         except Unavailable as why:
             raise RunError(f"{name}: {why}") from None
     if not frames:
@@ -58,4 +69,5 @@ def cases_or_failures(
         raise RunError(f"{name}: no case was measured{first}")
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
-    return order.join(measured, on="case_id", maintain_order="left"), failures
+    table = order.join(measured, on="case_id", maintain_order="left")
+    return table, pl.concat(requests, how="diagonal"), failures

@@ -67,14 +67,15 @@ def validate(
 def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
     """What the simulator refuses is not asked of the kernel.
 
-    Where code takes no time, on user-mode Linux, none does on the simulator either: what a timer or a
-    thread gets in between is to be the same.
+    Where code takes no time, on user-mode Linux, none does on the simulator either: what timers and
+    threads get in between is to be the same.
     """
+    from flashbed.targets import load_target
     from flashbed.targets.base import refused
     from flashbed.validation import LIMITS, Compared, compare, kinds, programs
 
     cases = programs(suite, board, kernel)
-    alike = board.without_software() if on == "uml" else board
+    alike = board if load_target(on).software_time else board.without_software()
     simulated, failures = cases_or_failures("sim", "validate", programs(suite, alike, kernel))
     known = [case for case in cases if case.case_id in set(simulated["case_id"])]
     real, failures_real = cases_or_failures(on, "validate", known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flashbed.conditions import NONE
 from flashbed.fuzz.campaign import NEAR, Found, Report
 from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import Difference
@@ -79,7 +80,11 @@ def _program(shortest: FuzzCase, whole: FuzzCase, took: str) -> Iterator[str]:
 
 def _text(case: FuzzCase) -> list[str]:
     """The program, its measured operations numbered."""
-    head = [f"    # {case.fs}, read_ahead_kib {case.read_ahead_kib}; measured operations: number"]
+    failing = f", faults {case.faults}" if case.faults != NONE else ""
+    head = [
+        f"    # {case.fs}, read_ahead_kib {case.read_ahead_kib}{failing};"
+        " measured operations: number"
+    ]
     lines = case.text.splitlines()
     first = len(lines) - len(case.measured)
     return head + [

@@ -16,12 +16,12 @@ const HEAD_BYTES: usize = 4;
 const MATCH_BYTES_MIN: usize = 4;
 /// A match this short (M2) takes two bytes if it is no farther back than that.
 const M2_BYTES_MAX: usize = 8;
-const M2_OFFSET_MAX: usize = 0x800;
+pub(super) const M2_OFFSET_MAX: usize = 0x800;
 /// Others (M3) take three, and more if they are longer than this.
 const M3_BYTES_MAX: usize = 33;
 /// Literals at the beginning that one byte can count.
 const FIRST_LITERALS_MAX: usize = 238;
-const END_MARKER_BYTES: usize = 3;
+pub(super) const END_MARKER_BYTES: usize = 3;
 
 /// The dictionary: the last position of each hash.
 pub(super) struct Lzo {
@@ -88,7 +88,7 @@ fn match_bytes(data: &[u8], from: usize, at: usize, end: usize) -> usize {
 }
 
 /// Literals between matches: up to three are counted in the match before them.
-fn literals_size(count: usize) -> usize {
+pub(super) fn literals_size(count: usize) -> usize {
     match count {
         0..=3 => count,
         4..=18 => 1 + count,
@@ -96,7 +96,7 @@ fn literals_size(count: usize) -> usize {
     }
 }
 
-fn tail_size(count: usize, nothing_before: bool) -> usize {
+pub(super) fn tail_size(count: usize, nothing_before: bool) -> usize {
     if nothing_before && count > 0 && count <= FIRST_LITERALS_MAX {
         1 + count
     } else {
@@ -104,7 +104,7 @@ fn tail_size(count: usize, nothing_before: bool) -> usize {
     }
 }
 
-fn match_size(length: usize, offset: usize) -> usize {
+pub(super) fn match_size(length: usize, offset: usize) -> usize {
     if length <= M2_BYTES_MAX && offset <= M2_OFFSET_MAX {
         2
     } else if length <= M3_BYTES_MAX {

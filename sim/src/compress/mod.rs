@@ -4,21 +4,24 @@
 //! the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
 //! say. docs/compression.md says how it was checked.
 //!
-//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; LZO before 3.9, zstd but of 5.16 to 6.1.
+//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; zstd but of 5.16 to 6.1.
 //!
 //! Invariant: what is given depends on the bytes alone; the fields here are space to work in.
 
 mod deflate;
 mod huffman;
 mod lzo;
+mod lzo202;
 mod rtime;
 mod zstd;
 
 use crate::content::Contents;
 use deflate::Deflate;
 use lzo::Lzo;
+use lzo202::Lzo202;
 use serde::Deserialize;
-use zstd::Zstd;
+pub use zstd::ZstdWork;
+use zstd::{work_on_random, Zstd};
 
 /// A page of the page cache, a block of UBIFS: compressors are never given more.
 pub const PAGE_BYTES_MAX: usize = 4096;
@@ -28,7 +31,7 @@ pub const PAGE_BYTES_MAX: usize = 4096;
 const RANDOM_BYTES_MIN: u64 = 64;
 
 /// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
-const UBIFS_BYTES_MIN: u64 = 128;
+const UBIFS_BYTES_MIN: u32 = 128;
 /// And keeps what it saves only if it is this much (`UBIFS_MIN_COMPRESS_DIFF`).
 const UBIFS_SAVED_BYTES_MIN: usize = 64;
 
@@ -36,8 +39,11 @@ const UBIFS_SAVED_BYTES_MIN: usize = 64;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Jffs2Compressor {
-    /// CONFIG_JFFS2_LZO.
+    /// CONFIG_JFFS2_LZO, since 3.9.
     Lzo,
+    /// The same before.
+    #[serde(rename = "lzo-2.02")]
+    Lzo202,
     /// CONFIG_JFFS2_ZLIB.
     Zlib,
     /// CONFIG_JFFS2_RTIME.
@@ -45,8 +51,12 @@ pub enum Jffs2Compressor {
 }
 
 impl Jffs2Compressor {
-    const BY_PRIORITY: [Jffs2Compressor; 3] =
-        [Jffs2Compressor::Lzo, Jffs2Compressor::Zlib, Jffs2Compressor::Rtime];
+    const BY_PRIORITY: [Jffs2Compressor; 4] = [
+        Jffs2Compressor::Lzo,
+        Jffs2Compressor::Lzo202,
+        Jffs2Compressor::Zlib,
+        Jffs2Compressor::Rtime,
+    ];
 }
 
 /// The compressor of a UBIFS volume, as `ubifs_default_compr` or the option `compr=` names it.
@@ -55,8 +65,11 @@ impl Jffs2Compressor {
 pub enum UbifsCompressor {
     /// Data nodes hold the bytes as they are.
     None,
-    /// LZO1X-1.
+    /// LZO1X-1, since 3.9.
     Lzo,
+    /// The same before.
+    #[serde(rename = "lzo-2.02")]
+    Lzo202,
     /// Raw deflate, level 6, a window of 2 KiB.
     Zlib,
     /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Those before and after have other versions and other sizes.
@@ -75,9 +88,19 @@ pub struct Jffs2Data {
     pub compressor: Option<Jffs2Compressor>,
 }
 
+/// What goes into one data node of UBIFS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UbifsData {
+    /// Bytes in the node.
+    pub node_bytes: usize,
+    /// Of zstd, what it had to do; none where nothing was tried.
+    pub work: Option<ZstdWork>,
+}
+
 /// Compressors and the memory they work in.
 pub struct Compressors {
     lzo: Lzo,
+    lzo202: Lzo202,
     deflate: Deflate,
     zstd: Zstd,
     page: Vec<u8>,
@@ -93,7 +116,13 @@ impl Compressors {
     /// Memory for all of them.
     pub fn new() -> Compressors {
         let page = Vec::with_capacity(PAGE_BYTES_MAX);
-        Compressors { lzo: Lzo::new(), deflate: Deflate::new(), zstd: Zstd::new(), page }
+        Compressors {
+            lzo: Lzo::new(),
+            lzo202: Lzo202::new(),
+            deflate: Deflate::new(),
+            zstd: Zstd::new(),
+            page,
+        }
     }
 
     /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a node with room for `room`
@@ -130,7 +159,8 @@ impl Compressors {
             .filter(|compressor| available.contains(compressor))
             .find_map(|compressor| {
                 let (file_bytes, node_bytes) = match compressor {
-                    Jffs2Compressor::Lzo => self.jffs2_lzo(bytes, room),
+                    Jffs2Compressor::Lzo => all_or_nothing(self.lzo.size(bytes), bytes, room),
+                    Jffs2Compressor::Lzo202 => all_or_nothing(self.lzo202.size(bytes), bytes, room),
                     Jffs2Compressor::Zlib => self.deflate.jffs2(bytes, room),
                     Jffs2Compressor::Rtime => rtime::compress(bytes, room),
                 }?;
@@ -139,40 +169,40 @@ impl Compressors {
             .unwrap_or(Jffs2Data { file_bytes: room, node_bytes: room, compressor: None })
     }
 
-    /// LZO takes all or nothing, and need not save a byte.
-    fn jffs2_lzo(&mut self, bytes: &[u8], room: usize) -> Option<(usize, usize)> {
-        let size = self.lzo.size(bytes);
-        (size <= room).then_some((bytes.len(), size))
-    }
-
-    /// Bytes in a data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
+    /// A data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
     pub fn ubifs(
         &mut self,
         compressor: UbifsCompressor,
         contents: &Contents,
         start: u64,
         end: u64,
-    ) -> usize {
-        let length = end - start;
-        let hopeless = length < UBIFS_BYTES_MIN || contents.is_random(start, end);
-        if compressor == UbifsCompressor::None || hopeless {
-            return length as usize;
+    ) -> UbifsData {
+        let (length, is_zstd) = ((end - start) as usize, compressor == UbifsCompressor::Zstd);
+        if compressor == UbifsCompressor::None || length < UBIFS_BYTES_MIN as usize {
+            return UbifsData { node_bytes: length, work: None };
+        }
+        let random = contents.is_random(start, end);
+        if random && (length == PAGE_BYTES_MAX || !is_zstd) {
+            let work = is_zstd.then(|| work_on_random(&[0; PAGE_BYTES_MAX]));
+            return UbifsData { node_bytes: length, work };
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
-        let size = self.ubifs_bytes(compressor, &page);
+        let data = if random {
+            UbifsData { node_bytes: length, work: Some(work_on_random(&page)) }
+        } else {
+            let node_bytes = self.ubifs_bytes(compressor, &page);
+            UbifsData { node_bytes, work: is_zstd.then(|| self.zstd.work()) }
+        };
         self.page = page;
-        size
+        data
     }
 
-    /// The same of bytes at hand.
-    pub fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
-        if (bytes.len() as u64) < UBIFS_BYTES_MIN {
-            return bytes.len();
-        }
+    fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
         let size = match compressor {
             UbifsCompressor::None => return bytes.len(),
             UbifsCompressor::Lzo => self.lzo.size(bytes),
+            UbifsCompressor::Lzo202 => self.lzo202.size(bytes),
             UbifsCompressor::Zlib => self.deflate.crypto(bytes),
             UbifsCompressor::Zstd => self.zstd.size(bytes),
         };
@@ -187,4 +217,9 @@ impl Compressors {
         self.page.resize((end - start) as usize, 0);
         contents.fill(start, &mut self.page);
     }
+}
+
+/// LZO takes all or nothing, and need not save a byte.
+fn all_or_nothing(size: usize, bytes: &[u8], room: usize) -> Option<(usize, usize)> {
+    (size <= room).then_some((bytes.len(), size))
 }

@@ -155,7 +155,7 @@ impl<F: Flash> Ubi<F> {
     /// ubi_detach_mtd_dev and ubi_attach_mtd_dev.
     pub fn attach_again(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_thread(now)?;
-        self.attach(now)
+        self.attach(now + self.mtd.costs().ubi_attach_ns)
     }
 
     /// The machine starts anew and attaches.

@@ -40,6 +40,11 @@ impl FileCache {
         self.flags.resize(pages as usize, 0);
     }
 
+    /// Pages that are cached from `first` on.
+    pub fn cached_from(&self, first: u32) -> u64 {
+        self.flags.iter().skip(first as usize).filter(|&&flags| flags & PRESENT != 0).count() as u64
+    }
+
     /// Pages of the file.
     pub fn pages(&self) -> u32 {
         self.flags.len() as u32

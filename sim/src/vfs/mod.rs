@@ -19,7 +19,7 @@ mod rename;
 mod writeback;
 
 use crate::causes::Causes;
-use crate::content::{Contents, Source};
+use crate::content::{Overwritten, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
@@ -186,6 +186,8 @@ impl<S: FlashFs> Vfs<S> {
         if names > 0 || self.slots.iter().flatten().any(|open| open.inode == index) {
             return Ok(now);
         }
+        let dropped = self.inodes[index].cache.cached_from(0);
+        let now = now + self.costs.page_drop_ns * dropped;
         let now = self.fs.evict(now, ino, &mut self.inodes)?;
         self.inodes.evict(index);
         Ok(now)
@@ -205,10 +207,13 @@ impl<S: FlashFs> Vfs<S> {
     /// do_truncate, which notes the time of it in the inode as well.
     fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
         let ino = self.inodes[index].ino;
+        let first = size_bytes.div_ceil(u64::from(PAGE_BYTES));
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let dropped = self.inodes[index].cache.cached_from(first);
         match self.fs.truncate(now, ino, size_bytes, &mut self.inodes) {
             Ok(later) => {
                 self.inodes[index].modified_s = now.0 / TIME_GRANULARITY_NS;
-                Ok((0, later))
+                Ok((0, later + self.costs.page_drop_ns * dropped))
             }
             Err(error) => errno(error, now),
         }
@@ -389,6 +394,7 @@ impl<S: FlashFs> Vfs<S> {
         if !open.flags.write {
             return Ok((EBADF, now));
         }
+        now += self.costs.write_ns;
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let end = start + length;
@@ -427,6 +433,7 @@ impl<S: FlashFs> Vfs<S> {
             return Ok(now);
         }
         let ino = self.inodes[index].ino;
+        let now = now + self.costs.time_update_ns;
         let now = self.fs.update_time(now, ino, &mut self.inodes)?;
         self.inodes[index].modified_s = second;
         self.inodes.mark_dirty(now, index);
@@ -463,13 +470,14 @@ impl<S: FlashFs> Vfs<S> {
         write.file_bytes = self.inodes[index].size_bytes.max(to);
         let writes_back = self.fs.writes_back();
         let contents = &mut self.inodes[index].contents;
-        let before = if writes_back { Contents::new() } else { contents.overwritten(at, to) };
+        let before =
+            if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
         contents.write_from(at, to, source, offset);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,
                 Err(error) => {
-                    self.forget_write(index, page, at..to, before);
+                    self.forget_write(index, page, at..to, &before);
                     return Err(error);
                 }
             }
@@ -484,6 +492,9 @@ impl<S: FlashFs> Vfs<S> {
         let inode = &mut self.inodes[index];
         inode.cache.insert(page);
         if self.fs.writes_back() {
+            if cached && !inode.cache.is_page_dirty(page) {
+                now += self.costs.page_dirty_ns;
+            }
             inode.cache.set_dirty(page);
             inode.dirty.size |= grows;
             self.inodes.mark_dirty(now, index);
@@ -493,9 +504,9 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// What could not be written is in the page no longer, which is read anew (ClearPageUptodate).
-    fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: Contents) {
+    fn forget_write(&mut self, index: usize, page: u32, bytes: Range<u64>, before: &Overwritten) {
         let inode = &mut self.inodes[index];
-        inode.contents.copy_from(&before, bytes.start, bytes.end);
+        inode.contents.restore(bytes.start, bytes.end, before);
         inode.cache.drop_clean(page, page + 1);
         self.inodes.pages_gone();
     }

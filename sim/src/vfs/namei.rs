@@ -132,7 +132,7 @@ impl<S: FlashFs> Vfs<S> {
         if found.is_some() {
             return Ok((EEXIST, now));
         }
-        let now = now + self.costs.name_change_ns;
+        let now = now + self.costs.name_add_ns;
         let at = self.name_in(directory, path);
         match self.fs.mkdir(now, at, &mut self.inodes) {
             Ok((ino, later)) => {
@@ -179,7 +179,7 @@ impl<S: FlashFs> Vfs<S> {
             None if !flags.create => Ok((Err(ENOENT), now)),
             None => {
                 let at = self.name_in(directory, path);
-                let now = now + self.costs.name_change_ns;
+                let now = now + self.costs.name_add_ns;
                 match self.fs.create(now, at, &mut self.inodes) {
                     Ok((ino, later)) => {
                         Ok((Ok((self.add_inode(now, path, ino, directory, false), true)), later))

@@ -50,12 +50,12 @@ impl<S: FlashFs> Vfs<S> {
 
     /// unlink.
     pub fn unlink(&mut self, now: Ns, path: &str) -> Outcome {
-        self.remove(now + self.costs.syscall_ns + self.costs.name_change_ns, path, false)
+        self.remove(now + self.costs.syscall_ns + self.costs.name_remove_ns, path, false)
     }
 
     /// rmdir.
     pub fn rmdir(&mut self, now: Ns, path: &str) -> Outcome {
-        self.remove(now + self.costs.syscall_ns + self.costs.name_change_ns, path, true)
+        self.remove(now + self.costs.syscall_ns + self.costs.name_remove_ns, path, true)
     }
 
     fn remove(&mut self, now: Ns, path: &str, directory_wanted: bool) -> Outcome {
@@ -91,7 +91,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// rename, which replaces what the new name named.
     pub fn rename(&mut self, now: Ns, old: &str, new: &str) -> Outcome {
-        let now = now + self.costs.syscall_ns + self.costs.name_change_ns;
+        let now = now + self.costs.syscall_ns + self.costs.name_move_ns;
         let ((old_in, new_in), now) = match self.both_directories(now, old, new)? {
             (Ok(directories), now) => (directories, now),
             (Err(errno), now) => return Ok((errno, now)),

@@ -59,7 +59,7 @@ pub fn free_software() -> SoftwareCosts {
 
 /// boards/kernels/NAME.toml.
 pub fn kernel(name: &str) -> KernelProfile {
-    load(&format!("kernels/{name}"), &["readahead", "jffs2"])
+    load(&format!("kernels/{name}"), &["readahead", "jffs2", "ubifs"])
 }
 
 /// What a file of random bytes holds.
@@ -67,7 +67,7 @@ pub fn random() -> &'static Contents {
     static RANDOM: OnceLock<Contents> = OnceLock::new();
     RANDOM.get_or_init(|| {
         let mut contents = Contents::default();
-        contents.write(0, 1 << 40, Source { seed: 1, compressibility: 0 });
+        contents.write(0, 1 << 30, Source { seed: 1, compressibility: 0 });
         contents
     })
 }

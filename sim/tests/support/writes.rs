@@ -72,7 +72,8 @@ pub fn jffs2(board: &BoardProfile) -> (Jffs2<Chip>, Ns) {
 }
 
 pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {
-    Ubifs::format(Mtd::new(Chip::new(board.chip), board), Ns::ZERO).expect("ubifs")
+    let mtd = Mtd::new(Chip::new(board.chip), board);
+    Ubifs::format(mtd, Ns::ZERO, super::kernel("6.1").ubifs).expect("ubifs")
 }
 
 /// The empty files, open.

@@ -12,6 +12,25 @@ const CODE_BITS_MAX: u32 = 11;
 /// Weights can be sent as they are, half a byte each, of symbols up to this.
 const PLAIN_WEIGHTS_MAX: usize = 128;
 
+/// Whether a Huffman code is made for these literals: they are neither few, nor all the same, nor spread so
+/// evenly that there is little hope.
+pub(super) fn are_coded(literals: &[u8]) -> bool {
+    literals.len() >= BYTES_MIN && {
+        let most = counts(literals).into_iter().max().unwrap_or(0) as usize;
+        most < literals.len() && most > little_hope(literals.len())
+    }
+}
+
+fn counts(literals: &[u8]) -> [u32; 256] {
+    let mut counts = [0_u32; 256];
+    literals.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    counts
+}
+
+fn little_hope(literals: usize) -> usize {
+    (literals >> 7) + 4
+}
+
 /// The section of a block that holds the literals, header included.
 pub(super) fn section_bytes(literals: &[u8]) -> usize {
     let plain_header = 1 + usize::from(literals.len() > 31) + usize::from(literals.len() > 4095);
@@ -20,8 +39,7 @@ pub(super) fn section_bytes(literals: &[u8]) -> usize {
     if literals.len() < BYTES_MIN {
         return plain;
     }
-    let mut counts = [0_u32; 256];
-    literals.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    let counts = counts(literals);
     let most = counts.iter().copied().max().unwrap_or(0) as usize;
     if most == literals.len() {
         return plain_header + 1;
@@ -34,7 +52,7 @@ pub(super) fn section_bytes(literals: &[u8]) -> usize {
 
 /// Table and streams (`HUF_compress_internal`); none if there is little hope or less gain.
 fn coded_bytes(literals: &[u8], counts: &[u32; 256], most: usize) -> Option<usize> {
-    if most <= (literals.len() >> 7) + 4 {
+    if most <= little_hope(literals.len()) {
         return None;
     }
     let symbol_max = counts.iter().rposition(|&count| count > 0)?;

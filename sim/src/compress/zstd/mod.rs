@@ -32,6 +32,37 @@ fn gain_min(bytes: usize) -> usize {
     (bytes >> 6) + 2
 }
 
+/// What the compressor has to do, by which its time is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZstdWork {
+    /// Positions at which a match was looked for.
+    pub searched: u32,
+    /// Literals that a Huffman code was made for, whether it was used or not.
+    pub coded_literals: u32,
+}
+
+/// The same of random bytes, in which no match is found. Of a whole page no code is made but in one of a thousand.
+pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
+    let coded = bytes.len() < PAGE_BYTES_MAX && literals::are_coded(bytes);
+    let coded_literals = if coded { bytes.len() as u32 } else { 0 };
+    ZstdWork { searched: SEARCHED_IN_RANDOM[bytes.len()].into(), coded_literals }
+}
+
+/// Positions looked at in so many bytes without a match, by the steps of `search`.
+static SEARCHED_IN_RANDOM: [u16; PAGE_BYTES_MAX + 1] = {
+    let mut table = [0; PAGE_BYTES_MAX + 1];
+    let (mut bytes, mut at, mut searched) = (HASH_READ_BYTES, 1, 0);
+    while bytes <= PAGE_BYTES_MAX {
+        while at < bytes - HASH_READ_BYTES {
+            searched += 1;
+            at += (at >> SEARCH_STRENGTH) + 1;
+        }
+        table[bytes] = searched;
+        bytes += 1;
+    }
+    table
+};
+
 struct Sequence {
     literals: usize,
     /// 1 for the last offset used, or the offset plus 3.
@@ -47,6 +78,7 @@ pub(super) struct Zstd {
     position_bits: u32,
     sequences: Vec<Sequence>,
     literals: Vec<u8>,
+    searched: u32,
 }
 
 impl Zstd {
@@ -57,6 +89,7 @@ impl Zstd {
             position_bits: POSITION_BITS_MAX,
             sequences: Vec::with_capacity(PAGE_BYTES_MAX / MATCH_BYTES_MIN),
             literals: Vec::with_capacity(PAGE_BYTES_MAX),
+            searched: 0,
         }
     }
 
@@ -68,6 +101,13 @@ impl Zstd {
         self.search(data);
         let block = self.block_size().filter(|size| *size < data.len() - gain_min(data.len()));
         header + block.unwrap_or(data.len())
+    }
+
+    /// What the last call of `size` took.
+    pub(super) fn work(&self) -> ZstdWork {
+        let coded = literals::are_coded(&self.literals);
+        let coded_literals = if coded { self.literals.len() as u32 } else { 0 };
+        ZstdWork { searched: self.searched, coded_literals }
     }
 
     /// Literals, then sequences (`ZSTD_entropyCompressSequences`); none if it cannot be coded.
@@ -108,6 +148,7 @@ impl Zstd {
     fn search(&mut self, data: &[u8]) {
         self.sequences.clear();
         self.literals.clear();
+        self.searched = 0;
         self.long.fill(0);
         self.short.fill(0);
         self.position_bits = (data.len() - 1).ilog2() + 1;
@@ -116,6 +157,7 @@ impl Zstd {
         let (mut at, mut anchor) = (1, 0);
         while at < limit {
             let begin = at;
+            self.searched += 1;
             let Some(found) = self.find(data, at, anchor, &mut offsets) else {
                 at += ((at - anchor) >> SEARCH_STRENGTH) + 1;
                 continue;

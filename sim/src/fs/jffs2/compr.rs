@@ -6,6 +6,8 @@
 
 use crate::compress::{Compressors, Jffs2Compressor};
 use crate::content::Contents;
+use crate::profile::SoftwareCosts;
+use crate::units::Ns;
 use core::fmt;
 use std::ops::Range;
 
@@ -21,13 +23,27 @@ impl Compression {
         Compression { available, compressors: None }
     }
 
-    /// jffs2_compress of a range of a file for a node with `room` for data: the bytes of the file that go into it, and
-    /// what they take.
-    pub fn compress(&mut self, contents: &Contents, range: &Range<u32>, room: u32) -> (u32, u32) {
+    /// jffs2_compress of a range of a file for a node with `room` for data: the bytes of the file that go into it, what
+    /// they take, and how long the CPU needs for it.
+    pub fn compress(
+        &mut self,
+        contents: &Contents,
+        range: &Range<u32>,
+        room: u32,
+        costs: &SoftwareCosts,
+    ) -> (u32, u32, Ns) {
         let (start, end) = (u64::from(range.start), u64::from(range.end));
         let compressors = self.compressors.get_or_insert_default();
         let data = compressors.jffs2(&self.available, contents, start, end, room as usize);
-        (data.file_bytes as u32, data.node_bytes as u32)
+        let (file_bytes, node_bytes) = (data.file_bytes as u32, data.node_bytes as u32);
+        let at_once =
+            data.compressor.is_some() && data.compressor.as_ref() == self.available.first();
+        let spent = if at_once {
+            costs.jffs2_packed_ns(node_bytes)
+        } else {
+            costs.jffs2_write_ns(file_bytes)
+        };
+        (file_bytes, node_bytes, spent)
     }
 }
 

@@ -77,15 +77,18 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more.
-    pub(super) fn delete_inode(&mut self, now: Ns, ino: Ino) {
+    pub(super) fn delete_inode(&mut self, now: Ns, ino: Ino) -> Ns {
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(now, metadata);
         }
         let fragments = &mut self.files[ino.0 as usize - 1].fragments;
-        for id in fragments.kill(&mut self.nodes) {
+        let gone = fragments.kill(&mut self.nodes);
+        let now = now + self.mtd.costs().jffs2_obsolete_ns * gone.len() as u64;
+        for id in gone {
             self.mark_obsolete(now, id);
         }
         self.forget_inode(ino);
+        now
     }
 
     /// jffs2_do_setattr with a size: a hole up to a larger one, a node without data for any other.
@@ -107,11 +110,13 @@ impl<F: Flash> Jffs2<F> {
         }
         let version = self.next_version(ino);
         let node = Node { size_bytes: size, ..Node::new(ino, Role::Metadata, version) };
-        let (id, now) = self.write_dnode(now, node, Some(ino))?;
+        let (id, mut now) = self.write_dnode(now, node, Some(ino))?;
         if size < before {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;
-            for gone in fragments.truncate(&mut self.nodes, size) {
-                self.mark_obsolete(now, gone);
+            let gone = fragments.truncate(&mut self.nodes, size);
+            now += self.mtd.costs().jffs2_obsolete_ns * gone.len() as u64;
+            for id in gone {
+                self.mark_obsolete(now, id);
             }
         }
         let file = self.file_mut(ino);

@@ -264,8 +264,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     fn evict(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.delete_inode(now, ino);
-        Ok(now)
+        Ok(self.delete_inode(now, ino))
     }
 
     fn remount(&mut self, now: Ns) -> Result<Ns> {

@@ -59,7 +59,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_read_dnode.
     #[inline]
     fn read_node(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
-        let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
+        let Node { flash_offset: at, role, file_bytes, .. } = *self.nodes.get(id);
         let costs = *self.mtd.costs();
         let (is_header_right, mut now) =
             self.read_flash(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
@@ -73,6 +73,9 @@ impl<F: Flash> Jffs2<F> {
             now = later + Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
             if !is_right || is_checksum_wrong {
                 return Err(FsError::Io(now));
+            }
+            if data_bytes < file_bytes {
+                now += costs.jffs2_unpack_ns;
             }
         }
         Ok(now)

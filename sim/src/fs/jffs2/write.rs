@@ -131,9 +131,10 @@ impl<F: Flash> Jffs2<F> {
             };
             let (left, contents) = (offset..range.end, pages.contents(ino));
             let room = room - RAW_INODE_BYTES;
-            let (file_bytes, data_bytes) = self.compression.compress(contents, &left, room);
+            let costs = self.mtd.costs();
+            let (file_bytes, data_bytes, spent) =
+                self.compression.compress(contents, &left, room, costs);
             let end = offset + file_bytes;
-            let spent = self.mtd.costs().jffs2_write_ns(file_bytes);
             let role = Role::Data { data_bytes };
             let written = self.write_piece(later + spent, ino, role, offset..end, writer, pages);
             (is_retried, now) = match written {

@@ -9,7 +9,7 @@ use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
 use super::key::{r5_hash, Key, Place};
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::compress::{Compressors, UbifsCompressor};
+use crate::compress::{Compressors, UbifsData};
 use crate::fs::{FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 
@@ -18,24 +18,24 @@ const CAPABILITIES: u32 = r5_hash("security.capability");
 
 /// The compressors, once something compressible is written.
 #[derive(Default)]
-pub struct Compressor(Option<Box<Compressors>>);
+pub struct WorkingSpace(Option<Box<Compressors>>);
 
-impl Compressor {
+impl WorkingSpace {
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
     }
 }
 
-impl Clone for Compressor {
+impl Clone for WorkingSpace {
     /// They remember nothing.
-    fn clone(&self) -> Compressor {
-        Compressor(None)
+    fn clone(&self) -> WorkingSpace {
+        WorkingSpace(None)
     }
 }
 
-impl core::fmt::Debug for Compressor {
+impl core::fmt::Debug for WorkingSpace {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Compressor")
+        f.write_str("WorkingSpace")
     }
 }
 
@@ -59,12 +59,12 @@ impl<F: Flash> Ubifs<F> {
         self.inode(ino.0).set_hole(page, leaf.is_none());
         match leaf {
             Some(leaf) => {
-                let node_ns = self.ubi.costs().ubifs_node_ns;
-                let place = self.tnc.place(leaf);
-                match self.read_located(now, place, node_ns) {
-                    Err(FsError::Unreadable(at)) => {
-                        self.doubt_data(at, place, self.tnc.data_bytes(leaf))
-                    }
+                let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
+                let costs = self.ubi.costs();
+                let packed = place.bytes < DATA_HEADER_BYTES + unpacked;
+                let unpack_ns = if packed { costs.ubifs_unpack_ns } else { Ns::ZERO };
+                match self.read_located(now, place, costs.ubifs_node_ns + unpack_ns) {
+                    Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
                     other => other,
                 }
             }
@@ -212,25 +212,22 @@ impl<F: Flash> Ubifs<F> {
         pages: &dyn PageCache,
     ) -> Result<Ns> {
         let start = u64::from(page) * u64::from(PAGE_BYTES);
-        let packed = self.compressed_bytes(ino, start, start + u64::from(bytes), pages);
+        let packed = self.compress(ino, start, start + u64::from(bytes), pages);
         let now = self.jnl_write_data(now, ino.0, page, bytes, packed, pages)?;
         self.release_page(ino, page);
         Ok(now)
     }
 
-    /// ubifs_compress: how many bytes a node of these bytes of a file holds.
-    pub(super) fn compressed_bytes(
+    /// ubifs_compress: what a node of these bytes of a file holds.
+    pub(super) fn compress(
         &mut self,
         ino: Ino,
         start: u64,
         end: u64,
         pages: &dyn PageCache,
-    ) -> u32 {
-        let contents = pages.contents(ino);
-        if contents.is_random(start, end) {
-            return (end - start) as u32;
-        }
-        self.compressor.get().ubifs(UbifsCompressor::Zstd, contents, start, end) as u32
+    ) -> UbifsData {
+        let compressor = self.options.compressor;
+        self.compressors.get().ubifs(compressor, pages.contents(ino), start, end)
     }
 
     /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.

@@ -22,6 +22,7 @@ use super::stored::What;
 use super::tnc::believed;
 use super::Ubifs;
 use crate::chip::Flash;
+use crate::compress::UbifsData;
 use crate::content::Contents;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
 use crate::units::Ns;
@@ -323,12 +324,11 @@ impl<F: Flash> Ubifs<F> {
         inum: u32,
         block: u32,
         bytes: u32,
-        compressed_bytes: u32,
+        data: UbifsData,
         pages: &dyn PageCache,
     ) -> Result<Ns> {
-        let spent = self.ubi.costs().ubifs_write_byte_ps;
-        let now = now + Ns::from_ps(u64::from(bytes), spent);
-        let node_bytes = DATA_HEADER_BYTES + compressed_bytes;
+        let now = now + self.ubi.costs().ubifs_write_ns(data, bytes);
+        let node_bytes = DATA_HEADER_BYTES + data.node_bytes as u32;
         let now = self.reserve(now, DATA_HEAD, node_bytes)?;
         let (place, now) = self.append(now, DATA_HEAD, node_bytes)?;
         let key = Key::data(inum, block);
@@ -425,11 +425,13 @@ impl<F: Flash> Ubifs<F> {
         }
         let was_compressed = place.bytes != DATA_HEADER_BYTES + unpacked;
         let start = new_bytes - u64::from(rest);
-        let packed = match was_compressed {
-            true => self.compressed_bytes(ino, start, new_bytes, pages),
-            false => rest,
+        let data = match was_compressed {
+            true => self.compress(ino, start, new_bytes, pages),
+            false => UbifsData { node_bytes: rest as usize, work: None },
         };
-        Ok((Some(LastBlock { key, node_bytes: DATA_HEADER_BYTES + packed, bytes: rest }), now))
+        let now = now + self.ubi.costs().ubifs_write_ns(data, rest);
+        let node_bytes = DATA_HEADER_BYTES + data.node_bytes as u32;
+        Ok((Some(LastBlock { key, node_bytes, bytes: rest }), now))
     }
 
     /// ubifs_jnl_truncate: the inode, a truncation node and what is left of the last block.

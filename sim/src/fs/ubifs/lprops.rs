@@ -91,6 +91,7 @@ impl Lpt {
     }
 
     /// Takes a LEB's share out of the sums, or puts it in.
+    #[inline]
     fn account(&mut self, lp: &Properties, add: bool) {
         let empty = lp.free == self.geometry.leb_bytes;
         let space = lp.free + lp.dirty;

@@ -42,13 +42,14 @@ mod znode;
 
 use crate::causes::Causes;
 use crate::chip::Flash;
+use crate::compress::UbifsCompressor;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, ROOT};
 use crate::mtd::Mtd;
 use crate::trace::Task;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use budget::Budget;
-use file::Compressor;
+use file::WorkingSpace;
 use gc::CollectedIndex;
 use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES};
 use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
@@ -58,12 +59,21 @@ use journal::Journal;
 use key::{Key, Place, Written};
 use lpt::Lpt;
 use orphan::Orphans;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use stored::OnFlash;
 use tnc::Tnc;
 
 /// Inode numbers below are UBIFS's own (UBIFS_FIRST_INO).
 const FIRST_INODE: u32 = 64;
+
+/// What differs between kernels and their configurations.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// What a file system that the kernel makes itself is compressed with (create_default_filesystem).
+    pub compressor: UbifsCompressor,
+}
 
 /// A mounted UBIFS.
 #[derive(Clone, Debug)]
@@ -89,7 +99,8 @@ pub struct Ubifs<F> {
     gc_leb: Option<u32>,
     /// `idx_gc`.
     collected_index: Vec<CollectedIndex>,
-    compressor: Compressor,
+    options: Options,
+    compressors: WorkingSpace,
     /// What a mount after a power cut would find, where the power can fail.
     on_flash: Option<Box<OnFlash>>,
 }
@@ -97,7 +108,7 @@ pub struct Ubifs<F> {
 impl<F: Flash> Ubifs<F> {
     /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
     /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
-    pub fn format(mtd: Mtd<F>, now: Ns) -> Result<(Ubifs<F>, Ns)> {
+    pub fn format(mtd: Mtd<F>, now: Ns, options: Options) -> Result<(Ubifs<F>, Ns)> {
         let overhead = ubi::overhead_blocks(&mtd);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
@@ -138,7 +149,8 @@ impl<F: Flash> Ubifs<F> {
             commits: 0,
             gc_leb: Some(main + FIRST_GC_LEB),
             collected_index: Vec::new(),
-            compressor: Compressor::default(),
+            options,
+            compressors: WorkingSpace::default(),
             on_flash: None,
             geometry,
         };

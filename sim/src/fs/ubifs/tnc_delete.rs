@@ -117,7 +117,9 @@ impl Tnc {
                 now = self.dirt_of(ubi, lpt, now, next)?;
                 end += 1;
             }
-            self.znodes[leaf.znode as usize].remove(first as usize, (end - first) as usize);
+            let others = (end - first) as usize;
+            now += ubi.costs().ubifs_leaf_drop_ns * (others as u64 + 1);
+            self.znodes[leaf.znode as usize].remove(first as usize, others);
             now = self.delete(ubi, lpt, now, leaf)?;
         }
     }

@@ -1,0 +1,84 @@
+//! LZO1X-1 as it was before 3.9: lib/lzo/lzo1x_compress.c of 2.6.37 (LZO 2.02), for up to 4,096 bytes.
+//!
+//! Every position is tried, and repetitions of three bytes count. The kernel keeps two earlier positions by hashes of four
+//! bytes. Only sizes are computed. Left out: what begins beyond 16 KiB, as a page never gets there; and that the
+//! kernel does not empty its dictionary, so that a page it compressed before, in the same place, may give it a position more.
+
+use super::lzo::{literals_size, match_size, tail_size, END_MARKER_BYTES, M2_OFFSET_MAX};
+use super::PAGE_BYTES_MAX;
+
+const POSITIONS: usize = 1 << 14;
+/// No repetition begins in the last bytes, and what is no longer has none.
+const TAIL_BYTES: usize = 13;
+/// Nor in the first ones.
+const HEAD_BYTES: usize = 4;
+const MATCH_BYTES_MIN: usize = 3;
+/// Stands for no position.
+const NONE: u16 = u16::MAX;
+
+/// The dictionary: the last position of each hash.
+pub(super) struct Lzo202 {
+    last: Vec<u16>,
+}
+
+impl Lzo202 {
+    pub(super) fn new() -> Lzo202 {
+        Lzo202 { last: vec![NONE; POSITIONS] }
+    }
+
+    /// The size of what is compressed, which may be more than was there.
+    pub(super) fn size(&mut self, data: &[u8]) -> usize {
+        assert!(data.len() <= PAGE_BYTES_MAX);
+        if data.len() <= TAIL_BYTES {
+            return tail_size(data.len(), true) + END_MARKER_BYTES;
+        }
+        self.last.fill(NONE);
+        let end = data.len() - TAIL_BYTES;
+        let (mut size, mut at, mut literals_at) = (0, HEAD_BYTES, 0);
+        while at < end || at == HEAD_BYTES {
+            let Some(from) = self.candidate(data, at) else {
+                at += 1;
+                continue;
+            };
+            let same = data[from..].iter().zip(&data[at..]).take_while(|(one, other)| one == other);
+            let length = same.count();
+            size += literals_size(at - literals_at) + match_size(length, at - from);
+            at += length;
+            literals_at = at;
+        }
+        size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
+    }
+
+    /// The earlier position of one of the two hashes, if three bytes are the same there; `at` takes the place of the
+    /// last one looked at.
+    fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
+        let first = hash(data, at);
+        // Three bytes no farther back than that are enough; otherwise a fourth has to be the same.
+        let second = (first & 0x7ff) ^ ((POSITIONS / 2) | 0x1f);
+        let worth = |slot: usize| {
+            let from = usize::from(self.last[slot]);
+            let known = self.last[slot] != NONE;
+            known.then_some(from).map(|from| {
+                at - from <= M2_OFFSET_MAX
+                    || data[from + MATCH_BYTES_MIN] == data[at + MATCH_BYTES_MIN]
+            })
+        };
+        // A second is only looked for if there was a first, which was too far away.
+        let (slot, tried) = match worth(first) {
+            None => (first, false),
+            Some(true) => (first, true),
+            Some(false) => (second, worth(second) == Some(true)),
+        };
+        let from = usize::from(core::mem::replace(&mut self.last[slot], at as u16));
+        let same =
+            |from: usize| data[from..from + MATCH_BYTES_MIN] == data[at..at + MATCH_BYTES_MIN];
+        (tried && same(from)).then_some(from)
+    }
+}
+
+/// Of the four bytes there.
+fn hash(data: &[u8], at: usize) -> usize {
+    let byte = |index: usize| usize::from(data[at + index]);
+    let mixed = ((((byte(3) << 6 ^ byte(2)) << 5) ^ byte(1)) << 5) ^ byte(0);
+    (mixed.wrapping_mul(0x21) >> 5) % POSITIONS
+}

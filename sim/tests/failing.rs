@@ -1,0 +1,107 @@
+//! File systems on a chip that fails: what they do about it, whole programs at a time.
+//!
+//! That it is what the kernel's do, operation by operation, is held in tests/agreement/test_state_and_faults.py.
+
+mod support;
+
+use sim::causes::Cause;
+use sim::fault::Faults;
+use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, RunError, Setting};
+use sim::vfs::EIO;
+use std::fmt::Write;
+
+const EROFS: i64 = -30;
+
+fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> {
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let setting = Setting {
+        board: &board,
+        kernel: &kernel,
+        fs,
+        prepare: "flashbed-ops 1\n",
+        trace_flash: false,
+        record_wear: false,
+    };
+    let body = format!("flashbed-ops 1\n{body}");
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
+    run_cases_on(&setting, state, &[case]).pop().expect("one case")
+}
+
+fn failing(faults: Faults) -> ChipState {
+    ChipState { faults, ..ChipState::default() }
+}
+
+/// A file of so many 64 KiB is written so many times, synced now and then.
+fn written(parts: u64, times: u64) -> String {
+    let mut body = String::from("mark\nopen 0 a rw,create\n");
+    for turn in 0..times {
+        for part in 0..parts {
+            let offset = part * 65_536;
+            writeln!(body, "write 0 {offset} 65536 {turn} 0").expect("into a string");
+            if part % 4 == 3 {
+                body.push_str("fsync 0\n");
+            }
+        }
+    }
+    body
+}
+
+fn results(measured: &Measured) -> Vec<i64> {
+    measured.requests.iter().map(|request| request.result).collect()
+}
+
+#[test]
+fn what_a_failed_program_held_is_on_flash_elsewhere() {
+    // Without fsync, for which JFFS2 would collect.
+    let body = written(3, 10) + "sync\ndrop_caches\nread 0 0 196608\n";
+    for fs in [FsKind::Jffs2, FsKind::Ubifs] {
+        let without = run(fs, &ChipState::default(), &body).expect("ran");
+        let faults = Faults { program_fail: vec![30, 400], ..Faults::default() };
+        let with = run(fs, &failing(faults), &body).expect("ran");
+        assert_eq!(results(&with), results(&without), "{fs:?}");
+        let again = if fs == FsKind::Jffs2 { Cause::Collection } else { Cause::WearLevelling };
+        assert!(with.causes.bytes(again) > without.causes.bytes(again), "{fs:?}");
+    }
+}
+
+#[test]
+fn ubi_moves_what_had_wrong_bits_once() {
+    let faults = Faults { bit_flip_ppm: 20_000, bits_flipped: 1, seed: 3, ..Faults::default() };
+    let body = written(20, 1) + "sync\ndrop_caches\nread 0 0 1310720\npause 60000000000\n";
+    let with = run(FsKind::Ubifs, &failing(faults.clone()), &body).expect("ran");
+    assert!(with.ecc_corrected > 3 && with.ecc_failed == 0);
+    assert!(with.causes.bytes(Cause::WearLevelling) > 64 * 1024);
+    assert!(results(&with).iter().all(|&result| result >= 0));
+    let jffs2 = run(FsKind::Jffs2, &failing(faults), &body).expect("ran");
+    assert!(jffs2.ecc_corrected > 3);
+    let without = run(FsKind::Jffs2, &ChipState::default(), &body).expect("ran");
+    assert_eq!(jffs2.flash_programs, without.flash_programs, "JFFS2 does not care");
+}
+
+#[test]
+fn ubi_marks_worn_blocks_bad_until_it_has_no_reserve() {
+    let faults = Faults { endurance_erases: 500, ..Faults::default() };
+    let state = ChipState { erases: vec![1000; 400], ..failing(faults) };
+    let body = written(40, 8) + "open 1 b rw,create\nread 0 0 65536\n";
+    let worn = run(FsKind::Ubifs, &state, &body).expect("ran");
+    assert_eq!(worn.bad_blocks, 40, "20 in 1024 of the chip's 2048");
+    let results = results(&worn);
+    assert_eq!(results[results.len() - 2..], [EROFS, 65_536], "what is there can be read");
+}
+
+#[test]
+fn jffs2_gives_a_block_two_erases_and_marks_it_bad_then() {
+    let faults = Faults { erase_fail_ppm: 500_000, seed: 5, ..Faults::default() };
+    let bad = run(FsKind::Jffs2, &failing(faults), &written(100, 9)).expect("ran");
+    assert!(bad.bad_blocks > 3, "{}", bad.bad_blocks);
+    assert!(results(&bad).iter().all(|&result| result >= 0), "there is room without them");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_an_error_each_time_and_no_longer_than_it_lasts() {
+    let body = "open 0 a rw,create\nwrite 0 0 8192 1 0\nfsync 0\ndrop_caches\nmark\n\
+                read 0 0 8192\nread 0 0 8192\ndrop_caches\nread 0 4096 4096\n";
+    let faults = Faults { bit_flip_ppm: 1_000_000, bits_flipped: 2, ..Faults::default() };
+    let failed = run(FsKind::Jffs2, &failing(faults), body).expect("ran");
+    assert_eq!(results(&failed), [EIO, EIO, 0, EIO]);
+}

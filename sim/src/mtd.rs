@@ -74,6 +74,8 @@ pub struct Mtd<F> {
     whole_page: Moves,
     /// What the CPU needs for an ECC step; nothing where it has no part in it.
     ecc_step_ns: Ns,
+    /// What the column change took that ended the last call, if one did.
+    last_column_change: Ns,
     /// page_shift, and the same of an ECC step: pages and steps are powers of two.
     page_shift: u32,
     step_shift: u32,
@@ -116,6 +118,7 @@ impl<F: Flash> Mtd<F> {
             page_buffer: None,
             causes: Causes::default(),
             ecc_step_ns,
+            last_column_change: Ns::ZERO,
         }
     }
 
@@ -206,6 +209,12 @@ impl<F: Flash> Mtd<F> {
         marked
     }
 
+    /// What the column change took that ended the last call, if one did.
+    #[inline]
+    pub fn last_column_change(&self) -> Ns {
+        self.last_column_change
+    }
+
     /// What the ECC has met so far.
     pub fn ecc_stats(&self) -> EccStats {
         self.ecc_stats
@@ -237,6 +246,7 @@ impl<F: Flash> Mtd<F> {
     #[inline]
     pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
+        self.last_column_change = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
@@ -337,6 +347,7 @@ impl<F: Flash> Mtd<F> {
         page: PageNo,
         moves: Moves,
     ) -> core::result::Result<(Ns, u32), Failed> {
+        self.last_column_change = Ns::ZERO;
         let now = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
@@ -368,7 +379,9 @@ impl<F: Flash> Mtd<F> {
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
         let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
+        let read = now;
         let now = self.flash.change_column(now, code);
+        self.last_column_change = now - read;
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         Ok(self.software_ecc(now, data))
@@ -455,6 +468,7 @@ impl<F: Flash> Mtd<F> {
     pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         let page = self.page_at(offset);
         self.forget(page, page);
+        self.last_column_change = Ns::ZERO;
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
@@ -472,6 +486,7 @@ impl<F: Flash> Mtd<F> {
         } else {
             self.forget(page, page);
         }
+        self.last_column_change = Ns::ZERO;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let now = self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
         self.flash.program(now, page, moves, written)
@@ -484,6 +499,7 @@ impl<F: Flash> Mtd<F> {
             // nand_erase_nand does not touch a bad block.
             return Err(Failed { at: now + self.costs.mtd_call_ns, fault: Fault::EraseFailed });
         }
+        self.last_column_change = Ns::ZERO;
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));

@@ -394,17 +394,17 @@ struct Machine<S> {
 
 impl<S: Stack> Machine<S> {
     fn prepare(&mut self, text: &str) -> Result<(), RunError> {
-        self.next_phase(DICE_NS).map_err(RunError::Format)?;
+        self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Format)?;
         for (line, operation) in ops::parse(text)? {
             self.must(line, &operation)?;
         }
         Ok(())
     }
 
-    /// Sleeps to where nothing but the phase of the ticks depends on what ran before.
-    fn next_phase(&mut self, phase_ns: u64) -> Result<(), FsError> {
+    /// Sleeps to where nothing but the phase of the ticks depends on what ran before, and `late`.
+    fn next_phase(&mut self, phase_ns: u64, late: Ns) -> Result<(), FsError> {
         let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
-        self.now = self.stack.pause(self.now, end + TIMER_SLACK)?;
+        self.now = self.stack.pause(self.now, end + late)?;
         Ok(())
     }
 
@@ -435,11 +435,12 @@ impl<S: Stack> Machine<S> {
     ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
-        self.next_phase(PHASE_NS).map_err(RunError::Format)?;
+        self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Format)?;
         for (line, operation) in before {
             self.must(*line, operation)?;
         }
-        self.next_phase(PHASE_NS).map_err(RunError::Format)?;
+        // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer due.
+        self.next_phase(PHASE_NS, Ns::ZERO).map_err(RunError::Format)?;
         Ok(after)
     }
 

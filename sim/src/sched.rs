@@ -1,15 +1,16 @@
 //! The scheduler: which of the tasks that want to run has the processor.
 //!
 //! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with 250 ticks a second and voluntary
-//! preemption, for tasks of nice 0 in one group. A task that should make way does so when it next
+//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption, and
+//! kernel/locking/mutex.c ([`Mutex`]), on which its tasks wait. A task that should make way does so when it next
 //! asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
 //!
 //! The scheduler's clock counts nanoseconds where an architecture has such a clock, and ticks
 //! where it has none (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks a
 //! task that slept through every tick has never run.
 //!
-//! Left out: other nice levels, more processors, tasks that are in no one's way.
+//! Left out: more processors and what only they need (spinning on a mutex), the last buddy (for eight tasks or more),
+//! tasks that are in no one's way.
 //!
 //! Invariants:
 //! 1. Some task has the processor if any is runnable.
@@ -17,9 +18,8 @@
 
 use crate::trace::{Task, TASKS};
 use crate::units::Ns;
+use std::collections::VecDeque;
 
-/// CONFIG_HZ of 250.
-const TICK_NS: u64 = 4_000_000;
 /// sysctl_sched_latency and sysctl_sched_min_granularity on one processor.
 const LATENCY_NS: u64 = 6_000_000;
 const MIN_GRANULARITY_NS: u64 = 750_000;
@@ -27,12 +27,30 @@ const MIN_GRANULARITY_NS: u64 = 750_000;
 const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
 /// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
+/// sched_prio_to_weight of nice 0 and of nice 10.
+const WEIGHT: u64 = 1024;
+const WEIGHT_NICE_10: u64 = 110;
+
+/// se->load.weight. JFFS2's thread makes itself nice (set_user_nice), no other does.
+fn weight(task: Task) -> u64 {
+    match task {
+        Task::Jffs2Thread => WEIGHT_NICE_10,
+        _ => WEIGHT,
+    }
+}
+
+/// calc_delta_fair: how much of its share of the processor a time is for a task.
+fn fair_ns(delta_ns: u64, task: Task) -> u64 {
+    delta_ns * WEIGHT / weight(task)
+}
 
 /// One processor's run queue.
 #[derive(Clone, Debug)]
 pub struct Sched {
     /// What the scheduler's clock counts in.
     clock_step_ns: u64,
+    /// 1 / CONFIG_HZ.
+    tick_ns: u64,
     clock_ns: u64,
     ticks: u64,
     vruntime_ns: [u64; TASKS],
@@ -42,15 +60,20 @@ pub struct Sched {
     /// What `current` has run since it was picked.
     ran_ns: u64,
     need_resched: bool,
+    /// cfs_rq->next: whose wake-up asks `current` to make way.
+    next: Option<Task>,
+    /// Something waits to be freed (rcu_ctrlblk).
+    has_callbacks: bool,
 }
 
 impl Sched {
     /// Only the program runs.
-    pub fn new(clock_step_ns: u64) -> Sched {
+    pub fn new(clock_step_ns: u64, tick_ns: u64) -> Sched {
         let mut runnable = [false; TASKS];
         runnable[Task::Program as usize] = true;
         Sched {
             clock_step_ns,
+            tick_ns,
             clock_ns: 0,
             ticks: 0,
             vruntime_ns: [LATENCY_NS; TASKS],
@@ -59,6 +82,24 @@ impl Sched {
             current: Some(Task::Program),
             ran_ns: 0,
             need_resched: false,
+            next: None,
+            has_callbacks: false,
+        }
+    }
+
+    /// Whether it is user-mode Linux as we build it: no clock but ticks, no groups of tasks (CONFIG_FAIR_GROUP_SCHED), and
+    /// the RCU of one processor (CONFIG_TINY_RCU).
+    fn is_tiny(&self) -> bool {
+        self.clock_step_ns == self.tick_ns
+    }
+
+    /// call_rcu: something is freed when every task has been scheduled. With the RCU of one processor the next tick asks
+    /// for that (rcu_sched_clock_irq of kernel/rcu/tiny.c).
+    #[inline]
+    pub fn call_rcu(&mut self, now: Ns) {
+        if self.is_tiny() {
+            self.pass(now);
+            self.has_callbacks = self.current.is_some();
         }
     }
 
@@ -86,7 +127,7 @@ impl Sched {
         let delta = clock.saturating_sub(self.clock_ns);
         self.clock_ns += delta;
         if let Some(task) = self.current {
-            self.vruntime_ns[task as usize] += delta;
+            self.vruntime_ns[task as usize] += fair_ns(delta, task);
             self.ran_ns += delta;
         }
         self.update_min_vruntime();
@@ -101,27 +142,41 @@ impl Sched {
 
     /// The ticks up to `now` (scheduler_tick, check_preempt_tick).
     fn pass(&mut self, now: Ns) {
-        let ticks = now.0 / TICK_NS;
+        let ticks = now.0 / self.tick_ns;
         if self.current.is_none() {
             self.ticks = ticks;
         }
         while self.ticks < ticks {
             self.ticks += 1;
-            self.update_current(Ns(self.ticks * TICK_NS));
+            self.update_current(Ns(self.ticks * self.tick_ns));
+            self.need_resched |= self.has_callbacks;
             self.check_preempt_tick();
+            if self.need_resched && !self.is_contended() {
+                self.pick(self.current); // It asks before it is seen here again.
+            }
         }
         self.update_current(now);
     }
 
+    /// sched_slice.
+    fn slice_ns(&self, task: Task) -> u64 {
+        let all = Task::ALL.into_iter().filter(|&other| self.is_runnable(other) || other == task);
+        let weights: u64 = all.map(weight).sum();
+        (LATENCY_NS * weight(task) / weights).max(MIN_GRANULARITY_NS)
+    }
+
     fn check_preempt_tick(&mut self) {
-        let running = self.runnable.iter().filter(|&&runnable| runnable).count() as u64;
-        let Some(current) = self.current.filter(|_| running > 1) else { return };
-        let ideal_ns = LATENCY_NS / running;
+        let Some(current) = self.current.filter(|_| self.is_contended()) else { return };
+        let ideal_ns = self.slice_ns(current);
+        if self.ran_ns > ideal_ns {
+            self.need_resched = true;
+            self.next = self.next.filter(|&next| next != current);
+            return;
+        }
         let own = self.vruntime_ns[current as usize];
         let ahead =
             self.leftmost_but(Some(current)).map_or(0, |(_, least)| own.saturating_sub(least));
-        self.need_resched |=
-            self.ran_ns > ideal_ns || (self.ran_ns >= MIN_GRANULARITY_NS && ahead > ideal_ns);
+        self.need_resched |= self.ran_ns >= MIN_GRANULARITY_NS && ahead > ideal_ns;
     }
 
     fn leftmost_but(&self, task: Option<Task>) -> Option<(Task, u64)> {
@@ -134,8 +189,9 @@ impl Sched {
     /// thread that makes it among them. It sleeps as yet.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.pass(now);
-        let others = Task::ALL.into_iter().filter(|&other| self.is_runnable(other)).count() as u64;
         self.runnable[task as usize] = false;
+        let others = Task::ALL.into_iter().filter(|&other| self.is_runnable(other)).count() as u64;
+        // It is of nice 0 still.
         self.vruntime_ns[task as usize] = self.min_vruntime_ns + LATENCY_NS / (others + 1);
     }
 
@@ -149,9 +205,13 @@ impl Sched {
         self.vruntime_ns[task as usize] = own;
         match self.current {
             None => self.pick(None),
+            Some(_) if self.need_resched => {}
             Some(current) => {
                 let ahead = self.vruntime_ns[current as usize].saturating_sub(own);
-                self.need_resched |= ahead > WAKEUP_GRANULARITY_NS;
+                if ahead > fair_ns(WAKEUP_GRANULARITY_NS, task) {
+                    self.need_resched = true;
+                    self.next = Some(task);
+                }
             }
         }
     }
@@ -161,13 +221,22 @@ impl Sched {
         self.pass(now);
         if let Some(task) = self.current.take() {
             self.runnable[task as usize] = false;
+            self.next = self.next.filter(|&next| next != task);
         }
         self.update_min_vruntime();
         self.pick(None);
         self.current
     }
 
+    /// schedule of a task that could go on, because a signal is pending: who runs then.
+    pub fn yields(&mut self, now: Ns) -> Option<Task> {
+        self.pass(now);
+        self.pick(self.current);
+        self.current
+    }
+
     /// schedule, if the running task should make way; who runs then.
+    #[inline]
     pub fn resched(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         if self.need_resched {
@@ -189,20 +258,78 @@ impl Sched {
         self.current
     }
 
-    /// pick_next_task_fair: the least vruntime; of equals not the one that was running.
+    /// pick_next_task_fair: the least vruntime, or the task whose wake-up asked for it if that is not unfair; of
+    /// equals not the one that was running.
     fn pick(&mut self, before: Option<Task>) {
-        self.need_resched = false;
+        (self.need_resched, self.has_callbacks) = (false, false);
         let other = self.leftmost_but(before);
         let own = before.map(|task| (task, self.vruntime_ns[task as usize]));
-        let next = match (other, own) {
-            (Some((_, least)), Some((task, own))) if own < least => Some(task),
-            (Some((task, _)), _) => Some(task),
-            (None, own) => own.map(|(task, _)| task),
+        let left = match (other, own) {
+            (Some((_, least)), Some((_, own_ns))) if own_ns < least => own,
+            (None, _) => own,
+            _ => other,
         };
-        if next != self.current || before.is_none() {
+        let buddy = self.next.take().zip(left).and_then(|(next, (left, least))| {
+            let behind = self.vruntime_ns[next as usize].saturating_sub(least);
+            (behind <= fair_ns(WAKEUP_GRANULARITY_NS, left)).then_some(next)
+        });
+        let next = buddy.or(left.map(|(task, _)| task));
+        // With groups of tasks who goes on has not been picked anew.
+        if next != self.current || before.is_none() || self.is_tiny() {
             self.ran_ns = 0;
         }
         self.current = next;
+    }
+}
+
+/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next unlocked
+/// (MUTEX_FLAG_HANDOFF).
+#[derive(Clone, Debug, Default)]
+pub struct Mutex {
+    owner: Option<Task>,
+    waiters: VecDeque<Task>,
+    /// The first waiter is to have it.
+    handoff: bool,
+}
+
+impl Mutex {
+    /// Who has it.
+    #[inline]
+    pub fn owner(&self) -> Option<Task> {
+        self.owner
+    }
+
+    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
+    /// asks again (`retry`).
+    #[inline]
+    pub fn lock(&mut self, task: Task) -> bool {
+        if self.owner.is_none() {
+            self.owner = Some(task);
+            return true;
+        }
+        assert!(self.owner != Some(task), "{task:?} would wait for itself");
+        self.waiters.push_back(task);
+        false
+    }
+
+    /// A waiter was woken: whether it has it now.
+    pub fn retry(&mut self, task: Task) -> bool {
+        let at = self.waiters.iter().position(|&waiter| waiter == task).expect("it waits");
+        if self.owner.is_none_or(|owner| owner == task) {
+            self.owner = Some(task);
+            self.waiters.remove(at);
+            return true;
+        }
+        self.handoff |= at == 0;
+        false
+    }
+
+    /// mutex_unlock: who is to be woken.
+    #[inline]
+    pub fn unlock(&mut self) -> Option<Task> {
+        let first = self.waiters.front().copied();
+        self.owner = first.filter(|_| std::mem::take(&mut self.handoff));
+        first
     }
 }
 
@@ -212,8 +339,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    const TICK_NS: u64 = 4 * MS;
+
     fn after_sleep(clock_step_ns: u64) -> Sched {
-        let mut sched = Sched::new(clock_step_ns);
+        let mut sched = Sched::new(clock_step_ns, TICK_NS);
         sched.resched(Ns(400 * MS));
         sched
     }
@@ -259,5 +388,57 @@ mod tests {
         assert_eq!(sched.sleep(Ns(402_300_000)), Some(Task::Program));
         sched.wake(Ns(402_300_000), Task::UbiThread);
         assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
+    }
+
+    /// Weights of 1,024 and 110: by ticks a thread of nice 10 that was running at one has used 37 ms.
+    #[test]
+    fn a_nice_thread_waits_for_ticks() {
+        let mut sched = after_sleep(TICK_NS);
+        sched.wake(Ns(401 * MS), Task::Jffs2Thread);
+        assert_eq!(sched.resched(Ns(403 * MS)), Some(Task::Program), "3 ms behind are not enough");
+        assert_eq!(sched.resched(Ns(404 * MS)), Some(Task::Jffs2Thread), "a tick");
+        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program), "the next");
+        assert_eq!(sched.resched(Ns(436 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(444 * MS)), Some(Task::Jffs2Thread));
+    }
+
+    /// Whoever sleeps while the nice thread runs comes back 3 ms behind it, not 37.
+    #[test]
+    fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
+        let mut sched = after_sleep(TICK_NS);
+        sched.wake(Ns(401 * MS), Task::Jffs2Thread);
+        assert_eq!(sched.sleep(Ns(402 * MS)), Some(Task::Jffs2Thread));
+        sched.wake(Ns(405 * MS), Task::Program);
+        assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program));
+        assert_eq!(sched.resched(Ns(412 * MS)), Some(Task::Jffs2Thread), "two ticks later");
+    }
+
+    #[test]
+    fn a_tick_with_a_callback_has_the_task_picked_anew_by_ticks_only() {
+        for clock_step_ns in [TICK_NS, 1] {
+            let mut sched = after_sleep(clock_step_ns);
+            sched.call_rcu(Ns(401 * MS));
+            assert_eq!(sched.has_callbacks, clock_step_ns == TICK_NS);
+            sched.resched(Ns(404 * MS));
+            assert!(!sched.has_callbacks);
+            assert_eq!(sched.ran_ns == 0, clock_step_ns == TICK_NS);
+        }
+    }
+
+    #[test]
+    fn a_mutex_is_handed_to_who_was_woken_in_vain() {
+        let mut mutex = Mutex::default();
+        assert!(mutex.lock(Task::Program));
+        assert!(!mutex.lock(Task::Jffs2Thread));
+        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
+        assert!(mutex.lock(Task::Program), "who comes first has it");
+        assert!(!mutex.retry(Task::Jffs2Thread));
+        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
+        assert!(!mutex.lock(Task::Program), "it was handed over");
+        assert!(mutex.retry(Task::Jffs2Thread));
+        assert_eq!(mutex.unlock(), Some(Task::Program));
+        assert!(mutex.retry(Task::Program));
+        assert_eq!(mutex.unlock(), None);
     }
 }

@@ -65,7 +65,7 @@ impl<S: FlashFs> Stack for Vfs<S> {
             Operation::Erase { slot, .. } => vfs.erase(now, slot),
             Operation::Sync => vfs.sync(now),
             Operation::DropCaches => vfs.drop_caches(now),
-            Operation::Pause { ns } => Ok((0, vfs.pause(now, now + Ns(ns) + TIMER_SLACK)?)),
+            Operation::Pause { ns } => vfs.sleep(now, Ns(ns) + TIMER_SLACK),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
             Operation::Remount => vfs.remount(now),

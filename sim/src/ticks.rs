@@ -1,16 +1,13 @@
 //! The kernel's coarse clock: ticks, `jiffies`, and when its timers end.
 //!
-//! Mirrors kernel/time/timer.c of Linux 6.1 (calc_index, round_jiffies_common) on one processor.
+//! Mirrors kernel/time/timer.c of Linux 6.1 (calc_index, round_jiffies_common) on one processor. Ticks come at whole multiples of a tick
+//! (tick_init_jiffy_update).
 //!
 //! Invariant: a timer ends at a tick, never before it is due.
 
 use crate::units::Ns;
 
-/// Ticks come this much after whole multiples of a tick, as first seen on user-mode Linux: which of the two sides of a tick an
-/// operation is on hangs on it.
-const TICK_PHASE_NS: u64 = 50_000;
-
-/// And the clock's steps this much: between 154 and 300 us on user-mode Linux.
+/// The clock's steps come this much after ticks: between 154 and 300 us on user-mode Linux.
 const CLOCK_PHASE_NS: u64 = 200_000;
 
 /// HZ, by which the machine's clock counts.
@@ -35,12 +32,12 @@ impl Ticks {
 
     /// jiffies, as far as anybody looks at its low bits.
     pub fn jiffies(&self, now: Ns) -> u64 {
-        now.0.saturating_sub(TICK_PHASE_NS) / self.tick_ns() + self.initial()
+        now.0 / self.tick_ns() + self.initial()
     }
 
     /// When `jiffies` becomes that.
     fn time_of(&self, jiffies: u64) -> Ns {
-        Ns((jiffies - self.initial()) * self.tick_ns() + TICK_PHASE_NS)
+        Ns((jiffies - self.initial()) * self.tick_ns())
     }
 
     /// The last tick.

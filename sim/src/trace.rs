@@ -29,24 +29,27 @@ pub enum Task {
     /// The program, within a system call.
     #[default]
     Program,
-    /// The kernel's threads that have no name of their own here: the flusher, JFFS2's collector.
+    /// The kernel's threads that have no name of their own here: the flusher, workqueues.
     Background,
     /// UBI's thread.
     UbiThread,
     /// UBIFS's thread.
     UbifsThread,
+    /// JFFS2's collector.
+    Jffs2Thread,
 }
 
 /// How many there are.
-pub const TASKS: usize = 4;
+pub const TASKS: usize = 5;
 
 /// Names by `Task as usize`.
-pub const TASK_NAMES: [&str; TASKS] = ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0"];
+pub const TASK_NAMES: [&str; TASKS] =
+    ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0", "jffs2_gcd"];
 
 impl Task {
     /// All of them, in order.
     pub const ALL: [Task; TASKS] =
-        [Task::Program, Task::Background, Task::UbiThread, Task::UbifsThread];
+        [Task::Program, Task::Background, Task::UbiThread, Task::UbifsThread, Task::Jffs2Thread];
 }
 
 /// Records while it is told to.

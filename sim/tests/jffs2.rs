@@ -162,7 +162,7 @@ fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
     let now = append_bytes(&mut fs, now, ino, 0, (178, 4));
-    let now = fs.sync(now).expect("sync");
+    let now = fs.sync(now, &mut support::NoPages).expect("sync");
     let now = append_bytes(&mut fs, now, ino, 178 * 4, (40, 4));
     assert_eq!(blocks_of(&mut fs, ino, 0), [398]);
     append_bytes(&mut fs, now, ino, 218 * 4, (1, 4));

@@ -71,7 +71,7 @@ fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
     let pages: Vec<u32> = (0..pages).collect();
     let now = write_pages(&mut fs, now, ino, &pages);
     let now = fs.fsync(now, ino, true, &mut support::NoPages).expect("fsync");
-    let now = fs.sync(now).expect("sync");
+    let now = fs.sync(now, &mut support::NoPages).expect("sync");
     let now = settle(&mut fs, now);
     (fs, ino, now)
 }
@@ -253,9 +253,9 @@ fn write_buffers_filled_within_half_a_second_go_out_together() {
 fn nothing_to_commit_touches_no_flash() {
     let (mut fs, _, now) = prepared("emulated", 100);
     // The LEBs the first commit gave back changed the LEB properties once more.
-    let now = fs.sync(now).expect("sync");
+    let now = fs.sync(now, &mut support::NoPages).expect("sync");
     let now = settle(&mut fs, now);
-    let (log, _) = seen(&mut fs, now, |fs, now| fs.sync(now).expect("sync"));
+    let (log, _) = seen(&mut fs, now, |fs, now| fs.sync(now, &mut support::NoPages).expect("sync"));
     assert_eq!(log, []);
 }
 
@@ -271,7 +271,7 @@ fn pages_written_in_any_order_are_all_found() {
     for chunk in scattered.chunks(50) {
         now = write_pages(&mut fs, now, one, chunk);
         now = write_pages(&mut fs, now, two, chunk);
-        now = fs.sync(now).expect("sync");
+        now = fs.sync(now, &mut support::NoPages).expect("sync");
     }
     now = settle(&mut fs, now);
     now = read_pages(&mut fs, now, one, 0..500);
@@ -324,7 +324,7 @@ fn a_full_volume_says_so_before_anything_is_lost() {
     }
     assert_eq!(error, FsError::NoSpace);
     assert!(page > 8000, "of some 44 MiB only {page} pages could be used");
-    let now = fs.sync(now).expect("sync");
+    let now = fs.sync(now, &mut support::NoPages).expect("sync");
     read_pages(&mut fs, now, ino, 0..page);
 }
 
@@ -357,7 +357,7 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
     let (_, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("room");
-    fs.sync(now).expect("sync");
+    fs.sync(now, &mut support::NoPages).expect("sync");
 }
 
 /// An unmount commits and writes both master nodes; the mount reads both headers of every block, and all
@@ -365,7 +365,7 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
 #[test]
 fn what_was_written_is_there_after_a_remount() {
     let (mut fs, ino, now) = prepared("emulated", 100);
-    let now = fs.sync(now).expect("sync");
+    let now = fs.sync(now, &mut support::NoPages).expect("sync");
     let (log, now) = seen(&mut fs, now, |fs, now| fs.remount(now).expect("remount"));
     let headers = log.iter().filter(|op| op.0 == 'R' && op.1 % 64 == 0).count();
     assert_eq!(headers, 2 * 400, "both headers of each block are in its first page");

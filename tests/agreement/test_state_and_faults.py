@@ -142,10 +142,6 @@ def test_bad_blocks_are_passed_over(tmp_path: Path, fs: str) -> None:
     ]
 
 
-# Open (docs/jffs2.md, "Against the kernel"): the simulator lets the collector's thread at the
-# processor while the program reads the inode in, where the kernel lets it wait; it then reads six
-# pages that the kernel's thread finds checked.
-@pytest.mark.xfail(reason="JFFS2's thread gets the processor too early", strict=True)
 def test_bad_blocks_are_passed_over_when_it_is_mounted_again(tmp_path: Path) -> None:
     one = program("jffs2", REMOUNT, faults=Faults(bad_blocks=(0, 3, 399)))
     real, results = on_uml(tmp_path, one)

@@ -251,7 +251,7 @@ pub trait FlashFs: Clone {
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
     /// sync_fs, after the VFS has written back every dirty page and inode.
-    fn sync(&mut self, now: Ns) -> Result<Ns>;
+    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the
     /// directories they are in, and dirty ones), and whatever the file system has in a shrinker.
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
@@ -270,10 +270,16 @@ pub trait FlashFs: Clone {
     /// The chip below, to tell an observer something.
     fn flash_mut(&mut self) -> &mut Self::Flash;
     /// Another task goes on from here, or none until something is due.
-    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
+    fn set_task(&mut self, now: Ns, task: Option<Task>, _pages: &mut dyn PageCache) -> Result<Ns> {
         self.flash_mut().set_task(task.unwrap_or(Task::Background));
         Ok(now)
     }
+    /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work until `now`.
+    fn wake_program(&mut self, now: Ns, _rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.set_task(now, Some(Task::Program), pages)
+    }
+    /// Something of the VFS is to be freed later (call_rcu): an open file, an inode, a name.
+    fn call_rcu(&mut self, _now: Ns) {}
     /// A thread that waits for the processor takes it from the program, if the scheduler would (cond_resched).
     fn resched(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)

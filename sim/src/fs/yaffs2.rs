@@ -306,7 +306,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.flush_file(now, ino)
     }
 
-    fn sync(&mut self, mut now: Ns) -> Result<Ns> {
+    fn sync(&mut self, mut now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         for index in 0..self.files.len() {
             now = self.flush_file(now, Ino(index as u32 + 1))?;
         }

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
+/// CONFIG_HZ of 250.
+const TICK_NS: u64 = 4_000_000;
 /// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
 const VOLUMES_MAX: u32 = 128;
 const VOLUME_RECORD_BYTES: u32 = 172;
@@ -100,7 +102,7 @@ impl<F: Flash> Ubi<F> {
             blocks: (0..blocks).map(used).collect(),
             sequence: 0,
             wl: WearLevelling::new(blocks),
-            sched: Sched::new(mtd.costs().sched_clock_ns),
+            sched: Sched::new(mtd.costs().sched_clock_ns, TICK_NS),
             foreground: Some(Task::Program),
             locked: None,
             is_working: false,
@@ -158,7 +160,7 @@ impl<F: Flash> Ubi<F> {
 
     /// The machine starts anew and attaches.
     pub fn power_up(&mut self, now: Ns) -> Result<Ns> {
-        self.sched = Sched::new(self.mtd.costs().sched_clock_ns);
+        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, TICK_NS);
         self.foreground = Some(Task::Program);
         (self.locked, self.is_working) = (None, false);
         (self.has_buffer, self.chip_released) = (false, false);

@@ -171,6 +171,11 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
+    /// Something of the VFS is to be freed later.
+    pub fn call_rcu(&mut self, now: Ns) {
+        self.sched.call_rcu(now);
+    }
+
     /// A thread is made.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.sched.fork(now, task);

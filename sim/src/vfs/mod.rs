@@ -176,7 +176,9 @@ impl<S: FlashFs> Vfs<S> {
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
-        Ok((0, self.put_inode(now, open.inode)?))
+        let now = self.put_inode(now, open.inode)?;
+        self.fs.call_rcu(now); // file_free
+        Ok((0, now))
     }
 
     /// iput: evicts an inode that neither has a name nor is open.
@@ -232,7 +234,7 @@ impl<S: FlashFs> Vfs<S> {
     /// umount and mount: everything is written back and every cache is empty. All slots are closed.
     pub fn remount(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
-        let now = untold(self.fs.sync(now), now)?;
+        let now = untold(self.fs.sync(now, &mut self.inodes), now)?;
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
             inode.writeback_index = 0;
@@ -373,6 +375,7 @@ impl<S: FlashFs> Vfs<S> {
                     error.failed_at().ok_or(error)?
                 }
             };
+            now = self.fs.resched(now, &mut self.inodes)?;
             if window.marker == Some(page) {
                 self.inodes[inode].cache.set_marker(page);
             }

@@ -54,17 +54,17 @@ impl<S: FlashFs> Vfs<S> {
         if dirty <= self.limits.freerun {
             return Ok(now);
         }
-        let now = self.fs.set_task(now, Some(Task::Background))?;
+        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         let now = self.flush_some(now, RATELIMIT_PAGES)?;
-        self.fs.set_task(now, Some(Task::Program))
+        self.fs.set_task(now, Some(Task::Program), &mut self.inodes)
     }
 
     /// The flusher below the dirty limit: it gets to work when the program sleeps. A program that does
     /// not has used the processor less than a flusher that waits for the chip, and goes first.
     pub(super) fn flush_in_background(&mut self, now: Ns) -> Result<Ns, FsError> {
-        let now = self.fs.set_task(now, Some(Task::Background))?;
+        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         let now = self.flush_some(now, WRITEBACK_PAGES)?;
-        self.fs.set_task(now, None)
+        self.fs.set_task(now, None, &mut self.inodes)
     }
 
     /// A piece of wb_writeback for the background threshold.

@@ -23,13 +23,19 @@ pub struct DirtyState {
 }
 
 impl<S: FlashFs> Vfs<S> {
+    /// clock_nanosleep.
+    pub fn sleep(&mut self, now: Ns, time: Ns) -> Outcome {
+        let now = now + self.costs.syscall_ns;
+        Ok((0, self.pause(now, now + time)?))
+    }
+
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        let slept = self.fs.set_task(now, None)?;
+        let slept = self.fs.set_task(now, None, &mut self.inodes)?;
         self.inodes.flusher.has_processor(slept);
         let now = self.idle(slept, end)?;
         self.inodes.wake_up(slept, now);
-        self.fs.set_task(now, Some(Task::Program))
+        self.fs.wake_program(now, end, &mut self.inodes)
     }
 
     /// Background work runs when it is due, until `end`.
@@ -80,10 +86,10 @@ impl<S: FlashFs> Vfs<S> {
         if !self.inodes.flusher.has_dirty_io() {
             return Ok(now);
         }
-        let now = self.fs.set_task(now, Some(Task::Background))?;
+        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         let now = self.flush_by_itself(now)?;
         self.inodes.flusher.sleep(now);
-        self.fs.set_task(now, None)
+        self.fs.set_task(now, None, &mut self.inodes)
     }
 
     /// What the flusher does without being asked: wb_check_old_data_flush and wb_check_background_flush,
@@ -202,13 +208,13 @@ impl<S: FlashFs> Vfs<S> {
     /// sync: sync_inodes_sb, and then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns)?;
-        Ok((0, self.fs.sync(now)?))
+        Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
     /// sync_inodes_sb waits until the flusher has written every dirty inode, even if there is none: whoever else wants the
     /// processor may get it before the flusher does, or before the program does again.
     pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
-        now = self.fs.set_task(now, Some(Task::Background))?;
+        now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
         if self.inodes.flusher.has_dirty_io() {
             self.inodes.flusher.wake();
             while let Some(index) = self.inodes.flusher.take() {
@@ -216,6 +222,6 @@ impl<S: FlashFs> Vfs<S> {
             }
             self.inodes.flusher.begins_old_flush(now);
         }
-        self.fs.set_task(now, Some(Task::Program))
+        self.fs.set_task(now, Some(Task::Program), &mut self.inodes)
     }
 }

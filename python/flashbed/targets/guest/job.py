@@ -4,6 +4,8 @@ Cases of one file system and preparation share a group, a fresh file system prep
 that writes is the last of its group, because the next one would not find the state it starts from.
 A case that mounts JFFS2 again is the last of its boot: what the kernel adds up over the nodes it
 finds (`pseudo_random` of fs/jffs2/scan.c) rotates its lists of blocks and lasts until it is booted.
+So is one that writes an eighth of JFFS2's partition or more: a counter in the dice of
+jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties.
 Identifiers in the job are numbers of ours, so a case_id may hold anything.
 """
 
@@ -44,8 +46,13 @@ class Item:
     @property
     def marks_the_kernel(self) -> bool:
         """Whether the next case would not find the kernel as it is after booting."""
+        if self.program.fs != "jffs2":
+            return False
         remounts = any(operation.name == "remount" for operation in self.operations)
-        return self.program.fs == "jffs2" and remounts
+        board = self.program.board
+        chip = board.chip
+        partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
+        return remounts or 8 * sum(map(_written, self.operations)) >= partition
 
 
 @dataclass
@@ -71,6 +78,11 @@ def _changes(operation: Operation) -> bool:
         flags = str(operation.fields[2]).split(",")
         return "create" in flags or "trunc" in flags
     return operation.name in _WRITES
+
+
+def _written(operation: Operation) -> int:
+    """Bytes that a write is about."""
+    return int(operation.fields[2]) if operation.name == "write" else 0
 
 
 def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[Item]:

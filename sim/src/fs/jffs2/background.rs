@@ -1,203 +1,382 @@
 //! The collector's thread.
 //!
-//! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger,
-//! jffs2_garbage_collect_thread). A signal
-//! wakes the thread at once; without one it sleeps 50 ms before each pass. It has a nice value of 10, so while
-//! a program is busy it waits for the scheduler's tick.
+//! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger, jffs2_garbage_collect_thread): a signal wakes the
+//! thread at once, without one it sleeps 50 ms before each pass. It is a task of its own (sched.rs) of nice 10, and
+//! does what it does in steps, before each of which it may have to make way: a step ends where the kernel's code asks
+//! for a lock, for memory, or whether somebody else should run. Who has the processor, and who waits for whom, is in tasks.rs.
+//!
+//! While it moves a node or checks an inode it has c->alloc_sem, and the inode's f->sem. So what comes of that
+//! is settled when the step begins, and its calls into MTD are kept (`work`) and made one by one. Erasing and looking at
+//! what was erased needs no such lock, and whoever writes goes on meanwhile.
 //!
 //! Since 3.13 (Linux "jffs2: do not support kill -HUP" and its followers in background.c) a signal that comes during a pass is kept:
 //! each erase sends one, so the pass that erased is followed by another that moves a node.
 //!
-//! Invariant: the thread runs only between nodes of a writer, never within one.
+//! Left out: what a kept call finds on the chip if the power fails before it, other than that it was not made.
+//!
+//! Invariants:
+//! 1. The thread has c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
+//! 2. `work` is empty but in the step `Work`.
 
+use super::tasks::Call;
 use super::Jffs2;
-use crate::chip::Flash;
-use crate::fs::{FsError, PageCache, Result};
+use crate::chip::{Fault, Flash};
+use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
+use std::collections::VecDeque;
 
 /// msecs_to_jiffies(50) is this long or a tick more.
 const PACE_MS: u64 = 50;
-/// A busy program loses the processor at this tick after the thread woke up: at the one before, the thread
-/// begins its pass and finds the allocation lock taken. Found on 6.1 (docs/jffs2.md).
-const WAKE_TICKS: u64 = 2;
-/// The same after a tick has taken the processor from the thread: weights of nice 0 and 10.
-const INTERRUPTED_TICKS: u64 = 3;
 
-/// What the thread is doing between passes.
+/// What the thread does when it next has the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Waits {
-    /// For a signal; there is nothing to do.
+enum Step {
+    /// The head of its loop: it sleeps until a signal if there is nothing to do.
     #[default]
-    Signal,
-    /// For a signal or until then.
-    Until(Ns),
-    /// For the processor, since `since`. While a program is busy it gets as far as the lock at `lock`, and on at `turn`.
-    Processor { since: Ns, lock: Ns, turn: Ns },
+    Loop,
+    /// schedule_timeout_interruptible.
+    Nap,
+    /// The head of jffs2_garbage_collect_pass. `erased`: it has found nothing to erase and asks again.
+    Lock {
+        erased: bool,
+    },
+    /// It is among those who wait for c->alloc_sem.
+    Wait {
+        erased: bool,
+    },
+    /// Which kind of pass it is.
+    Decide {
+        erased: bool,
+    },
+    /// A node of the block that is being collected.
+    Collect,
+    /// Calls into MTD that are left of a pass, then its end.
+    Work,
+    /// The head of the loop in jffs2_erase_pending_blocks.
+    Erase,
+    /// jffs2_erase_block and jffs2_erase_succeeded.
+    EraseBlock {
+        block: u32,
+    },
+    EraseSucceeded {
+        block: u32,
+    },
+    /// jffs2_block_check_erase, the cleanmarker, and the rest of jffs2_mark_erased_block.
+    Check {
+        block: u32,
+        offset: u32,
+    },
+    WriteMarker {
+        block: u32,
+    },
+    Marked {
+        block: u32,
+    },
+    /// It has ended (-ENOSPC); what it was to do is left to those who write.
+    Dead,
 }
 
 /// The thread.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Collector {
-    waits: Waits,
+    step: Step,
+    /// It sleeps, and a signal wakes it.
+    is_asleep: bool,
     /// SIGHUP is pending.
     signal: bool,
-    /// It is in a pass.
-    running: bool,
-    /// When a tick takes the processor from it, if a program wants it.
-    slice_end: Option<Ns>,
-    /// The block whose erase it was checking when that happened, and how far it had come.
-    checking: Option<(u32, u32)>,
+    /// When a timer wakes it.
+    pub(super) until: Option<Ns>,
+    /// Calls into MTD that are left of its pass.
+    pub(super) work: VecDeque<Call>,
+    /// Its pass is being settled: calls are kept.
+    pub(super) keeps_calls: bool,
+    /// The inode whose f->sem it has, and whether that is not in memory as yet.
+    pub(super) inode: Option<(Ino, bool)>,
+    /// It is in a call into MTD, in which it was asked then whether to make way.
+    pub(super) in_call: Option<Ns>,
+    /// It is among those who wait for the chip's lock.
+    pub(super) awaits_chip: bool,
+    /// And they are made at once.
+    pub(super) makes_calls: bool,
+    /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
+    pub(super) waits_for_inode: bool,
+    /// It sleeps until the page that somebody reads is read (f->sem, the page's lock).
+    pub(super) waits_for_page: bool,
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_start_garbage_collect_thread: it begins with its sleep if there is work.
-    pub(super) fn start_collector(&mut self, now: Ns) {
+    /// jffs2_start_garbage_collect_thread, which waits until the thread has begun.
+    pub(super) fn start_collector(&mut self, now: Ns) -> Result<Ns> {
         self.collector = Collector::default();
-        if self.space.thread_should_wake() {
-            self.collector.waits = Waits::Until(self.ticks.timer(now, PACE_MS));
+        self.sched.fork(now, Task::Jffs2Thread);
+        self.sched.wake(now, Task::Jffs2Thread);
+        let Some(task) = self.foreground else { return Ok(now) };
+        self.sched.sleep(now);
+        self.sched.wake(now, task);
+        self.let_run_until(now, task, None)
+    }
+
+    /// jffs2_stop_garbage_collect_thread: it ends the pass it is in.
+    pub(super) fn stop_collector(&mut self, now: Ns) -> Result<Ns> {
+        let mut now = self.set_foreground(now, None, None)?;
+        while self.sched.current() == Some(Task::Jffs2Thread) {
+            if matches!(self.collector.step, Step::Loop | Step::Nap | Step::Lock { .. }) {
+                self.sched.sleep(now);
+            } else {
+                now = self.run_collector(now, None)?;
+            }
         }
+        (self.collector, self.alloc_sem, self.chip_lock) = Default::default();
+        self.set_foreground(now, Some(Task::Program), None)
     }
 
     /// jffs2_garbage_collect_trigger.
     pub(super) fn trigger_collector(&mut self, now: Ns) {
-        if self.collector.signal || !self.space.thread_should_wake() {
+        let is_ignored = self.collector.is_in_pass() && !self.options.collector_keeps_signals;
+        if self.collector.signal || is_ignored || !self.space.thread_should_wake() {
             return;
         }
-        match self.collector.waits {
-            _ if self.collector.in_pass(now) => {
-                self.collector.signal = self.options.collector_keeps_signals;
+        self.collector.signal = true;
+        if self.collector.is_asleep {
+            self.wake_collector(now);
+        }
+    }
+
+    /// It sleeps no more, be it for a signal or for the time.
+    pub(super) fn wake_collector(&mut self, now: Ns) {
+        self.collector.is_asleep = false;
+        self.collector.until = None;
+        self.sched.wake(now, Task::Jffs2Thread);
+    }
+
+    /// schedule with a signal pending, or until there is one or it is `until`.
+    fn sleep_interruptibly(&mut self, now: Ns, until: Option<Ns>) {
+        if self.collector.signal {
+            self.sched.yields(now);
+            return;
+        }
+        (self.collector.is_asleep, self.collector.until) = (true, until);
+        self.sched.sleep(now);
+    }
+
+    /// The thread, which has the processor, does its next step or makes way before. Moving a node takes `pages`; without them the thread
+    /// waits for whoever reads a page just now.
+    pub(super) fn run_collector(
+        &mut self,
+        now: Ns,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        self.end_thread_call(now);
+        if self.sched.resched(now) != Some(Task::Jffs2Thread) {
+            return Ok(now);
+        }
+        match self.collector.step {
+            Step::Loop => {
+                self.collector.step = Step::Nap;
+                if !self.space.thread_should_wake() {
+                    self.sleep_interruptibly(now, None);
+                }
             }
-            Waits::Signal | Waits::Until(_) => self.collector.waits = self.woken(now),
-            Waits::Processor { .. } => {}
-        }
-    }
-
-    fn woken(&self, since: Ns) -> Waits {
-        let (lock, turn) = (self.ticks.after(since, 1), self.ticks.after(since, WAKE_TICKS));
-        Waits::Processor { since, lock, turn }
-    }
-
-    /// When the thread has something to do while nobody else needs the processor.
-    pub(super) fn collector_due(&self) -> Option<Ns> {
-        match self.collector.waits {
-            Waits::Signal => None,
-            Waits::Until(due) | Waits::Processor { since: due, .. } => Some(due),
-        }
-    }
-
-    /// The program is busy, but the scheduler gives the thread its turn.
-    pub(super) fn let_collector_run(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.collector.running {
-            return Ok(now);
-        }
-        if let Waits::Until(due) = self.collector.waits {
-            if due <= now {
-                self.collector.waits = self.woken(due);
+            Step::Nap => {
+                self.collector.step = Step::Lock { erased: false };
+                self.sleep_interruptibly(now, Some(self.ticks.timer(now, PACE_MS)));
             }
-        }
-        if !self.has_turn(now) {
-            return Ok(now);
-        }
-        self.collector.slice_end = Some(self.ticks.after(now, 1));
-        self.mtd.flash_mut().set_task(Task::Background);
-        let over = self.run_passes(now, pages);
-        self.mtd.flash_mut().set_task(Task::Program);
-        self.collector.slice_end = None;
-        over
-    }
-
-    fn has_turn(&self, now: Ns) -> bool {
-        matches!(self.collector.waits, Waits::Processor { turn, .. } if turn <= now)
-    }
-
-    /// The same in the middle of a node, where the program holds the lock: the thread needs none to go on
-    /// checking an erased block.
-    pub(super) fn let_check_go_on(&mut self, now: Ns) -> Result<Ns> {
-        if self.collector.running || !self.has_turn(now) {
-            return Ok(now);
-        }
-        let Some((block, offset)) = self.collector.checking.take() else { return Ok(now) };
-        self.collector.slice_end = Some(self.ticks.after(now, 1));
-        self.collector.running = true;
-        self.mtd.flash_mut().set_task(Task::Background);
-        let over = self.mark_erased_block(now, block, offset, None);
-        self.mtd.flash_mut().set_task(Task::Program);
-        self.collector.running = false;
-        self.collector.slice_end = None;
-        let now = over?;
-        if self.collector.checking.is_none() {
-            self.sleep_or_go_on(now);
+            Step::Lock { erased } => {
+                self.collector.signal &= erased;
+                let has_it = self.alloc_sem.lock(Task::Jffs2Thread);
+                self.has_or_awaits_lock(now, has_it, erased);
+            }
+            Step::Wait { erased } => {
+                let has_it = self.alloc_sem.retry(Task::Jffs2Thread);
+                self.has_or_awaits_lock(now, has_it, erased);
+            }
+            Step::Decide { erased } => return self.decide(now, erased),
+            Step::Collect => return self.settle_collect(now, pages),
+            Step::Work => return self.do_work(now),
+            Step::Dead => {
+                self.sched.sleep(now);
+            }
+            _ => return self.erase_in_steps(now),
         }
         Ok(now)
     }
 
-    /// Passes follow each other while a signal is pending and nobody takes the processor away.
-    pub(super) fn run_passes(&mut self, mut now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        loop {
-            now = self.run_collector(now, pages)?;
-            let again =
-                matches!(self.collector.waits, Waits::Processor { since, .. } if since == now);
-            if !again || self.slice_is_over(now) {
+    fn has_or_awaits_lock(&mut self, now: Ns, has_it: bool, erased: bool) {
+        if has_it {
+            self.collector.step = Step::Decide { erased };
+        } else {
+            self.collector.step = Step::Wait { erased };
+            self.sched.sleep(now);
+        }
+    }
+
+    /// jffs2_garbage_collect_pass up to where it is clear what is to be done.
+    fn decide(&mut self, now: Ns, erased: bool) -> Result<Ns> {
+        if self.space.total.unchecked_bytes > 0 && !erased {
+            return self.settle_check(now);
+        }
+        if self.space.erases_wait() && !erased {
+            self.unlock_alloc(now);
+            self.collector.step = Step::Erase;
+            return Ok(now);
+        }
+        self.collector.step = Step::Work;
+        let mut now = now;
+        if self.gc_block.is_none() {
+            now = self.keep_calls(now, |fs| fs.find_gc_block(now))?;
+        }
+        if self.gc_block.is_some() {
+            self.collector.step = Step::Collect;
+        }
+        Ok(now)
+    }
+
+    /// A pass that checks an inode.
+    fn settle_check(&mut self, now: Ns) -> Result<Ns> {
+        match self.next_unchecked() {
+            Some(ino) if self.reading == Some(ino) => {
+                self.check_ino = ino.0;
+                self.unlock_alloc(now);
+                self.collector.step = Step::Loop;
+                self.collector.waits_for_inode = true;
+                self.sched.sleep(now);
+                Ok(now)
+            }
+            Some(ino) => {
+                self.collector.step = Step::Work;
+                self.collector.inode = Some((ino, true));
+                self.keep_calls(now, |fs| fs.check_inode(now, ino))
+            }
+            None => {
+                self.die(now);
+                Ok(now)
+            }
+        }
+    }
+
+    /// A pass that moves a node.
+    fn settle_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
+        let Some(pages) = pages else {
+            self.collector.waits_for_page = true;
+            self.sched.sleep(now);
+            return Ok(now);
+        };
+        self.collector.step = Step::Work;
+        self.collector.inode = self.node_to_collect().and_then(|id| self.inode_of(id));
+        self.keep_calls(now, |fs| fs.collect_next_node(now, pages))
+    }
+
+    /// There is no space left to collect into.
+    fn die(&mut self, now: Ns) {
+        self.collector.work.clear();
+        self.collector.step = Step::Dead;
+        self.unlock_alloc(now);
+    }
+
+    /// Does what a pass does to the books; its calls into MTD are left to be made. Where they can fail they are made at
+    /// once, and nobody else comes in between.
+    fn keep_calls(&mut self, now: Ns, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
+        self.collector.keeps_calls = true;
+        self.collector.makes_calls = self.mtd.flash().can_lose_power();
+        let settled = settle(self);
+        self.collector.keeps_calls = false;
+        match settled {
+            Err(FsError::NoSpace) => {
+                self.die(now);
+                Ok(now)
+            }
+            Err(error) => error.failed_at().ok_or(error),
+            settled => settled,
+        }
+    }
+
+    /// The next call into MTD of a pass, or its end.
+    fn do_work(&mut self, now: Ns) -> Result<Ns> {
+        if !self.collector.work.is_empty() {
+            if !self.thread_locks_chip(now) {
                 return Ok(now);
             }
+            let call = self.collector.work.pop_front().expect("there is one");
+            return Ok(self.thread_call(now, call)?);
         }
-    }
-
-    /// Whether a program that waits gets the processor here (cond_resched). If so the thread goes on later,
-    /// with the check of an erased block, if any, from where it is.
-    pub(super) fn is_interrupted(&mut self, now: Ns, checking: Option<(u32, u32)>) -> bool {
-        if !self.slice_is_over(now) {
-            return false;
-        }
-        self.collector.checking = checking;
-        let turn = self.ticks.after(now, INTERRUPTED_TICKS);
-        self.collector.waits = Waits::Processor { since: now, lock: now, turn };
-        true
-    }
-
-    fn slice_is_over(&self, now: Ns) -> bool {
-        self.collector.slice_end.is_some_and(|end| end <= now)
-    }
-
-    /// One turn of jffs2_garbage_collect_thread, from its wake-up to its next sleep; or as far as it gets.
-    fn run_collector(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let checking = self.collector.checking.take();
-        self.collector.waits = Waits::Signal;
-        self.collector.running = true;
-        let passed = match checking {
-            Some((block, offset)) => self.mark_erased_block(now, block, offset, None),
-            None => self.garbage_collect_pass(now, pages).map(|(_, now)| now),
-        };
-        self.collector.running = false;
-        let now = match passed {
-            Ok(later) => later,
-            // The thread ends; what it was to do is left to those who write.
-            Err(FsError::NoSpace) => return Ok(now),
-            Err(other) => return Err(other),
-        };
-        if self.collector.waits != Waits::Signal {
-            return Ok(now);
-        }
-        self.sleep_or_go_on(now);
+        self.collector.inode = None;
+        self.collector.step = Step::Loop;
+        self.wake_waiter(now);
+        self.unlock_alloc(now);
+        self.finish_gc_block(now);
         Ok(now)
     }
 
-    /// The end of a pass.
-    fn sleep_or_go_on(&mut self, now: Ns) {
-        self.collector.waits = if std::mem::take(&mut self.collector.signal) {
-            self.woken(now)
-        } else if self.space.thread_should_wake() {
-            Waits::Until(self.ticks.timer(now, PACE_MS))
-        } else {
-            Waits::Signal
+    /// A step of jffs2_erase_pending_blocks for one block.
+    fn erase_in_steps(&mut self, now: Ns) -> Result<Ns> {
+        let (block, call, next) = match self.collector.step {
+            Step::EraseBlock { block } => {
+                (block, Call::Erase { block }, Step::EraseSucceeded { block })
+            }
+            Step::Check { block, offset } => {
+                let (bytes, call) = self.check_of(block, offset);
+                let offset = offset + bytes;
+                let is_last = offset == self.block_bytes;
+                let more = Step::Check { block, offset };
+                (block, call, if is_last { Step::WriteMarker { block } } else { more })
+            }
+            Step::WriteMarker { block } => {
+                (block, Call::WriteMarker { block }, Step::Marked { block })
+            }
+            _ => {
+                self.collector.step = self.next_to_erase(now);
+                return Ok(now);
+            }
         };
+        if !self.thread_locks_chip(now) {
+            return Ok(now);
+        }
+        let is_check = matches!(self.collector.step, Step::Check { .. });
+        let failed_step = if matches!(call, Call::Erase { .. }) { Step::Erase } else { Step::Loop };
+        self.collector.step = next;
+        let at = match self.thread_call(now, call) {
+            Ok(at) if !is_check || !self.mtd.is_unclean() => return Ok(at),
+            Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
+            Err(failed) => failed.at,
+            Ok(at) => at,
+        };
+        self.collector.step = failed_step;
+        self.erase_failed(at, block)
+    }
+
+    /// What follows when a step is over, or at the head of the loop.
+    fn next_to_erase(&mut self, now: Ns) -> Step {
+        match self.collector.step {
+            Step::EraseSucceeded { block } => {
+                self.erase_succeeded(now, block);
+                return Step::Erase;
+            }
+            Step::Marked { block } => {
+                self.mark_free(now, block);
+                return Step::Loop;
+            }
+            _ => {}
+        }
+        if let Some(block) = self.take_erased() {
+            Step::Check { block, offset: 0 }
+        } else if let Some(block) = self.begin_erase() {
+            Step::EraseBlock { block }
+        } else {
+            Step::Lock { erased: true }
+        }
+    }
+
+    /// The read of a part of an erased block, and its bytes.
+    pub(super) fn check_of(&self, block: u32, offset: u32) -> (u32, Call) {
+        let bytes = PAGE_BYTES.min(self.block_bytes - offset);
+        (bytes, Call::Read { offset: block * self.block_bytes + offset, bytes })
     }
 }
 
 impl Collector {
-    /// Whether the thread is in a pass: it runs, or waits for the lock, or was interrupted. Signals are blocked.
-    fn in_pass(&self, now: Ns) -> bool {
-        self.running || matches!(self.waits, Waits::Processor { lock, .. } if lock <= now)
+    /// Whether the thread is in a pass, in which signals are blocked.
+    fn is_in_pass(&self) -> bool {
+        !matches!(self.step, Step::Loop | Step::Nap | Step::Lock { erased: false })
     }
 }

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 impl<F: Flash> Jffs2<F> {
     /// jffs2_put_super, and jffs2_do_fill_super of what is on flash then.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
+        let now = self.stop_collector(now)?;
         let now = self.flush_wbuf(now)?;
         self.mount(now, None)
     }
@@ -26,6 +27,7 @@ impl<F: Flash> Jffs2<F> {
     /// The power was lost and is back: what was only in memory is not there to be scanned, and the page that was
     /// being programmed cannot be read. Returns every name with what it names.
     pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+        self.forget_tasks();
         let torn = match self.mtd.power_on() {
             Some(TornAt::Program { offset, cells }) if cells.column < self.mtd.page_bytes() => {
                 Some(u32::try_from(offset).expect("a partition below 4 GiB"))
@@ -91,8 +93,7 @@ impl<F: Flash> Jffs2<F> {
         self.rotate_lists();
         let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT)?;
         self.file_mut(ROOT).state = InodeState::Present;
-        self.start_collector(now);
-        Ok(now)
+        self.start_collector(now)
     }
 
     /// for_each_inode: the chains of the hash table one after another.

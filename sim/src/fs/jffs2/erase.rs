@@ -7,20 +7,20 @@
 //!
 //! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
 
-use super::layout::CLEANMARKER_BYTES;
 use super::nodelist::Node;
 use super::space::{Books, List};
+use super::tasks::{again, Call};
 use super::Jffs2;
 use crate::chip::{Failed, Fault, Flash};
-use crate::fs::{PageCache, Result, PAGE_BYTES};
+use crate::fs::{PageCache, Result};
 use crate::units::Ns;
 
 /// MAX_ERASE_FAILURES.
 const ERASE_FAILURES_MAX: u8 = 2;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_erase_pending_blocks: at most `count` blocks become free; returns how many did.
-    /// `pages` where no lock is held, so that the collector's thread may do a pass meanwhile.
+    /// jffs2_erase_pending_blocks of the foreground: at most `count` blocks become free; returns how many did. `pages` where it
+    /// has no lock, so that the collector's thread may do a pass meanwhile.
     pub(super) fn erase_pending_blocks(
         &mut self,
         mut now: Ns,
@@ -29,16 +29,20 @@ impl<F: Flash> Jffs2<F> {
     ) -> Result<(u32, Ns)> {
         let mut done = 0;
         while done < count {
-            if let Some(block) = self.space.pop_front(List::EraseComplete) {
-                let pages = pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache);
-                now = self.mark_erased_block(now, block, 0, pages)?;
+            if let Some(block) = self.take_erased() {
+                now = self.mark_erased_block(now, block, again(&mut pages))?;
                 done += 1;
-            } else if let Some(block) = self.space.pop_front(List::ErasePending) {
-                now = self.erase_block(now, block)?;
-                if self.is_interrupted(now, None) {
-                    done += 1;
-                    break;
-                }
+            } else if let Some(block) = self.begin_erase() {
+                now = match self.call_with(now, Call::Erase { block }, again(&mut pages))? {
+                    Err(Failed { at, fault: Fault::EraseFailed }) => {
+                        self.erase_failed(at, block)?
+                    }
+                    erased => {
+                        self.erase_succeeded(erased?, block);
+                        erased?
+                    }
+                };
+                now = self.might_resched(now, again(&mut pages))?;
             } else {
                 break;
             }
@@ -46,22 +50,29 @@ impl<F: Flash> Jffs2<F> {
         Ok((done, now))
     }
 
-    /// jffs2_erase_block.
-    fn erase_block(&mut self, now: Ns, number: u32) -> Result<Ns> {
+    /// A block that was erased and nobody has looked at yet.
+    pub(super) fn take_erased(&mut self) -> Option<u32> {
+        self.space.pop_front(List::EraseComplete)
+    }
+
+    /// The next block that waits to be erased, nothing more of it to be known.
+    pub(super) fn begin_erase(&mut self) -> Option<u32> {
+        let block = self.space.pop_front(List::ErasePending)?;
         self.space.erasing_bytes += self.block_bytes;
-        self.forget_nodes(number);
-        self.space.change(number, |books| *books = Books::default());
-        let now = match self.mtd.erase(now, number) {
-            Err(Failed { at, fault: Fault::EraseFailed }) => return self.erase_failed(at, number),
-            done => done?,
-        };
-        self.space.push_back(List::EraseComplete, number);
+        self.forget_nodes(block);
+        self.space.change(block, |books| *books = Books::default());
+        Some(block)
+    }
+
+    /// jffs2_erase_succeeded.
+    pub(super) fn erase_succeeded(&mut self, now: Ns, block: u32) {
+        self.space.push_back(List::EraseComplete, block);
         self.trigger_collector(now);
-        Ok(now)
+        self.wake_waiter(now);
     }
 
     /// jffs2_erase_failed: the block is tried once more, and then it is bad.
-    fn erase_failed(&mut self, now: Ns, number: u32) -> Result<Ns> {
+    pub(super) fn erase_failed(&mut self, now: Ns, number: u32) -> Result<Ns> {
         let block_bytes = self.block_bytes;
         self.space.erasing_bytes -= block_bytes;
         if self.space.count_failed_erase(number) < ERASE_FAILURES_MAX {
@@ -70,6 +81,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         self.space.erasing_blocks -= 1;
+        self.wake_waiter(now);
         match self.mtd.mark_bad(now, number) {
             Ok(at) | Err(Failed { at, fault: Fault::ProgramFailed }) => Ok(at),
             Err(failed) => Err(failed.into()),
@@ -90,45 +102,43 @@ impl<F: Flash> Jffs2<F> {
         self.space.forget_nodes(number);
     }
 
-    /// jffs2_mark_erased_block: looked at page by page (of the CPU), from `offset` on if that was interrupted before;
-    /// marked, and free.
-    pub(super) fn mark_erased_block(
+    /// jffs2_mark_erased_block: looked at page by page (of the CPU), marked, and free.
+    fn mark_erased_block(
         &mut self,
         mut now: Ns,
-        number: u32,
-        offset: u32,
+        block: u32,
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
-        let start = u64::from(number) * u64::from(self.block_bytes);
-        let mut offset = offset;
+        let mut offset = 0;
         while offset < self.block_bytes {
-            let bytes = PAGE_BYTES.min(self.block_bytes - offset);
-            now = match self.mtd.read(now, start + u64::from(offset), bytes) {
-                Ok(at) if self.mtd.is_unclean() => return self.erase_failed(at, number),
+            let (bytes, check) = self.check_of(block, offset);
+            now = match self.call_with(now, check, again(&mut pages))? {
+                Ok(at) if self.mtd.is_unclean() => return self.erase_failed(at, block),
                 Err(Failed { at, fault: Fault::Uncorrectable }) => {
-                    return self.erase_failed(at, number);
+                    return self.erase_failed(at, block);
                 }
                 read => read?,
             };
+            now = self.might_resched(now, again(&mut pages))?;
             offset += bytes;
-            if self.is_interrupted(now, Some((number, offset))) {
-                return Ok(now);
-            }
-            if let Some(pages) = pages.as_mut() {
-                now = self.let_collector_run(now, &mut **pages)?;
-            }
         }
-        now = match self.mtd.write_oob(now, start, CLEANMARKER_BYTES) {
+        now = match self.call_with(now, Call::WriteMarker { block }, pages)? {
             Err(Failed { at, fault: Fault::ProgramFailed }) => {
-                return self.erase_failed(at, number)
+                return self.erase_failed(at, block);
             }
             done => done?,
         };
-        let block_bytes = self.block_bytes;
-        self.space.change(number, |books| books.free_bytes = block_bytes);
-        self.space.erasing_bytes -= block_bytes;
-        self.space.push_back(List::Free, number);
-        self.space.erasing_blocks -= 1;
+        self.mark_free(now, block);
         Ok(now)
+    }
+
+    /// The end of jffs2_mark_erased_block.
+    pub(super) fn mark_free(&mut self, now: Ns, block: u32) {
+        let block_bytes = self.block_bytes;
+        self.space.change(block, |books| books.free_bytes = block_bytes);
+        self.space.erasing_bytes -= block_bytes;
+        self.space.push_back(List::Free, block);
+        self.space.erasing_blocks -= 1;
+        self.wake_waiter(now);
     }
 }

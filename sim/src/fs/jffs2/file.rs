@@ -11,7 +11,7 @@ use crate::units::Ns;
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
-    /// is going to be overwritten whole.
+    /// is going to be overwritten whole, with the allocation lock so that the collector does not (since 5.12).
     pub(super) fn begin_write(
         &mut self,
         now: Ns,
@@ -28,10 +28,12 @@ impl<F: Flash> Jffs2<F> {
             now = self.write_piece(later, ino, None, size..start, Some(ino), pages)?;
             self.complete_reservation(now);
         }
-        if cached {
-            return Ok(now);
+        now = self.lock_alloc(now, pages)?;
+        if !cached {
+            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)?;
         }
-        self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
+        self.unlock_alloc(now);
+        Ok(now)
     }
 
     /// jffs2_write_end: the whole page when its end is written, else from a multiple of four.

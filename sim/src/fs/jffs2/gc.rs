@@ -24,6 +24,8 @@ use std::ops::Range;
 pub enum Pass {
     /// A block was erased, or a node moved.
     Progress,
+    /// There is no block to collect, but one is being erased (-EAGAIN).
+    Again,
     /// There is no block to collect (-EIO).
     NoBlock,
 }
@@ -38,48 +40,73 @@ pub struct GcBlock {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_garbage_collect_pass: erases what waits for it, or moves one node.
+    /// jffs2_garbage_collect_pass of the foreground: erases what waits for it, or moves one node.
     pub(super) fn garbage_collect_pass(
         &mut self,
         mut now: Ns,
         pages: &mut dyn PageCache,
     ) -> Result<(Pass, Ns)> {
+        now = self.lock_alloc(now, pages)?;
         if self.space.total.unchecked_bytes > 0 {
-            return match self.next_unchecked() {
-                Some(ino) => Ok((Pass::Progress, self.check_inode(now, ino)?)),
+            let checked = match self.next_unchecked() {
+                Some(ino) => self.check_inode(now, ino),
                 None => Err(FsError::NoSpace),
             };
+            self.unlock_alloc(*checked.as_ref().unwrap_or(&now));
+            return checked.map(|now| (Pass::Progress, now));
         }
         if self.space.erases_wait() {
+            self.unlock_alloc(now);
             let (erased, later) = self.erase_pending_blocks(now, 1, Some(pages))?;
             now = later;
             if erased > 0 {
                 return Ok((Pass::Progress, now));
             }
+            now = self.lock_alloc(now, pages)?;
         }
         if self.gc_block.is_none() {
             now = self.find_gc_block(now)?;
         }
-        let Some(gc) = self.gc_block else {
-            return Ok((Pass::NoBlock, now));
-        };
-        if self.space.block(gc.block).books.used_bytes > 0 {
-            let mut id = gc.node;
-            while let Some(node) = id.filter(|&id| self.nodes.get(id).state == State::Obsolete) {
-                id = self.nodes.get(node).next_in_block;
-            }
-            let id = id.expect("a block with used bytes has a good node");
-            self.gc_block = Some(GcBlock { node: Some(id), ..gc });
-            let over = self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages);
-            self.finish_gc_block(now);
-            return Ok((Pass::Progress, over?));
+        if self.gc_block.is_none() {
+            self.unlock_alloc(now);
+            let is_erasing = self.space.erasing_blocks > 0;
+            return Ok((if is_erasing { Pass::Again } else { Pass::NoBlock }, now));
         }
+        let over = self.collect_next_node(now, pages);
+        now = *over.as_ref().unwrap_or(&now);
+        self.unlock_alloc(now);
         self.finish_gc_block(now);
-        Ok((Pass::Progress, now))
+        over.map(|now| (Pass::Progress, now))
+    }
+
+    /// The node of the block that is being collected that is to be moved next, if any of it is good.
+    pub(super) fn node_to_collect(&self) -> Option<NodeId> {
+        let gc = self.gc_block.filter(|gc| self.space.block(gc.block).books.used_bytes > 0)?;
+        let mut id = gc.node;
+        while let Some(node) = id.filter(|&id| self.nodes.get(id).state == State::Obsolete) {
+            id = self.nodes.get(node).next_in_block;
+        }
+        Some(id.expect("a block with used bytes has a good node"))
+    }
+
+    /// The inode of a node, and whether that is not in memory.
+    pub(super) fn inode_of(&self, id: NodeId) -> Option<(Ino, bool)> {
+        let Node { ino, role, .. } = *self.nodes.get(id);
+        let has_inode = !matches!(role, Role::Summary { .. } | Role::Padding { .. });
+        has_inode.then(|| (ino, self.file(ino).state != InodeState::Present))
+    }
+
+    /// Moves the next node of the block that is being collected, if any of it is good.
+    pub(super) fn collect_next_node(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let Some(id) = self.node_to_collect() else { return Ok(now) };
+        if let Some(gc) = &mut self.gc_block {
+            gc.node = Some(id);
+        }
+        self.collect(now + self.mtd.costs().jffs2_gc_pass_ns, id, pages)
     }
 
     /// A block with nothing good left in it is no longer collected but waits to be erased.
-    fn finish_gc_block(&mut self, now: Ns) {
+    pub(super) fn finish_gc_block(&mut self, now: Ns) {
         let space = &self.space;
         let emptied = |gc: &mut GcBlock| space.block(gc.block).books.used_bytes == 0;
         if let Some(gc) = self.gc_block.take_if(emptied) {
@@ -89,7 +116,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// jffs2_find_gc_block: which list the block comes from is a throw of dice.
-    fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
+    pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
         let dice = self.ticks.jiffies(now) % 128;
         let list = loop {
             let space = &self.space;

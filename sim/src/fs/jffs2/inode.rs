@@ -55,10 +55,14 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_iget: reads an inode that is not in memory.
     pub(super) fn iget(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        let now = self.wait_for_inode(now, ino, true)?;
         if self.file(ino).state == InodeState::Present {
             return Ok(now);
         }
-        let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino)?;
+        self.set_reading(now, Some(ino));
+        let read = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino);
+        self.set_reading(*read.as_ref().unwrap_or(&now), None);
+        let now = read?;
         self.file_mut(ino).state = InodeState::Present;
         Ok(now)
     }

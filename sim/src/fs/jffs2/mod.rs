@@ -30,6 +30,7 @@ mod readinode;
 mod recover;
 mod scan;
 mod space;
+mod tasks;
 mod wbuf;
 mod write;
 
@@ -41,6 +42,7 @@ use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::sched::{Mutex, Sched};
 use crate::ticks::Ticks;
 use crate::trace::Task;
 use crate::units::Ns;
@@ -52,6 +54,7 @@ use nodelist::{Names, NodeId, Nodes, Role};
 use serde::Deserialize;
 use space::{List, Space};
 use std::collections::BTreeMap;
+
 pub use wbuf::WbufFlush;
 use wbuf::WriteBuffer;
 
@@ -85,8 +88,19 @@ pub struct Jffs2<F> {
     space: Space,
     ticks: Ticks,
     collector: Collector,
-    /// Whether nobody else wants the processor.
-    is_idle: bool,
+    sched: Sched,
+    /// Who calls; none while all wait.
+    foreground: Option<Task>,
+    /// Since when nobody calls, or how far the thread has come since.
+    idle_at: Ns,
+    /// c->alloc_sem.
+    alloc_sem: Mutex,
+    /// chip->lock of the driver.
+    chip_lock: Mutex,
+    /// Who sleeps until the thread is done with something other than c->alloc_sem.
+    waiter: Option<Task>,
+    /// The inode that somebody other than the thread reads in.
+    reading: Option<Ino>,
     /// The counter in the dice of jffs2_refile_wbuf_blocks.
     refiled: u64,
     next_block: Option<u32>,
@@ -130,13 +144,20 @@ impl<F: Flash> Jffs2<F> {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
-        let fs = Jffs2 {
+        let ticks = Ticks::new(options.ticks_per_second);
+        let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
             space: fresh(&mtd),
-            ticks: Ticks::new(options.ticks_per_second),
+            ticks,
             collector: Collector::default(),
-            is_idle: false,
+            sched: Sched::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            foreground: Some(Task::Program),
+            idle_at: now,
+            alloc_sem: Mutex::default(),
+            chip_lock: Mutex::default(),
+            waiter: None,
+            reading: None,
             refiled: 0,
             next_block: None,
             gc_block: None,
@@ -158,6 +179,7 @@ impl<F: Flash> Jffs2<F> {
             stored: mtd.flash().can_lose_power().then(BTreeMap::new),
             mtd,
         };
+        let now = fs.start_collector(now)?;
         Ok((fs, now))
     }
 
@@ -214,12 +236,14 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     /// jffs2_lookup: entries are in memory with their directory.
-    fn lookup(&mut self, now: Ns, _at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        let now = self.wait_for_inode(now, at.directory, false)?;
         found.map_or(Ok(now), |ino| self.iget(now, ino))
     }
 
     #[inline]
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+        let now = self.wait_for_inode(now, ino, false)?;
         self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }
 
@@ -286,9 +310,17 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     /// jffs2_sync_fs pads where fsync would rather move nodes.
-    fn sync(&mut self, now: Ns) -> Result<Ns> {
-        self.wbuf.due = None;
-        self.flush_wbuf_pad(now)
+    fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let mut now = now;
+        // iterate_supers asks twice, first without waiting; the thread may put something into the buffer in between.
+        for _ in 0..2 {
+            self.wbuf.due = None;
+            now = self.lock_alloc(now, pages)?;
+            let flushed = self.flush_wbuf_pad(now);
+            self.unlock_alloc(*flushed.as_ref().unwrap_or(&now));
+            now = flushed?;
+        }
+        Ok(now)
     }
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
@@ -302,25 +334,35 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        let collector = self.collector_due().filter(|_| self.is_idle);
-        [self.wbuf.due, collector].into_iter().flatten().min()
+        if self.foreground.is_some() {
+            return None; // `resched` has a look.
+        }
+        [self.wbuf.due, self.thread_due()].into_iter().flatten().min()
     }
 
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.wbuf.due.take_if(|due| *due <= now).is_some() {
-            return self.flush_wbuf_gc(now, None, pages);
+        if self.wbuf.due.is_some_and(|due| due <= now) {
+            return self.run_worker(now, pages);
         }
-        self.run_passes(now, pages)
+        self.run_thread_alone(now, pages)
     }
 
-    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
-        self.is_idle = task.is_none();
-        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
-        Ok(now)
+    fn set_task(&mut self, now: Ns, task: Option<Task>, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.set_foreground(now, task, Some(pages))
+    }
+
+    fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.program_wakes(now, rang, pages)
+    }
+
+    fn call_rcu(&mut self, now: Ns) {
+        self.sched.call_rcu(now);
     }
 
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.let_collector_run(now, pages)
+        self.page_is_read(now);
+        let now = self.run_worker(now, pages)?;
+        self.might_resched(now, Some(pages))
     }
 
     fn flash(&self) -> &F {

@@ -70,7 +70,7 @@ impl<F: Flash> Jffs2<F> {
         summary: Summary,
         pages: &mut dyn PageCache,
     ) -> Result<(u32, Ns)> {
-        let mut now = self.let_collector_run(now, pages)?;
+        let mut now = self.lock_alloc(now, pages)?;
         loop {
             while self.space.free_or_erasing_blocks() < self.space.levels.write_blocks {
                 if !self.worth_collecting() {
@@ -79,18 +79,27 @@ impl<F: Flash> Jffs2<F> {
                     if priority == Priority::Deletion && !few {
                         break;
                     }
+                    self.unlock_alloc(now);
                     return Err(FsError::NoSpace);
                 }
+                self.unlock_alloc(now);
                 let (pass, later) = self.garbage_collect_pass(now, pages)?;
-                now = later;
-                if pass == Pass::NoBlock {
-                    return Err(FsError::Io(now));
-                }
+                now = match pass {
+                    Pass::NoBlock => return Err(FsError::Io(later)),
+                    Pass::Again if !self.space.erases_wait() => {
+                        self.wait_for_thread(later, Some(pages))?
+                    }
+                    _ => later,
+                };
+                now = self.lock_alloc(now, pages)?;
             }
-            let (room, later) = self.do_reserve_space(now, min_bytes, summary)?;
-            now = later;
-            if let Some(room) = room {
-                return Ok((room, now));
+            match self.do_reserve_space(now, min_bytes, summary) {
+                Ok((Some(room), now)) => return Ok((room, now)),
+                Ok((None, later)) => now = later,
+                Err(error) => {
+                    self.unlock_alloc(now);
+                    return Err(error);
+                }
             }
         }
     }
@@ -243,8 +252,14 @@ impl<F: Flash> Jffs2<F> {
         if self.space.erasing_blocks == 0 {
             return Err(FsError::NoSpace);
         }
-        let (_, now) = self.erase_pending_blocks(now, 1, None)?;
-        Ok((false, now))
+        let (erased, now) = self.erase_pending_blocks(now, 1, None)?;
+        if erased > 0 || !self.space.is_empty(List::Free) {
+            return Ok((false, now));
+        }
+        if self.collector.keeps_calls {
+            return Err(FsError::NoSpace); // The kernel asks again until the foreground has erased it.
+        }
+        Ok((false, self.wait_for_thread(now, None)?))
     }
 
     /// jffs2_add_physical_node_ref for a node just written at the end of the block being written.
@@ -311,6 +326,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_complete_reservation: somebody has written, and the collector may have work now.
     pub(super) fn complete_reservation(&mut self, now: Ns) {
         self.trigger_collector(now);
+        self.unlock_alloc(now);
     }
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.

@@ -10,6 +10,7 @@
 
 use super::gc::Pass;
 use super::space::List;
+use super::tasks::Call;
 use super::Jffs2;
 use crate::causes::{Cause, Held};
 use crate::chip::{Failed, Fault, Flash};
@@ -66,9 +67,9 @@ impl<F: Flash> Jffs2<F> {
             let whole = left - left % page_bytes;
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
-                now = self.let_check_go_on(now)?;
                 let causes = self.wbuf.held.take(whole);
-                now = match self.mtd.write_for(now, u64::from(start), whole, causes) {
+                let call = Call::Write { offset: start, bytes: whole, causes };
+                now = match self.call_with(now, call, None)? {
                     Err(Failed { at, fault: Fault::ProgramFailed }) => {
                         self.refile_bad(at, start / self.block_bytes);
                         self.wbuf.held = Held::default();
@@ -163,9 +164,9 @@ impl<F: Flash> Jffs2<F> {
         }
         let page_bytes = self.mtd.page_bytes();
         let start = self.wbuf.start.expect("bytes lie somewhere");
-        let now = self.let_check_go_on(now)?;
         let causes = self.wbuf.held.take(page_bytes);
-        let now = match self.mtd.write_for(now, u64::from(start), page_bytes, causes) {
+        let call = Call::Write { offset: start, bytes: page_bytes, causes };
+        let now = match self.call_with(now, call, None)? {
             Err(Failed { at, fault: Fault::ProgramFailed }) => {
                 return Err(FsError::Io(self.recover_wbuf(at)?));
             }
@@ -212,34 +213,32 @@ impl<F: Flash> Jffs2<F> {
         ino: Option<Ino>,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        let pending = match ino {
+        now = self.lock_alloc(now, pages)?;
+        let is_pending = match ino {
             Some(ino) => self.wbuf.pending.contains(&ino),
             None => !self.wbuf.pending.is_empty(),
         };
-        if !pending {
-            return Ok(now);
-        }
-        if self.space.total.unchecked_bytes > 0 {
-            return self.flush_wbuf_pad(now);
-        }
-        let page = self.wbuf.start;
-        while self.wbuf.bytes > 0 && self.wbuf.start == page {
-            match self.garbage_collect_pass(now, pages) {
-                Ok((Pass::Progress, later)) => now = later,
-                Ok((Pass::NoBlock, later)) => {
-                    now = self.flush_wbuf_pad(later)?;
-                    break;
-                }
-                Err(error) => {
-                    let at = match error {
-                        FsError::NoSpace => now,
-                        other => other.failed_at().ok_or(other)?,
-                    };
-                    now = self.flush_wbuf_pad(at)?;
+        if is_pending && self.space.total.unchecked_bytes > 0 {
+            now = self.flush_wbuf_pad(now)?;
+        } else if is_pending {
+            let before = (self.wbuf.bytes > 0).then_some(self.wbuf.start);
+            while before == Some(self.wbuf.start) {
+                self.unlock_alloc(now);
+                let pass = self.garbage_collect_pass(now, pages);
+                let is_full = !matches!(pass, Ok((Pass::Progress, _)));
+                now = match pass {
+                    Ok((_, later)) => later,
+                    Err(FsError::NoSpace) => now,
+                    Err(other) => other.failed_at().ok_or(other)?,
+                };
+                now = self.lock_alloc(now, pages)?;
+                if is_full {
+                    now = self.flush_wbuf_pad(now)?;
                     break;
                 }
             }
         }
+        self.unlock_alloc(now);
         Ok(now)
     }
 }

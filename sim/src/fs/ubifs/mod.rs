@@ -348,7 +348,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.sync_heads_of(now, ino.0)
     }
 
-    fn sync(&mut self, now: Ns) -> Result<Ns> {
+    fn sync(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         let now = self.sync_heads(now)?;
         let now = self.commit(now)?;
         self.ubi.sync(now)
@@ -379,13 +379,17 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         if self.ubi.next_due().is_some_and(|due| due <= now) {
             return self.ubi.run_thread(now);
         }
-        let now = self.set_task(now, Some(Task::UbifsThread))?;
+        let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
         let synced = self.sync_due_heads(now);
         let now = synced.or_else(|error| error.failed_at().ok_or(error))?;
-        self.set_task(now, None)
+        self.ubi.set_task(now, None)
     }
 
-    fn set_task(&mut self, now: Ns, task: Option<Task>) -> Result<Ns> {
+    fn call_rcu(&mut self, now: Ns) {
+        self.ubi.call_rcu(now);
+    }
+
+    fn set_task(&mut self, now: Ns, task: Option<Task>, _pages: &mut dyn PageCache) -> Result<Ns> {
         self.ubi.set_task(now, task)
     }
 

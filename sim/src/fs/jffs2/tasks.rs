@@ -1,0 +1,369 @@
+//! Who goes on, and who waits for whom: whoever calls the file system, and the collector's thread.
+//!
+//! Mirrors what locks and waits there are between the two in fs/jffs2 of Linux 6.1: c->alloc_sem, the chip's lock in
+//! nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of an inode that is read in (readinode.c), c->erase_wait. There is one
+//! task in the foreground at a time, the program or a worker for it; the others there wait for it.
+//!
+//! Time passes in calls into MTD only, and there each operation of the chip is followed by a question whether to make way,
+//! but for the last column change of a read. Who is let in within a call finds the chip locked.
+//!
+//! Invariant: a task that waits for another sleeps.
+
+use super::background::Collector;
+use super::Jffs2;
+use crate::causes::Causes;
+use crate::chip::{Done, Flash};
+use crate::fs::{Ino, PageCache, Result};
+use crate::sched::{Mutex, Sched};
+use crate::trace::Task;
+use crate::units::Ns;
+
+/// A call into MTD.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Read {
+        offset: u32,
+        bytes: u32,
+    },
+    Write {
+        offset: u32,
+        bytes: u32,
+        causes: Causes,
+    },
+    Erase {
+        block: u32,
+    },
+    /// jffs2_write_nand_cleanmarker.
+    WriteMarker {
+        block: u32,
+    },
+}
+
+/// The same pages once more.
+pub(super) fn again<'a>(
+    pages: &'a mut Option<&mut dyn PageCache>,
+) -> Option<&'a mut dyn PageCache> {
+    pages.as_mut().map(|pages| &mut **pages as &mut dyn PageCache)
+}
+
+impl<F: Flash> Jffs2<F> {
+    /// The machine starts anew.
+    pub(super) fn forget_tasks(&mut self) {
+        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        self.collector = Collector::default();
+        self.foreground = Some(Task::Program);
+        self.alloc_sem = Mutex::default();
+        self.chip_lock = Mutex::default();
+        (self.waiter, self.reading) = (None, None);
+    }
+
+    /// Whether the thread is in anybody's way.
+    #[inline]
+    fn is_shared(&mut self, now: Ns) -> bool {
+        if self.collector.until.is_some_and(|until| until <= now) {
+            let until = self.collector.until.expect("just seen");
+            self.wake_collector(until);
+        }
+        self.sched.is_runnable(Task::Jffs2Thread)
+    }
+
+    /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    pub(super) fn might_resched(
+        &mut self,
+        now: Ns,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        let Some(task) = self.foreground.filter(|_| !self.collector.keeps_calls) else {
+            return Ok(now);
+        };
+        if !self.is_shared(now) || self.sched.resched(now) == Some(task) {
+            return Ok(now);
+        }
+        self.let_run_until(now, task, pages)
+    }
+
+    /// Others have the processor until `task` has. The thread does its steps; who else gets it waits for `task`.
+    pub(super) fn let_run_until(
+        &mut self,
+        mut now: Ns,
+        task: Task,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        while self.sched.current() != Some(task) {
+            if self.sched.current() == Some(Task::Jffs2Thread) {
+                now = self.run_collector(now, again(&mut pages))?;
+            } else {
+                assert!(self.sched.current().is_some(), "{task:?} waits for nobody");
+                self.sched.sleep(now);
+            }
+        }
+        self.mtd.flash_mut().set_task(task);
+        Ok(now)
+    }
+
+    /// Another task goes on in the foreground, or none until something is due.
+    pub(super) fn set_foreground(
+        &mut self,
+        now: Ns,
+        task: Option<Task>,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        if self.foreground == task {
+            return Ok(now);
+        }
+        self.foreground = task;
+        let Some(next) = task else {
+            self.page_is_read(now);
+            while self.sched.current().is_some_and(|task| task != Task::Jffs2Thread) {
+                self.sched.sleep(now);
+            }
+            self.idle_at = now;
+            self.mtd.flash_mut().set_task(Task::Background);
+            return Ok(now);
+        };
+        self.sched.wake(now, next);
+        self.sched.resched(now);
+        self.let_run_until(now, next, pages)
+    }
+
+    /// The program goes on, whose timer has rung at `rang`: while the thread was in a call into MTD perhaps, which then has
+    /// to make way within it.
+    pub(super) fn program_wakes(
+        &mut self,
+        now: Ns,
+        rang: Ns,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.foreground = Some(Task::Program);
+        self.sched.wake(rang, Task::Program);
+        if let Some(asked_at) = self.collector.in_call.filter(|&asked_at| rang <= asked_at) {
+            self.sched.resched(asked_at);
+        }
+        self.sched.resched(now);
+        self.let_run_until(now, Task::Program, Some(pages))
+    }
+
+    /// When the thread goes on while nobody else does.
+    pub(super) fn thread_due(&self) -> Option<Ns> {
+        match self.sched.current() {
+            Some(Task::Jffs2Thread) => Some(self.idle_at),
+            _ => self.collector.until,
+        }
+    }
+
+    /// The thread goes on, while nobody else does.
+    pub(super) fn run_thread_alone(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let mut now = now;
+        if self.is_shared(now) {
+            now = self.run_collector(now, Some(pages))?;
+        }
+        self.idle_at = now;
+        Ok(now)
+    }
+
+    /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the foreground makes way.
+    pub(super) fn run_worker(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let Some(due) = self.wbuf.due.take_if(|due| *due <= now) else { return Ok(now) };
+        let before = self.foreground.replace(Task::Background);
+        self.sched.wake(due, Task::Background);
+        self.sched.resched(now);
+        let now = self.let_run_until(now, Task::Background, Some(pages))?;
+        let now = self.flush_wbuf_gc(now, None, pages)?;
+        self.set_foreground(now, before, Some(pages))
+    }
+
+    /// mutex_lock(&c->alloc_sem) of the foreground.
+    pub(super) fn lock_alloc(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        if self.collector.keeps_calls {
+            return Ok(now); // The thread has it.
+        }
+        self.page_is_read(now);
+        let mut now = self.might_resched(now, Some(pages))?;
+        let task = self.foreground.expect("somebody calls");
+        // What failed has not given it back.
+        if self.alloc_sem.owner() == Some(task) || self.alloc_sem.lock(task) {
+            return Ok(now);
+        }
+        loop {
+            now = self.sleep_until_woken(now, task, Some(pages))?;
+            if self.alloc_sem.retry(task) {
+                return Ok(now);
+            }
+        }
+    }
+
+    /// mutex_unlock(&c->alloc_sem).
+    pub(super) fn unlock_alloc(&mut self, now: Ns) {
+        if self.collector.keeps_calls {
+            return;
+        }
+        if let Some(waiter) = self.alloc_sem.unlock() {
+            self.sched.wake(now, waiter);
+        }
+    }
+
+    /// The foreground sleeps until the thread has woken it.
+    fn sleep_until_woken(
+        &mut self,
+        now: Ns,
+        task: Task,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        self.sched.sleep(now);
+        self.let_run_until(now, task, pages)
+    }
+
+    /// The foreground sleeps until the thread is done with an inode or a block.
+    pub(super) fn wait_for_thread(
+        &mut self,
+        now: Ns,
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
+        let task = self.foreground.expect("somebody calls");
+        self.waiter = Some(task);
+        let over = self.sleep_until_woken(now, task, pages);
+        self.waiter = None;
+        over
+    }
+
+    /// The thread is done with what somebody waits for.
+    pub(super) fn wake_waiter(&mut self, now: Ns) {
+        if let Some(task) = self.waiter.take() {
+            self.sched.wake(now, task);
+        }
+    }
+
+    /// mutex_lock(&f->sem), or the wait for an inode that is being read in.
+    pub(super) fn wait_for_inode(&mut self, now: Ns, ino: Ino, to_read_in: bool) -> Result<Ns> {
+        let mut now = now;
+        let in_way = |(busy, absent): (Ino, bool)| busy == ino && (absent || !to_read_in);
+        while !self.collector.keeps_calls && self.collector.inode.is_some_and(in_way) {
+            now = self.wait_for_thread(now, None)?;
+        }
+        Ok(now)
+    }
+
+    /// The foreground begins to read an inode in, or is done with it (INO_STATE_READING).
+    pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
+        if self.collector.keeps_calls {
+            return;
+        }
+        self.reading = ino;
+        if ino.is_none() && std::mem::take(&mut self.collector.waits_for_inode) {
+            self.sched.wake(now, Task::Jffs2Thread);
+        }
+    }
+
+    /// The foreground is done with a page.
+    pub(super) fn page_is_read(&mut self, now: Ns) {
+        if std::mem::take(&mut self.collector.waits_for_page) {
+            self.sched.wake(now, Task::Jffs2Thread);
+        }
+    }
+
+    /// A call into MTD of the foreground, or of the thread's pass while that is being settled. The thread may do a pass of its own
+    /// meanwhile where there are `pages`, in a foreground that has no lock.
+    #[inline]
+    pub(super) fn call_with(
+        &mut self,
+        now: Ns,
+        call: Call,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Done> {
+        if self.collector.keeps_calls && self.collector.makes_calls {
+            return Ok(self.perform(now, call));
+        }
+        if self.collector.keeps_calls {
+            self.collector.work.push_back(call);
+            return Ok(Ok(now));
+        }
+        if !self.is_shared(now) {
+            return Ok(self.perform(now, call));
+        }
+        let now = self.lock_chip(now, again(&mut pages))?;
+        let done = self.perform(now, call);
+        let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
+        self.unlock_chip(over, pages)?;
+        Ok(done)
+    }
+
+    fn perform(&mut self, now: Ns, call: Call) -> Done {
+        let at = |block: u32| u64::from(block) * u64::from(self.block_bytes);
+        match call {
+            Call::Read { offset, bytes } => self.mtd.read(now, offset.into(), bytes),
+            Call::Write { offset, bytes, causes } => {
+                self.mtd.write_for(now, offset.into(), bytes, causes)
+            }
+            Call::Erase { block } => self.mtd.erase(now, block),
+            Call::WriteMarker { block } => {
+                self.mtd.write_oob(now, at(block), super::layout::CLEANMARKER_BYTES)
+            }
+        }
+    }
+
+    /// nand_get_device of the foreground.
+    fn lock_chip(&mut self, now: Ns, mut pages: Option<&mut dyn PageCache>) -> Result<Ns> {
+        let Some(task) = self.foreground else { return Ok(now) };
+        let mut now = self.might_resched(now, again(&mut pages))?;
+        if self.chip_lock.lock(task) {
+            return Ok(now);
+        }
+        loop {
+            now = self.sleep_until_woken(now, task, again(&mut pages))?;
+            if self.chip_lock.retry(task) {
+                return Ok(now);
+            }
+        }
+    }
+
+    /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and did what it does without
+    /// the chip.
+    fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
+        let Some(task) = self.foreground else { return Ok(()) };
+        let asked_at = now - self.mtd.last_column_change();
+        if self.sched.resched(asked_at) != Some(task) {
+            self.let_run_until(asked_at, task, pages)?;
+        }
+        if let Some(waiter) = self.chip_lock.unlock() {
+            self.sched.wake(now, waiter);
+        }
+        Ok(())
+    }
+
+    /// nand_get_device of the thread: whether it has the chip.
+    pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
+        let is_waiting = std::mem::take(&mut self.collector.awaits_chip);
+        let has_it = match is_waiting {
+            true => self.chip_lock.retry(Task::Jffs2Thread),
+            false => self.chip_lock.lock(Task::Jffs2Thread),
+        };
+        if !has_it {
+            self.collector.awaits_chip = true;
+            self.sched.sleep(now);
+        }
+        has_it
+    }
+
+    /// A call into MTD of the thread, which has the chip's lock until it ends the call with its next step.
+    pub(super) fn thread_call(&mut self, now: Ns, call: Call) -> Done {
+        self.mtd.flash_mut().set_task(Task::Jffs2Thread);
+        let done = self.perform(now, call);
+        let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
+        let asked_at = over - self.mtd.last_column_change();
+        self.collector.in_call = Some(asked_at);
+        if self.foreground.is_some() {
+            self.sched.resched(asked_at);
+        }
+        done
+    }
+
+    /// nand_release_device of the thread.
+    pub(super) fn end_thread_call(&mut self, now: Ns) {
+        if self.collector.in_call.take().is_none() {
+            return;
+        }
+        if let Some(waiter) = self.chip_lock.unlock() {
+            self.sched.wake(now, waiter);
+        }
+    }
+}

@@ -253,7 +253,9 @@ pub fn fresh_bytes(
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs {
         FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
-        FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Yaffs2 => {
+            Yaffs2::format(mtd, Ns::ZERO, jffs2.ticks_per_second).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
     };
@@ -280,8 +282,6 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         Some("what a file system does after a read that ECC could not correct")
     } else if flips && setting.fs == FsKind::Ubifs {
         Some("UBI scrubbing a block whose bits were corrected")
-    } else if setting.fs == FsKind::Yaffs2 && !state.bad_blocks.is_empty() {
-        Some("yaffs2 on a chip with bad blocks")
     } else if matches!(setting.fs, FsKind::Mtd(_)) && (flips || !state.bad_blocks.is_empty()) {
         Some("the partition itself on a chip with bad blocks or wrong bits")
     } else {
@@ -306,7 +306,9 @@ fn run_on<F: Flash>(
     let jffs2 = setting.kernel.jffs2.clone();
     match setting.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
-        FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
+        FsKind::Yaffs2 => {
+            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, jffs2.ticks_per_second))
+        }
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }

@@ -157,7 +157,11 @@ impl<S: FlashFs> Vfs<S> {
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
-        Ok((0, self.put_inode(now, open.inode)?))
+        let (result, now) = match self.fs.flush(now, self.inodes[open.inode].ino) {
+            Ok(later) => (0, later),
+            Err(error) => (errno(error)?, now),
+        };
+        Ok((result, self.put_inode(now, open.inode)?))
     }
 
     /// iput: evicts an inode that neither has a name nor is open.

@@ -41,7 +41,8 @@ use crate::fs::{
 use crate::mtd::Mtd;
 use crate::trace::Task;
 use crate::units::Ns;
-use background::{Collector, Ticks};
+use background::Collector;
+pub(crate) use background::Ticks;
 use compr::Compression;
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;

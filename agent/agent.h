@@ -152,7 +152,7 @@ void wear_free(struct wear *wear);
 
 /* fs.c: a fresh file system on an erased partition */
 
-enum fs_kind { FS_NONE, FS_JFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER };
+enum fs_kind { FS_NONE, FS_JFFS2, FS_YAFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER };
 
 /* What df says is available, and of the partition: pages that are programmed, blocks that are bad (-1 where nobody knows). */
 struct fs_room {

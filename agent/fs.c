@@ -5,12 +5,13 @@
  * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
  * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts
  *   the blocks on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
+ * - yaffs2 (kernel/yaffs2): every good block is erased.
  * - ubifs: every good block is erased and gets a UBI erase-counter header, the first two an empty layout volume, as
  *   `ubiformat` does (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default
  *   file system at the first mount.
  * Where the chip is flashbed_nand its erase counters, which a case may have set, go into those headers, and formatting leaves them as
  * they were; elsewhere the headers count from 0.
- * Leaves out yaffs2, clean markers in band (NOR), more than one UBI volume.
+ * Leaves out clean markers in band (NOR), more than one UBI volume.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -205,7 +206,7 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 
 	if (err)
 		return err;
-	if (raw_kind(plan->kind))
+	if (raw_kind(plan->kind) || plan->kind == FS_YAFFS2)
 		return 0;
 	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, plan);
 }
@@ -332,12 +333,12 @@ static int ubi_control(unsigned long request, void *argument)
 	return err;
 }
 
-static int mount_jffs2(struct fs *fs)
+static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 {
 	char device[16];
 
 	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
-	return fail(fs, mount(device, fs->mount_point, "jffs2", 0, NULL) ? -errno : 0, "mounting jffs2");
+	return fail(fs, mount(device, fs->mount_point, type, 0, NULL) ? -errno : 0, what);
 }
 
 static int mount_ubifs(struct fs *fs, bool new)
@@ -363,8 +364,12 @@ static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 
 	if (raw_kind(kind))
 		err = fail(fs, raw_link(fs, kind), "naming the partition");
+	else if (kind == FS_JFFS2)
+		err = mount_on_mtd(fs, "jffs2", "mounting jffs2");
+	else if (kind == FS_YAFFS2)
+		err = mount_on_mtd(fs, "yaffs2", "mounting yaffs2");
 	else
-		err = kind == FS_JFFS2 ? mount_jffs2(fs) : mount_ubifs(fs, new);
+		err = mount_ubifs(fs, new);
 	if (!err)
 		fs->mounted = kind;
 	return err;
@@ -405,7 +410,7 @@ int fs_room(struct fs *fs, struct fs_room *room)
 
 int fs_fresh(struct fs *fs, const char *name)
 {
-	static const char *const names[] = {"", "jffs2", "ubifs", "mtd", "mtd-driver"};
+	static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
 	enum fs_kind kind = FS_MTD_DRIVER;
 
 	while (kind != FS_NONE && strcmp(name, names[kind]) != 0)
@@ -436,14 +441,14 @@ int fs_remount(struct fs *fs)
 	return err ? err : fs_mount(fs);
 }
 
-/* MTD's one backing device serves JFFS2; UBIFS has its own for each volume. */
+/* MTD's one backing device serves JFFS2 and YAFFS2; UBIFS has its own for each volume. */
 int fs_set_read_ahead(struct fs *fs, uint64_t kib)
 {
 	char text[24];
 
 	if (raw_kind(fs->mounted))
 		return kib ? fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
-	const char *path = fs->mounted == FS_JFFS2 ? "/sys/class/bdi/mtd-0/read_ahead_kb" : "/sys/class/bdi/ubifs_0_0/read_ahead_kb";
+	const char *path = fs->mounted == FS_UBIFS ? "/sys/class/bdi/ubifs_0_0/read_ahead_kb" : "/sys/class/bdi/mtd-0/read_ahead_kb";
 
 	(void)snprintf(text, sizeof(text), "%" PRIu64, kib);
 	return fail(fs, write_file(path, text), "setting read_ahead_kb");

@@ -20,8 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.initramfs import archive
+from flashbed.targets.guest.module import Tree
 from flashbed.targets.uml.kernel import cached_kernel
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -159,7 +161,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     assert built.returncode == 0, built.stderr
     assert "warning" not in built.stderr.replace("modpost: suppressed", "")
     guest = folder / "guest"
-    sources = [PROJECT / "tests" / "guest" / "nand_guest.c"]
+    sources = [PROJECT / "tests" / "guest" / name for name in ("nand_guest.c", "tree.c")]
     sources += [
         PROJECT / "agent" / name for name in ("fs.c", "data.c", "files.c", "nandlog.c", "raw.c")
     ]
@@ -182,6 +184,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
 def boot(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
     """Boots a guest with a script and returns when it is off."""
     linux, image, _ = made
+    return booting(linux, image, tmp_path)
+
+
+@pytest.fixture
+def boot_yaffs2(made: tuple[Path, bytes, Path], tmp_path: Path) -> Boot:
+    """The same with the YAFFS2 that is loaded on `uml`, /modules.d/yaffs2.ko."""
+    linux, _, folder = made
+    tree = Tree(find_kernel(), "um")
+    modules = [folder / "module" / "flashbed_nand.ko"]
+    try:
+        modules += yaffs2.modules_of("yaffs2", cache_folder(), tree, print)
+    except yaffs2.NotBuilt as why:
+        pytest.skip(str(why))
+    return booting(linux, archive((folder / "guest").read_bytes(), modules, {}), tmp_path)
+
+
+def booting(linux: Path, image: bytes, tmp_path: Path) -> Boot:
+    """What boots a guest with a script and returns when it is off."""
 
     def run(
         *script: str | Sequence[str], memory: str = "256M", fail: bool = False, loud: bool = False

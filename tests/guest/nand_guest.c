@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of a guest that tries kernel/flashbed_nand: obeys the lines of a script, writes one line of result for each, powers off.
+/* Process 1 of a guest that tries kernel/flashbed_nand, and kernel/yaffs2 on it: obeys the lines of a script, writes one line of result for each, powers off.
  *
  * Kernel interfaces: finit_module(2), mtd/mtd-user.h, mtd/ubi-user.h, mount(2). The folder of the host that the kernel's command line names
  * (`host=PATH`, user-mode Linux's hostfs) is /host: the script is /host/script and results go to /host/result; without it they are /script
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "tree.h"
 
 enum { FIELDS = 64, BUFFER = 1 << 22, DETAIL = 4096 };
 
@@ -88,7 +89,7 @@ static int do_load(void)
 
 static int do_unload(void)
 {
-	return syscall(SYS_delete_module, "flashbed_nand", O_NONBLOCK) ? -errno : 0;
+	return syscall(SYS_delete_module, fields > 1 ? field[1] : "flashbed_nand", O_NONBLOCK) ? -errno : 0;
 }
 
 static int do_ctl(void)
@@ -181,7 +182,7 @@ static void detach_ubi(void)
 		(void)close(fd);
 }
 
-/* mount jffs2|ubifs: what is on the chip. */
+/* mount jffs2|yaffs2|ubifs [OPTIONS]: what is on the chip. */
 static int do_mount(void)
 {
 	struct ubi_attach_req attach = {.ubi_num = 0, .mtd_num = 0};
@@ -197,9 +198,9 @@ static int do_mount(void)
 	}
 	if (err)
 		return err;
-	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], 0, NULL) ? -errno : 0;
+	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], 0, fields > 2 ? field[2] : NULL) ? -errno : 0;
 	if (!err)
-		fs.mounted = ubifs ? FS_UBIFS : FS_JFFS2;
+		fs.mounted = ubifs ? FS_UBIFS : !strcmp(field[1], "yaffs2") ? FS_YAFFS2 : FS_JFFS2;
 	else if (ubifs)
 		detach_ubi();
 	return err;
@@ -373,6 +374,9 @@ static int obey(char *line)
 	for (size_t i = 0; fields && i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (!strcmp(commands[i].name, field[0]))
 			return fields < commands[i].needs ? -EINVAL : commands[i].run();
+	for (const struct tree_command *at = tree_commands; fields && at->name; at++)
+		if (!strcmp(at->name, field[0]))
+			return fields < at->needs ? -EINVAL : at->run(field, detail, DETAIL);
 	return -ENOSYS;
 }
 
@@ -386,6 +390,10 @@ static void run(FILE *script, FILE *result)
 		const int err = obey(line);
 		const uint64_t took_ns = now_ns() - from_ns;
 
+		/* Names on a spoiled chip are anything. */
+		for (char *byte = detail; *byte; byte++)
+			if ((unsigned char)*byte < ' ' || (unsigned char)*byte > '~')
+				*byte = '?';
 		(void)fprintf(result, "%d %s %d %" PRIu64 " %s\n", at, fields ? field[0] : "?", -err, took_ns, detail);
 		(void)fflush(result);
 	}

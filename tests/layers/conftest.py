@@ -1,5 +1,5 @@
 """Fixtures of the layers' tests."""
 
-from tests.nand import boot, made
+from tests.nand import boot, boot_yaffs2, made
 
-__all__ = ["boot", "made"]
+__all__ = ["boot", "boot_yaffs2", "made"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
+FILE_SYSTEMS = ("jffs2", "ubifs", "yaffs2")
 CASES = 200
 
 Class = Annotated[
@@ -120,7 +120,7 @@ def _systems(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
         if name not in FILE_SYSTEMS:
-            raise InputError(f"--fs {name}: no such file system; there are jffs2 and ubifs")
+            raise InputError(f"--fs {name}: no such file system; there are {', '.join(FILE_SYSTEMS)}")
     return names
 
 

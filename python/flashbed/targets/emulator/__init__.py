@@ -18,9 +18,10 @@ from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
-from flashbed.targets.guest import initramfs, nand
+from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
 
@@ -54,12 +55,13 @@ class EmulatorTarget:
         self.qemu = qemu
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """QEMU, the kernel, the driver. See `Target.prepare`."""
+        """QEMU, the kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
         find_qemu(self.qemu)
         _agent()
         kernel = fetch_kernel(self.cache, say)
         bootable(kernel.image)
         self._chip(kernel, say)
+        yaffs2.prepare(self.cache, fetch_headers(self.cache, kernel, say), say)
 
     def run(
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
@@ -69,19 +71,27 @@ class EmulatorTarget:
         kernel = fetch_kernel(self.cache, lambda what: progress(what, 0))
         chip = self._chip(kernel, lambda what: progress(what, 0))
         self.work.mkdir(parents=True, exist_ok=True)
-        boards: dict[str, list[Program]] = {}
+        stacks: dict[tuple[str, bool], list[Program]] = {}
         refused = []
         for program in programs:
             why = self._refusal(program)
             if why:
                 refused.append(Failure(program.case_id, why))
             else:
-                boards.setdefault(program.board.sha256, []).append(program)
+                stack = (program.board.sha256, program.fs == yaffs2.FS)
+                stacks.setdefault(stack, []).append(program)
+        guests = []
+        for same in stacks.values():
+            try:
+                modules = self._modules(kernel, same[0].fs, progress)
+            except yaffs2.NotBuilt as why:
+                refused += [Failure(program.case_id, str(why)) for program in same]
+            else:
+                guests.append((self._guest(qemu, agent, kernel, [chip, *modules], same[0]), same))
         done = len(refused)
         if refused:
             yield failed(refused)
-        for same in boards.values():
-            guest = self._guest(qemu, agent, kernel, chip, same[0].board)
+        for guest, same in guests:
             yield from run_guest(
                 guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
             )
@@ -89,7 +99,8 @@ class EmulatorTarget:
 
     def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:
         """The module of the chip's driver. Raises `Unavailable`."""
-        return nand.built_module(self.cache, fetch_headers(self.cache, kernel, say), say)
+        tree = fetch_headers(self.cache, kernel, say)
+        return built_module(self.cache, nand.source(), tree, say)
 
     def _parameters(self, board: Board) -> str:
         """Those of the chip's driver."""
@@ -104,11 +115,23 @@ class EmulatorTarget:
             return f"{path}: board {program.board.name} has no [emulator]"
         return None
 
+    def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
+        """What a file system needs beside the kernel's own modules. Raises `yaffs2.NotBuilt`."""
+
+        def say(what: str) -> None:
+            progress(what, 0)
+
+        tree = fetch_headers(self.cache, kernel, say)
+        return yaffs2.modules_of(fs, self.cache, tree, say)
+
     def _guest(
-        self, qemu: str, agent: bytes, kernel: KernelFiles, chip: Path, board: Board
+        self, qemu: str, agent: bytes, kernel: KernelFiles, ours: list[Path], first: Program
     ) -> Guest:
-        modules = initramfs.load_order(kernel.modules, (chip.stem, *initramfs.MODULES), [chip])
-        image = self.work / f"initramfs-{self.name}-{board.sha256[:16]}"
+        board, chip, more = first.board, ours[0], [module.stem for module in ours[1:]]
+        wanted = (chip.stem, *initramfs.MODULES, *more)
+        modules = initramfs.load_order(kernel.modules, wanted, ours)
+        loaded = "".join(f"-{name}" for name in more)
+        image = self.work / f"initramfs-{self.name}{loaded}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board)}
         initramfs.keep(initramfs.archive(agent, modules, parameters), image)
         machine = Machine(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, unpack
-from flashbed.targets.guest.nand import Tree
+from flashbed.targets.guest.module import Tree
 
 __all__ = [
     "CROSS_COMPILER",

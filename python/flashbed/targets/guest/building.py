@@ -1,6 +1,6 @@
 """Building what a guest needs: one builder at a time, everything that is said in a log.
 
-Kernels (uml/kernel.py) and our NAND driver (nand.py) are built this way; where they are kept, and
+Kernels (uml/kernel.py) and modules of ours (module.py) are built this way; where they are kept, and
 what of them, is theirs.
 """
 

@@ -30,16 +30,16 @@ def cache_folder() -> Path:
 
 
 class Apt:
-    """apt on private folders, for one architecture."""
+    """apt on private folders, for one architecture; with `sources` for source packages instead."""
 
-    def __init__(self, folder: Path, architecture: str) -> None:
+    def __init__(self, folder: Path, architecture: str, *, sources: bool = False) -> None:
         _need("apt-get", "apt-cache", "dpkg-deb")
         self.architecture = architecture
         state, cache = folder / "state", folder / "cache"
         for below in (state / "lists" / "partial", cache / "archives" / "partial"):
             below.mkdir(parents=True, exist_ok=True)
         (state / "status").touch()
-        options = {
+        options: dict[str, Path | str] = {
             "APT::Architecture": architecture,
             "APT::Architectures": architecture,
             "Dir::State": state,
@@ -48,6 +48,9 @@ class Apt:
             "Dir::Cache": cache,
             "Acquire::Languages": "none",
         }
+        if sources:
+            options["Dir::Etc::SourceList"] = "/dev/null"
+            options["Dir::Etc::SourceParts"] = _of_sources(folder / "sources")
         if os.geteuid() == 0:
             options["APT::Sandbox::User"] = "root"
         self.options = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
@@ -85,6 +88,33 @@ class Apt:
         if not files:
             raise Unavailable(f"{package} could not be downloaded ({_last_line(said)})")
         return files[0], files[0].name.split("_")[1].replace("%3a", ":")
+
+
+    def download_source(self, package: str, folder: Path) -> Path:
+        """Downloads a source package: the archive of its upstream. `Unavailable`."""
+        said = self._run("apt-get", "source", "--download-only", package, folder=folder)
+        files = sorted(folder.glob(f"{package}_*.orig.tar.*"))
+        if not files:
+            raise Unavailable(f"sources of {package} could not be downloaded ({_last_line(said)})")
+        return files[0]
+
+
+def _of_sources(folder: Path) -> Path:
+    """The machine's own sources once more, in a folder, each for source packages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    etc = Path("/etc/apt")
+    for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]:
+        if path.suffix not in (".list", ".sources") or not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".list":
+            text = re.sub(r"^\s*deb-src\s.*$", "", text, flags=re.MULTILINE)
+            text = re.sub(r"^\s*deb(?=\s)", "deb-src", text, flags=re.MULTILINE)
+        else:
+            text = re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE)
+        (folder / path.name).write_text(text, encoding="utf-8")
+    return folder
 
 
 def _need(*programs: str) -> None:

@@ -1,111 +1,22 @@
-"""Our NAND driver for a guest's kernel: kernel/flashbed_nand, compiled, and its parameters.
-
-A module is kept in the cache by the sources it was made of and the tree it was made against; it is
-built in a temporary folder and renamed.
-"""
+"""Our NAND driver for a guest's kernel, kernel/flashbed_nand: its sources and its parameters."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from flashbed import places
 from flashbed.conditions import PPM
 from flashbed.profiles import Board
-from flashbed.targets.base import Program, Unavailable
-from flashbed.targets.guest.building import build, locked
+from flashbed.targets.base import Program
+from flashbed.targets.guest.module import Source, sources_of
 
-__all__ = [
-    "MODULE",
-    "Tree",
-    "begin_commands",
-    "built_module",
-    "cached_module",
-    "parameters",
-    "setup_commands",
-]
+__all__ = ["MODULE", "begin_commands", "parameters", "setup_commands", "source"]
 
 MODULE = "flashbed_nand"
-_TIMEOUT_S = 600
 
 
-@dataclass(frozen=True)
-class Tree:
-    """What a module is built against: a kernel's build tree, ARCH, a cross compiler's prefix."""
-
-    path: Path
-    arch: str
-    cross: str = ""
-    arguments: Sequence[str] = ()
-    """Further settings of make that the tree asks for."""
-
-
-def _sources() -> list[Path]:
-    folder = places.root() / "kernel" / MODULE
-    kinds = (".c", ".h", "")
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in kinds)
-
-
-def _key(tree: Tree) -> str:
-    digest = hashlib.sha256(f"{tree.path.name} {tree.arch} {tree.cross}\n".encode())
-    for source in _sources():
-        digest.update(f"{source.name}\n".encode() + source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _folder(cache: Path, tree: Tree) -> Path:
-    return cache / f"{MODULE}-{tree.arch}-{_key(tree)}"
-
-
-def cached_module(cache: Path, tree: Tree) -> Path | None:
-    """The module that was built before, if there is one."""
-    module = _folder(cache, tree) / f"{MODULE}.ko"
-    return module if module.is_file() else None
-
-
-def built_module(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:
-    """The module, built if it is not there yet. Raises `Unavailable`."""
-    found = cached_module(cache, tree)
-    if found:
-        return found
-    say(f"building {MODULE} for {tree.path.name}")
-    log = cache / f"{MODULE}-{tree.arch}.log"
-    cache.mkdir(parents=True, exist_ok=True)
-    try:
-        with locked(cache / f"{MODULE}.lock"):
-            return cached_module(cache, tree) or _build(cache, tree, log)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"{MODULE} could not be built: {error}; log: {log}") from None
-
-
-def _build(cache: Path, tree: Tree, log: Path) -> Path:
-    command = ["make", "-C", str(tree.path), f"ARCH={tree.arch}", *tree.arguments]
-    if tree.cross:
-        command.append(f"CROSS_COMPILE={tree.cross}")
-    with tempfile.TemporaryDirectory(dir=cache, prefix="module-") as made:
-        work = Path(made) / "module"
-        work.mkdir()
-        for source in _sources():
-            shutil.copy(source, work)
-        command += [f"M={work}", f"-j{os.cpu_count() or 1}", "modules"]
-        build(MODULE, [command], log, folder=work, timeout_s=_TIMEOUT_S)
-        module = work / f"{MODULE}.ko"
-        # Debugging information is most of it, and has to be unpacked at every boot.
-        subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
-        folder = _folder(cache, tree)
-        part = Path(made) / "whole"
-        part.mkdir()
-        shutil.copy(module, part)
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-    return folder / module.name
+def source() -> Source:
+    """What it is built of."""
+    return Source(MODULE, sources_of(MODULE))
 
 
 def parameters(board: Board, *, wait: str) -> str:

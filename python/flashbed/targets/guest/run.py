@@ -47,7 +47,8 @@ _JFFS2_BYTES_END = 1 << 32
 _UBIFS_BLOCKS_MIN = 17
 _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
-_FILE_SYSTEMS = ("jffs2", "ubifs", "mtd", "mtd-driver")
+_YAFFS2_BLOCKS_MIN = 9
+_FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
 
@@ -100,7 +101,7 @@ def _refusal(guest: Guest, program: Program) -> str | None:
 
 
 def _geometry_refusal(fs: str, board: Board) -> str | None:
-    """What of fs/jffs2/fs.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
+    """What of fs/jffs2/fs.c, yaffs_guts.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
     blocks = board.partition.blocks
     if fs in ("mtd", "mtd-driver"):
         return None
@@ -109,6 +110,8 @@ def _geometry_refusal(fs: str, board: Board) -> str | None:
         if bytes_there >= _JFFS2_BYTES_END:
             return f"{blocks} is too large, jffs2 counts the bytes of a partition in 32 bits"
         smallest, why = _JFFS2_BLOCKS_MIN, ""
+    elif fs == "yaffs2":
+        smallest, why = _YAFFS2_BLOCKS_MIN, ", 5 of them in reserve"
     else:
         # The driver tells the NAND core the next power of two.
         chip_blocks = 1 << (board.chip.blocks - 1).bit_length()

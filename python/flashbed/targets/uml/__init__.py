@@ -17,9 +17,10 @@ from pathlib import Path
 
 from flashbed import places
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
-from flashbed.targets.guest import initramfs, nand
+from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.guest.run import Guest, Progress, run_guest
 from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
@@ -53,29 +54,36 @@ class UmlTarget:
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """The default kernel and its driver. See `Target.prepare`."""
+        """The default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
         _agent()
-        kernel = built_kernel(self.cache, KERNELS[0], say)
-        nand.built_module(self.cache, nand.Tree(kernel.tree, "um"), say)
+        tree = Tree(built_kernel(self.cache, KERNELS[0], say).tree, "um")
+        built_module(self.cache, nand.source(), tree, say)
+        yaffs2.prepare(self.cache, tree, say)
 
     def run(
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
     ) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in as few boots as possible."""
         agent = _agent()
-        stacks: dict[tuple[str, str], list[Program]] = {}
+        stacks: dict[tuple[str, str, bool], list[Program]] = {}
         refused = []
         for program in programs:
-            if program.kernel.name in KERNELS:
-                stacks.setdefault((program.board.sha256, program.kernel.name), []).append(program)
-            else:
+            if program.kernel.name not in KERNELS:
                 why = f"kernel {program.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
                 refused.append(Failure(program.case_id, why))
+                continue
+            stack = (program.board.sha256, program.kernel.name, program.fs == yaffs2.FS)
+            stacks.setdefault(stack, []).append(program)
+        guests = []
+        for same in stacks.values():
+            try:
+                guests.append((self._guest(agent, same[0], progress), same))
+            except yaffs2.NotBuilt as why:
+                refused += [Failure(program.case_id, str(why)) for program in same]
         done = len(refused)
         if refused:
             yield failed(refused)
-        guests = [self._guest(agent, same[0], progress) for same in stacks.values()]
-        for guest, same in zip(guests, stacks.values(), strict=True):
+        for guest, same in guests:
             batches = run_guest(
                 guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
             )
@@ -86,13 +94,16 @@ class UmlTarget:
         def say(what: str) -> None:
             progress(what, 0)
 
-        board, series = first.board, first.kernel.name
+        board, series, fs = first.board, first.kernel.name, first.fs
         kernel = built_kernel(self.cache, series, say)
-        module = nand.built_module(self.cache, nand.Tree(kernel.tree, "um"), say)
+        tree = Tree(kernel.tree, "um")
+        chip = built_module(self.cache, nand.source(), tree, say)
+        modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
         self.work.mkdir(parents=True, exist_ok=True)
-        image = self.work / f"initramfs-{series}-{board.sha256[:16]}"
-        parameters = {module.stem: nand.parameters(board, wait="busy")}
-        initramfs.keep(initramfs.archive(agent, [module], parameters), image)
+        loaded = "".join(f"-{module.stem}" for module in modules[1:])
+        image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
+        parameters = {chip.stem: nand.parameters(board, wait="busy")}
+        initramfs.keep(initramfs.archive(agent, modules, parameters), image)
         machine = Machine(
             name="user-mode Linux",
             process="the kernel",

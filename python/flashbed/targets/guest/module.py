@@ -1,0 +1,105 @@
+"""Kernel modules of ours for a guest's kernel: compiled once, kept in the cache.
+
+A module is kept by the sources it was made of and the tree it was made against; it is built in a
+temporary folder and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed import places
+from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.building import build, locked
+
+__all__ = ["Source", "Tree", "built_module", "cached_module", "sources_of"]
+
+_TIMEOUT_S = 600
+_KINDS = (".c", ".h", "")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What a module is built against: a kernel's build tree, ARCH, a cross compiler's prefix."""
+
+    path: Path
+    arch: str
+    cross: str = ""
+    arguments: Sequence[str] = ()
+    """Further settings of make that the tree asks for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module's sources: path within its folder -> content, in order of paths."""
+
+    name: str
+    files: Mapping[str, bytes]
+
+
+def sources_of(name: str) -> dict[str, bytes]:
+    """The files of kernel/NAME, with those of its folders."""
+    folder = places.root() / "kernel" / name
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix in _KINDS and not path.name.startswith(".")
+    }
+
+
+def _folder(cache: Path, source: Source, tree: Tree) -> Path:
+    digest = hashlib.sha256(f"{tree.path.name} {tree.arch} {tree.cross}\n".encode())
+    for name, content in source.files.items():
+        digest.update(f"{name}\n".encode() + content)
+    return cache / f"{source.name}-{tree.arch}-{digest.hexdigest()[:16]}"
+
+
+def cached_module(cache: Path, source: Source, tree: Tree) -> Path | None:
+    """The module that was built before, if there is one."""
+    module = _folder(cache, source, tree) / f"{source.name}.ko"
+    return module if module.is_file() else None
+
+
+def built_module(cache: Path, source: Source, tree: Tree, say: Callable[[str], None]) -> Path:
+    """The module, built if it is not there yet. Raises `Unavailable`."""
+    found = cached_module(cache, source, tree)
+    if found:
+        return found
+    say(f"building {source.name} for {tree.path.name}")
+    log = cache / f"{source.name}-{tree.arch}.log"
+    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(cache / f"{source.name}.lock"):
+            return cached_module(cache, source, tree) or _build(cache, source, tree, log)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"{source.name} could not be built: {error}; log: {log}") from None
+
+
+def _build(cache: Path, source: Source, tree: Tree, log: Path) -> Path:
+    command = ["make", "-C", str(tree.path), f"ARCH={tree.arch}", *tree.arguments]
+    if tree.cross:
+        command.append(f"CROSS_COMPILE={tree.cross}")
+    with tempfile.TemporaryDirectory(dir=cache, prefix="module-") as made:
+        work = Path(made) / "module"
+        for name, content in source.files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).write_bytes(content)
+        command += [f"M={work}", f"-j{os.cpu_count() or 1}", "modules"]
+        build(source.name, [command], log, folder=work, timeout_s=_TIMEOUT_S)
+        module = work / f"{source.name}.ko"
+        # Debugging information is most of it, and has to be unpacked at every boot.
+        subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
+        folder = _folder(cache, source, tree)
+        part = Path(made) / "whole"
+        part.mkdir()
+        shutil.copy(module, part)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    return folder / module.name

@@ -1,0 +1,141 @@
+"""YAFFS2 for a guest's kernel: kernel/yaffs2, our glue, with the core that Debian's u-boot has.
+
+The core is fetched by apt with U-Boot's sources and kept in the cache; nothing of it is in the
+repository. A few lines of it are changed (`_CHANGES`, docs/yaffs2.md). Where it cannot be had, programs of other file systems run all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.building import locked
+from flashbed.targets.guest.debian import Apt, run
+from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
+
+__all__ = ["FS", "NotBuilt", "modules_of", "prepare"]
+
+FS = "yaffs2"
+MODULE = "yaffs2"
+_PACKAGE = "u-boot"
+_PAIRS = (
+    "allocator",
+    "attribs",
+    "bitmap",
+    "checkptrw",
+    "ecc",
+    "guts",
+    "nameval",
+    "nand",
+    "packedtags1",
+    "packedtags2",
+    "summary",
+    "tagscompat",
+    "verify",
+    "yaffs1",
+    "yaffs2",
+)
+_ALONE = ("trace.h", "getblockinfo.h")
+_OURS = ("yaffs_attribs.c",)
+"""Files that ours take the place of."""
+_CHANGES = (
+    (
+        "yaffs_guts.c",
+        "\t\tif (n_copy != dev->data_bytes_per_chunk ||\n\t\t    dev->param.inband_tags) {",
+        "\t\tif (dev->param.n_caches > 0 || n_copy != dev->data_bytes_per_chunk ||\n"
+        "\t\t    dev->param.inband_tags) {",
+    ),
+    (
+        "yaffs_checkptrw.c",
+        "dev->param.bad_block_fn(dev, i);",
+        "dev->param.bad_block_fn(dev, i - dev->block_offset);",
+    ),
+    (
+        "yaffs_yaffs2.c",
+        "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
+        "\t\t} else if (!in->valid && in->variant_type != (oh ? oh->type : tags.extra_obj_type)) {\n"
+        "\t\t\tyaffs_chunk_del(dev, chunk, 1, __LINE__);\n"
+        "\t\t} else if (!in->valid) {\n\t\t\t/* we need to load",
+    ),
+)
+"""Files of the core, what is replaced in them, and by what: whole chunks through the cache, as in
+2013; the block that is marked bad is the one whose erase failed, as in 2013; a header that makes of
+an object another kind of object than its other chunks is not believed, instead of followed into
+memory that is something else."""
+
+
+class NotBuilt(Exception):
+    """YAFFS2 cannot be had here: one line on why."""
+
+
+def modules_of(fs: str, cache: Path, tree: Tree, say: Callable[[str], None]) -> list[Path]:
+    """The modules that a file system needs beside what the kernel has. Raises `NotBuilt`.
+
+    Only boots for YAFFS2 load it: it would move what others allocate.
+    """
+    if fs != FS:
+        return []
+    try:
+        return [_built(cache, tree, say)]
+    except Unavailable as why:
+        raise NotBuilt(f"fs {FS}: {why}") from None
+
+
+def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
+    """Builds the module, or says why not: everything else goes on without it."""
+    try:
+        modules_of(FS, cache, tree, say)
+    except NotBuilt as why:
+        say(str(why))
+
+
+def _built(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:
+    core = _core(cache, say)
+    files = sources_of(MODULE) | {f"core/{path.name}": path.read_bytes() for path in core}
+    return built_module(cache, Source(MODULE, dict(sorted(files.items()))), tree, say)
+
+
+def _wanted() -> list[str]:
+    pairs = [f"yaffs_{name}.{kind}" for name in _PAIRS for kind in ("c", "h")]
+    wanted = {*pairs, *(f"yaffs_{name}" for name in _ALONE)} - set(_OURS)
+    return sorted(wanted)
+
+
+def _core(cache: Path, say: Callable[[str], None]) -> list[Path]:
+    """The core's files, fetched if they are not there yet. Raises `Unavailable`."""
+    recipe = hashlib.sha256(repr((_wanted(), _CHANGES)).encode()).hexdigest()[:12]
+    folder = cache / f"yaffs2-core-{recipe}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with locked(cache / "yaffs2-core.lock"):
+        if not folder.is_dir():
+            say("downloading the sources of U-Boot for YAFFS2's core (about 26 MB, once)")
+            try:
+                _fetch(cache, folder)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise Unavailable(f"YAFFS2's core could not be fetched: {error}") from None
+    return [folder / name for name in _wanted()]
+
+
+def _fetch(cache: Path, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as made:
+        work = Path(made)
+        archive = Apt(cache / "apt-yaffs2", "amd64", sources=True).download_source(_PACKAGE, work)
+        there = work / "there"
+        there.mkdir()
+        unpacking = ["tar", "-xf", str(archive), "-C", str(there), "--strip-components=3"]
+        run([*unpacking, "--wildcards", "*/fs/yaffs2/*"])
+        whole = work / "whole"
+        whole.mkdir()
+        for name in _wanted():
+            shutil.copy(there / name, whole)
+        for name, before, after in _CHANGES:
+            text = (whole / name).read_text(encoding="utf-8")
+            if text.count(before) != 1:
+                raise Unavailable(f"{name}: this core's code is not as expected ({before.strip()})")
+            (whole / name).write_text(text.replace(before, after), encoding="utf-8")
+        whole.rename(folder)

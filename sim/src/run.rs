@@ -254,7 +254,8 @@ pub fn fresh_bytes(
     let free = match fs {
         FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, jffs2).map(|(fs, _)| fs.free_bytes()),
         FsKind::Yaffs2 => {
-            Yaffs2::format(mtd, Ns::ZERO, jffs2.ticks_per_second).map(|(fs, _)| fs.free_bytes())
+            let hz = jffs2.ticks_per_second;
+            Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
         }
         FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
@@ -307,7 +308,8 @@ fn run_on<F: Flash>(
     match setting.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, jffs2)),
         FsKind::Yaffs2 => {
-            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, jffs2.ticks_per_second))
+            let hz = jffs2.ticks_per_second;
+            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
         }
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO)),
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),

@@ -27,7 +27,7 @@ from flashbed.targets.base import NOT_MODELLED, Batch, Program, Target, refused
 
 __all__ = ["Bench", "Verdict"]
 
-NO_MODEL = ("yaffs2",)
+NO_MODEL: tuple[str, ...] = ()
 """File systems whose model is not held against the kernel: docs/yaffs2.md says what it lacks."""
 _Progress = Callable[[str, int], None]
 

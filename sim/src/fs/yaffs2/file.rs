@@ -2,12 +2,13 @@
 //!
 //! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr, yaffs_wr_data_obj, yaffs_resize_file,
 //! yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c, and kernel/yaffs2/file.c, which reads a page before it is written to and keeps 20
-//! chunks back. A whole chunk goes to the flash at once, a part of one to the short-op cache.
+//! chunks back. Every write goes through the short-op cache,
+//! whole chunks too, as the core of July 2013 has it with the Linux glue.
 //!
 //! Invariant: what a file has beyond its size is nowhere.
 
 use super::nand::{Payload, Tags};
-use super::{Yaffs2, ALWAYS_FREE_CHUNKS, UNNAMED};
+use super::{Yaffs2, ALWAYS_FREE_CHUNKS};
 use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
 use crate::content::Contents;
@@ -134,11 +135,7 @@ impl<F: Flash> Yaffs2<F> {
             let held = contents.map(|contents| contents.overwritten(start, start + used));
             let held =
                 held.or_else(|| self.remembers.then(|| self.with_zeros(object, chunk, at, end)));
-            let (written, later) = if end - at == whole {
-                self.cache_bypassed(now, object, chunk, held)?
-            } else {
-                self.write_part(now, object, chunk, (used as u32, held))?
-            };
+            let (written, later) = self.write_part(now, object, chunk, (used as u32, held))?;
             now = later;
             if !written {
                 break;
@@ -160,18 +157,6 @@ impl<F: Flash> Yaffs2<F> {
         };
         contents.clear(from, to);
         contents
-    }
-
-    fn cache_bypassed(
-        &mut self,
-        now: Ns,
-        object: u32,
-        chunk: u32,
-        held: Option<Contents>,
-    ) -> Result<(bool, Ns)> {
-        let written = self.write_data(now, object, chunk, (self.mtd.page_bytes(), held), false)?;
-        self.cache.forget(object, chunk);
-        Ok(written)
     }
 
     /// Into the short-op cache, which reads the chunk first.
@@ -224,7 +209,7 @@ impl<F: Flash> Yaffs2<F> {
             }
             now = self.resize_down(now, object, old_bytes)?;
         }
-        if self.object(object).parent > UNNAMED {
+        if self.object(object).is_named() {
             now = self.update_header(now, object, None, true, 0)?.1;
         }
         Ok(now)
@@ -246,7 +231,7 @@ impl<F: Flash> Yaffs2<F> {
             now = self.resize_down(now, object, new_bytes)?;
         }
         let file = self.object(object);
-        if file.parent > UNNAMED && !file.is_shadowed {
+        if file.is_named() && !file.is_shadowed {
             now = self.update_header(now, object, None, false, 0)?.1;
         }
         Ok(now)

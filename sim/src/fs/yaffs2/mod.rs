@@ -46,12 +46,11 @@ const ALWAYS_FREE_CHUNKS: i64 = 20;
 /// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB that has room for tags besides ECC.
 const CHUNK_BYTES_MIN: u32 = 1024;
 const SPARE_BYTES_MIN: u32 = 64;
-/// YAFFS_OBJECTID_*. Objects in the last two have no name.
+/// YAFFS_OBJECTID_*. Nobody sees what is in the last two.
 const ROOT_OBJECT: u32 = 1;
 const LOST_AND_FOUND: u32 = 2;
 const UNLINKED: u32 = 3;
 const DELETED: u32 = 4;
-const UNNAMED: u32 = DELETED;
 /// Chunks a tnode of level 0 has, and tnodes one of any other level has.
 const TNODE_CHUNKS: u64 = 16;
 const TNODE_POINTERS: u64 = 8;

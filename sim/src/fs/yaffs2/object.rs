@@ -11,7 +11,7 @@
 
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
-use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED, UNNAMED};
+use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::chip::Flash;
 use crate::fs::{FsError, Name, Rename, Result};
 use crate::units::Ns;
@@ -52,6 +52,11 @@ pub(super) struct Object {
 }
 
 impl Object {
+    /// It is in a directory that somebody can see.
+    pub fn is_named(&self) -> bool {
+        ![0, UNLINKED, DELETED].contains(&self.parent)
+    }
+
     fn new(is_directory: bool) -> Object {
         Object {
             is_directory,
@@ -284,12 +289,15 @@ impl<F: Flash> Yaffs2<F> {
 
     fn header_of(&self, number: u32, name: Option<&str>, is_shrink: bool, shadows: u32) -> Header {
         let object = self.object(number);
-        let has_name = object.parent > UNNAMED || object.parent < UNLINKED;
         Header {
             is_directory: object.is_directory,
             parent: object.parent,
             name: name.unwrap_or(&object.name).to_owned(),
-            size_bytes: if has_name { object.size_bytes } else { 0 },
+            size_bytes: if ![UNLINKED, DELETED].contains(&object.parent) {
+                object.size_bytes
+            } else {
+                0
+            },
             is_shrink,
             shadows,
         }

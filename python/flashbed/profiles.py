@@ -36,6 +36,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 PAGE_BYTES_MAX = 65_536
 TICK_NS = 4_000_000
+HOST_POINTER_BYTES = 8
 """CONFIG_HZ of 250."""
 
 HAMMING_STEP_BYTES = (256, 512)
@@ -190,6 +191,8 @@ class Software(Strict):
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1
     """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
+    pointer_bytes: Positive = 4
+    """Of the kernel: some structures are as long on the flash as in memory."""
 
 
 class Emulator(Strict):
@@ -278,11 +281,12 @@ class Board(FromFile):
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
 
-        Code takes no time but for the agent's two readings of the clock, and the scheduler's clock
-        counts ticks.
+        Code takes no time but for the agent's two readings of the clock, the scheduler's clock
+        counts ticks, and pointers are those of a 64-bit machine.
         """
         nothing: dict[str, int | str] = dict.fromkeys(Software.model_fields, 0)
-        nothing |= {"source": "kernel/uml", "syscall_ns": 512, "sched_clock_ns": TICK_NS}
+        nothing |= {"source": "kernel/uml", "syscall_ns": 512}
+        nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         board = self.model_copy(update={"software": self.software.model_copy(update=nothing)})
         board.__dict__.pop("sim_json", None)  # what was worked out of the other one's numbers
         return board

@@ -454,12 +454,13 @@ impl<F: Flash> Mtd<F> {
     }
 
     /// mtd_write_oob of a whole page with its OOB (a YAFFS2 chunk and its tags).
-    pub fn write_with_oob(&mut self, now: Ns, offset: u64, cause: Cause) -> Done {
+    pub fn write_with_oob(&mut self, now: Ns, offset: u64, causes: Causes) -> Done {
         assert!(offset % u64::from(self.chip.page_bytes) == 0, "write of part of a page");
         let whole = Span { column: 0, length: self.chip.page_bytes };
         let now = now + self.costs.mtd_call_ns;
         let now = self.program(now, self.page_at(offset), whole, self.page_with_oob())?;
-        self.causes.add(Causes::of(cause, whole.length));
+        debug_assert_eq!(causes.total(), u64::from(whole.length), "every byte has a cause");
+        self.causes.add(causes);
         Ok(now)
     }
 

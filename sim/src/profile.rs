@@ -190,6 +190,9 @@ pub struct SoftwareCosts {
     /// (user-mode Linux).
     #[serde(default = "nanosecond")]
     pub sched_clock_ns: u64,
+    /// sizeof(void *) of the kernel: how much of some structures there is to write (a checkpoint of YAFFS2).
+    #[serde(default = "word")]
+    pub pointer_bytes: u64,
 }
 
 impl SoftwareCosts {
@@ -246,6 +249,10 @@ static SYMBOLS_MILLI: [u64; SYMBOLS_LEVEL + 1] = {
 
 fn nanosecond() -> u64 {
     1
+}
+
+fn word() -> u64 {
+    4
 }
 
 /// `[memory]`.

@@ -258,7 +258,10 @@ pub fn fresh_bytes(
         FsKind::Jffs2 => {
             Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone()).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Yaffs2 => Yaffs2::format(mtd, Ns::ZERO).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Yaffs2 => {
+            let hz = kernel.jffs2.ticks_per_second;
+            Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
     };
@@ -281,9 +284,7 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         && faults.bits_flipped > ecc.strength_bits + 1
     {
         Some("a Hamming code that takes three wrong bits for one")
-    } else if setting.fs == FsKind::Yaffs2
-        && (*faults != Faults::default() || !state.bad_blocks.is_empty())
-    {
+    } else if setting.fs == FsKind::Yaffs2 && *faults != Faults::default() {
         Some("yaffs2 on a chip that fails")
     } else {
         None
@@ -307,7 +308,10 @@ fn run_on<F: Flash>(
     let kernel = setting.kernel;
     match setting.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
-        FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO)),
+        FsKind::Yaffs2 => {
+            let hz = kernel.jffs2.ticks_per_second;
+            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
+        }
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }

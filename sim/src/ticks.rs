@@ -55,7 +55,16 @@ impl Ticks {
     /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,
     /// at least one tick (kernel/time/timer.c calc_index, since 4.8).
     pub fn timer(&self, now: Ns, ms: u64) -> Ns {
-        let ticks = (ms * self.0).div_ceil(1000);
+        self.timer_in(now, (ms * self.0).div_ceil(1000))
+    }
+
+    /// HZ.
+    pub fn per_second(&self) -> u64 {
+        self.0
+    }
+
+    /// The same of a timer that is set to so many ticks from now.
+    pub fn timer_in(&self, now: Ns, ticks: u64) -> Ns {
         let mut shift = 0;
         while ticks >> shift >= 63 {
             shift += 3;

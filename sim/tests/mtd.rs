@@ -2,7 +2,7 @@
 
 mod support;
 
-use sim::causes::Cause;
+use sim::causes::{Cause, Causes};
 use sim::chip::{Chip, Flash, Kind};
 use sim::mtd::Mtd;
 use sim::profile::{BoardProfile, EccKind};
@@ -147,7 +147,10 @@ fn without_ecc_pages_are_whole_and_the_oob_stays_where_it_is() {
     assert_eq!(mtd.read(Ns::ZERO, 500, 68).unwrap(), Ns::ZERO, "the page is in the page buffer");
     assert_eq!(mtd.read_with_oob(Ns::ZERO, 0, 1).unwrap(), Ns(25_000 + 211_200));
     assert_eq!(reads(&mut mtd), [(0, 0, 2048); 2]);
-    assert_eq!(mtd.write_with_oob(Ns::ZERO, 0, Cause::Data).unwrap(), Ns(200_000 + 211_200));
+    assert_eq!(
+        mtd.write_with_oob(Ns::ZERO, 0, Causes::of(Cause::Data, 2048)).unwrap(),
+        Ns(200_000 + 211_200)
+    );
 }
 
 /// nand_scan_tail: steps of 256 bytes, and what they make of sub-pages.

@@ -132,8 +132,7 @@ fn where_software_is_free_every_operation_takes_the_chips_time() {
             assert_eq!(measured.flash_time(), measured.time());
             assert!(measured.time() > Ns::ZERO);
             let all: Ns = measured.requests.iter().map(|request| request.flash_time).sum();
-            let background = fs != FsKind::Yaffs2;
-            assert_eq!(all > measured.flash_time(), background, "{fs:?} works in the pauses");
+            assert!(all > measured.flash_time(), "{fs:?} works in the pauses");
         }
     }
 }

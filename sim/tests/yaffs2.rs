@@ -12,7 +12,7 @@ use sim::units::Ns;
 fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {
     let board = support::board("omap3evm");
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    Yaffs2::format(mtd, Ns::ZERO).expect("it fits")
+    Yaffs2::format(mtd, Ns::ZERO, 128).expect("it fits")
 }
 
 fn write_page(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, ino: Ino, page: u32) -> Ns {
@@ -96,5 +96,5 @@ fn a_partition_without_room_for_the_reserve_is_refused() {
     let mut board = support::board("omap3evm");
     board.partition.blocks = 6;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    assert!(matches!(Yaffs2::format(mtd, Ns::ZERO), Err(FsError::TooSmall(_))));
+    assert!(matches!(Yaffs2::format(mtd, Ns::ZERO, 128), Err(FsError::TooSmall(_))));
 }

@@ -393,17 +393,6 @@ def test_what_the_simulator_refuses_is_counted_and_still_held_against_the_oracle
     assert ran(Plan("any", ("jffs2",), cases=40, shrink=False), on).found
 
 
-def test_a_file_system_without_a_model_is_held_against_the_oracle_alone() -> None:
-    on = bench()
-    on.sim = simulator = OracleTarget("sim", misreads_above(0))
-    report = ran(Plan("any", ("yaffs2",), cases=40), on)
-    assert report.clean
-    assert report.refused == {"the simulator's yaffs2": 40}
-    assert simulator.calls == []
-    on.real = OracleTarget("uml", wrong_result)
-    assert ran(Plan("any", ("yaffs2",), cases=40, shrink=False), on).found
-
-
 def test_a_case_that_does_not_run_is_an_error_and_the_others_go_on() -> None:
     on = bench(fails=frozenset({"fuzz-reads-jffs2-3"}))
     report = ran(Plan("reads", ("jffs2",), cases=8), on)

@@ -1,8 +1,7 @@
 """Both targets under one roof: programs go in, verdicts come out.
 
 The simulator is fast and goes first; the kernel's cases are judged as they are finished. What the
-simulator refuses by name is no difference, but the kernel is held against the oracle all the same;
-so it is where the simulator's file system is no model of the kernel's yet (`NO_MODEL`).
+simulator refuses by name is no difference, but the kernel is held against the oracle all the same.
 """
 
 from __future__ import annotations
@@ -24,12 +23,10 @@ from flashbed.fuzz.compare import (
 )
 from flashbed.fuzz.oracle import Expected, expected_of
 from flashbed.profiles import Board, Kernel
-from flashbed.targets.base import NOT_MODELLED, Batch, Program, Target, refused
+from flashbed.targets.base import Batch, Program, Target, refused
 
 __all__ = ["Bench", "Verdict"]
 
-NO_MODEL = ("yaffs2",)
-"""File systems whose model is not held against the kernel: docs/yaffs2.md says what it lacks."""
 _Progress = Callable[[str, int], None]
 
 
@@ -69,12 +66,8 @@ class Bench:
             alike = self.board.without_software()
         by_id = {case.case_id: case for case in cases}
         simulated: dict[str, Outcome | str] = {}
-        simulator = [replace(p, board=alike) for p in programs if p.fs not in NO_MODEL]
-        simulated |= {
-            p.case_id: f"the simulator's {p.fs}{NOT_MODELLED}" for p in programs if p.fs in NO_MODEL
-        }
-        runs_of = _runs(self.sim, simulator, lambda what, _done: progress(what, 0))
-        for outcomes in runs_of if simulator else ():
+        simulator = [replace(program, board=alike) for program in programs]
+        for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
         # Closed at once when the caller has had enough, so that nothing goes on running.
         with closing(_runs(self.real, programs, progress)) as runs:

@@ -77,6 +77,17 @@ pub enum UbifsCompressor {
     Zstd,
 }
 
+impl UbifsCompressor {
+    /// What becomes of random bytes, for which nothing need be in memory: a whole page, or any of them where it is not zstd.
+    pub fn of_random(self, length: usize) -> UbifsData {
+        let is_zstd = self == UbifsCompressor::Zstd;
+        UbifsData {
+            node_bytes: length,
+            work: is_zstd.then(|| work_on_random(&[0; PAGE_BYTES_MAX])),
+        }
+    }
+}
+
 /// What goes into one data node of JFFS2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jffs2Data {
@@ -183,8 +194,7 @@ impl Compressors {
         }
         let random = contents.is_random(start, end);
         if random && (length == PAGE_BYTES_MAX || !is_zstd) {
-            let work = is_zstd.then(|| work_on_random(&[0; PAGE_BYTES_MAX]));
-            return UbifsData { node_bytes: length, work };
+            return compressor.of_random(length);
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);

@@ -250,6 +250,10 @@ pub trait FlashFs: Clone {
         inode_too: bool,
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
+    /// f_op->flush: a descriptor is closed.
+    fn flush(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+        Ok(now)
+    }
     /// sync_fs, after the VFS has written back every dirty page and inode.
     fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the

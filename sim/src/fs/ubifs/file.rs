@@ -227,7 +227,11 @@ impl<F: Flash> Ubifs<F> {
         pages: &dyn PageCache,
     ) -> UbifsData {
         let compressor = self.options.compressor;
-        self.compressors.get().ubifs(compressor, pages.contents(ino), start, end)
+        let contents = pages.contents(ino);
+        if end - start == u64::from(PAGE_BYTES) && contents.is_random(start, end) {
+            return compressor.of_random(PAGE_BYTES as usize);
+        }
+        self.compressors.get().ubifs(compressor, contents, start, end)
     }
 
     /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.

@@ -1,0 +1,299 @@
+//! Files: read, written and cut.
+//!
+//! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr, yaffs_wr_data_obj, yaffs_resize_file,
+//! yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c, and kernel/yaffs2/file.c, which reads a page before it is written to and keeps 20
+//! chunks back. Every write goes through the short-op cache,
+//! whole chunks too, as the core of July 2013 has it with the Linux glue.
+//!
+//! Invariant: what a file has beyond its size is nowhere.
+
+use super::nand::{Payload, Tags};
+use super::{Yaffs2, ALWAYS_FREE_CHUNKS};
+use crate::causes::{Cause, Causes};
+use crate::chip::Flash;
+use crate::content::Contents;
+use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::units::Ns;
+
+/// YAFFS_SMALL_HOLE_THRESHOLD, in chunks.
+const SMALL_HOLE_CHUNKS: u32 = 4;
+
+impl<F: Flash> Yaffs2<F> {
+    fn chunk_bytes(&self) -> u64 {
+        u64::from(self.mtd.page_bytes())
+    }
+
+    /// Chunks of a file are counted from 1.
+    fn chunk_at(&self, offset: u64) -> u32 {
+        u32::try_from(offset / self.chunk_bytes()).expect("a file within yaffs_max_file_size") + 1
+    }
+
+    /// yaffs_rd_data_obj: nothing is read of a chunk that is nowhere.
+    #[inline]
+    fn read_data(&mut self, now: Ns, object: u32, chunk: u32) -> Result<Ns> {
+        match self.object(object).tree.get(chunk) {
+            0 => Ok(now),
+            place => Ok(self.read_chunk(now, place)?.1),
+        }
+    }
+
+    /// yaffs_put_chunk_in_file outside of a scan.
+    pub(super) fn put_chunk_in_file(&mut self, object: u32, chunk: u32, place: u32) {
+        let file = self.object_mut(object);
+        let before = file.tree.tnodes();
+        file.data_chunks += u32::from(place != 0 && file.tree.get(chunk) == 0);
+        if place != 0 || file.tree.get(chunk) == 0 {
+            file.tree.set(chunk, place);
+        }
+        let grown = file.tree.tnodes() - before;
+        self.tnodes += grown;
+    }
+
+    /// yaffs_wr_data_obj: whether there was room.
+    pub(super) fn write_data(
+        &mut self,
+        now: Ns,
+        object: u32,
+        chunk: u32,
+        (bytes, contents): (u32, Option<Contents>),
+        from_reserve: bool,
+    ) -> Result<(bool, Ns)> {
+        let now = self.check_gc(now, false)?;
+        let old = self.object(object).tree.get(chunk);
+        if old == 0 {
+            self.put_chunk_in_file(object, chunk, 0);
+        }
+        let mut causes = Causes::of(Cause::Data, bytes);
+        causes.add(Causes::of(Cause::Padding, self.mtd.page_bytes() - bytes));
+        let what = (Tags { object, chunk, bytes }, Payload::Data(contents));
+        let (new, now) = self.write_new_chunk(now, what, causes, from_reserve)?;
+        let Some(new) = new else { return Ok((false, now)) };
+        self.put_chunk_in_file(object, chunk, new);
+        Ok((true, self.delete_chunk(now, old)?))
+    }
+
+    /// yaffs_file_rd of a page: whole chunks, those in the short-op cache from there.
+    #[inline]
+    pub(super) fn file_read(&mut self, mut now: Ns, object: u32, page: u32) -> Result<Ns> {
+        let per_page = PAGE_BYTES / self.mtd.page_bytes();
+        for chunk in page * per_page + 1..(page + 1) * per_page + 1 {
+            match self.cache.find(object, chunk) {
+                Some(index) => self.cache.touch(index, false),
+                None => now = self.read_data(now, object, chunk)?,
+            }
+        }
+        Ok(now)
+    }
+
+    /// write_begin of kernel/yaffs2/file.c.
+    pub(super) fn begin_write(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        if self.reported_free_chunks() <= ALWAYS_FREE_CHUNKS {
+            return Err(FsError::NoSpace);
+        }
+        if write.cached {
+            return Ok(now);
+        }
+        self.file_read(now, write.ino.0, write.page)
+    }
+
+    /// yaffs_wr_file.
+    pub(super) fn end_write(
+        &mut self,
+        now: Ns,
+        write: PageWrite,
+        pages: &dyn PageCache,
+    ) -> Result<Ns> {
+        let start = u64::from(write.page) * u64::from(PAGE_BYTES);
+        let (from, to) = (start + u64::from(write.from), start + u64::from(write.to));
+        let now = self.handle_hole(now, write.ino.0, from)?;
+        let contents = self.remembers.then(|| pages.contents(write.ino));
+        let (done, now) = self.do_file_write(now, write.ino.0, (from, to), contents)?;
+        if done < to - from {
+            return Err(FsError::NoSpace);
+        }
+        Ok(now)
+    }
+
+    /// yaffs_do_file_wr: how many bytes there was room for. Without contents they are zero.
+    fn do_file_write(
+        &mut self,
+        mut now: Ns,
+        object: u32,
+        (from, to): (u64, u64),
+        contents: Option<&Contents>,
+    ) -> Result<(u64, Ns)> {
+        let whole = self.chunk_bytes();
+        let mut at = from;
+        while at < to {
+            let chunk = self.chunk_at(at);
+            let start = u64::from(chunk - 1) * whole;
+            let end = to.min(start + whole);
+            let size = self.object(object).size_bytes;
+            // What was there behind the written part stays.
+            let used =
+                if end < start + whole { (size.min(start + whole)).max(end) } else { end } - start;
+            let held = contents.map(|contents| {
+                let mut held = Contents::new();
+                held.copy_from(contents, start, start + used);
+                held
+            });
+            let held =
+                held.or_else(|| self.remembers.then(|| self.with_zeros(object, chunk, at, end)));
+            let (written, later) = self.write_part(now, object, chunk, (used as u32, held))?;
+            now = later;
+            if !written {
+                break;
+            }
+            at = end;
+        }
+        let file = self.object_mut(object);
+        file.size_bytes = file.size_bytes.max(at);
+        file.is_dirty = true;
+        Ok((at - from, now))
+    }
+
+    /// What a chunk holds when bytes `from..to` of it become zero.
+    fn with_zeros(&mut self, object: u32, chunk: u32, from: u64, to: u64) -> Contents {
+        let cached = self.cache.find(object, chunk);
+        let mut contents = match cached {
+            Some(index) => self.cache.entry(index).contents.clone().unwrap_or_default(),
+            None => self.stored_contents(self.object(object).tree.get(chunk)),
+        };
+        contents.clear(from, to);
+        contents
+    }
+
+    /// Into the short-op cache, which reads the chunk first.
+    fn write_part(
+        &mut self,
+        mut now: Ns,
+        object: u32,
+        chunk: u32,
+        (bytes, held): (u32, Option<Contents>),
+    ) -> Result<(bool, Ns)> {
+        let room = self.has_room(1);
+        let index = match self.cache.find(object, chunk) {
+            Some(index) if !self.cache.entry(index).is_dirty && !room => return Ok((false, now)),
+            Some(index) => index,
+            None if !room => return Ok((false, now)),
+            None => {
+                let (index, later) = self.grab_cache(now, object, chunk)?;
+                now = self.read_data(later, object, chunk)?;
+                index
+            }
+        };
+        self.cache.touch(index, true);
+        let entry = self.cache.entry(index);
+        (entry.bytes, entry.contents) = (bytes, held);
+        Ok((true, now))
+    }
+
+    /// yaffs2_handle_hole: a small one is written as zeros, a larger one is noted in a header.
+    fn handle_hole(&mut self, mut now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
+        let old_bytes = self.object(object).size_bytes;
+        if new_bytes <= old_bytes {
+            return Ok(now);
+        }
+        let small = u64::from(SMALL_HOLE_CHUNKS) * self.chunk_bytes();
+        let is_small =
+            new_bytes - old_bytes < small && self.has_room(i64::from(SMALL_HOLE_CHUNKS) + 1);
+        if is_small {
+            let mut at = old_bytes;
+            while at < new_bytes {
+                let end = new_bytes.min(at + self.chunk_bytes());
+                let (done, later) = self.do_file_write(now, object, (at, end), None)?;
+                now = later;
+                if done < end - at {
+                    break;
+                }
+                at = end;
+            }
+            if at == new_bytes {
+                return Ok(now);
+            }
+            now = self.resize_down(now, object, old_bytes)?;
+        }
+        if self.object(object).is_named() {
+            now = self.update_header(now, object, None, true, 0)?.1;
+        }
+        Ok(now)
+    }
+
+    /// yaffs_resize_file.
+    pub(super) fn resize(&mut self, now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
+        let now = self.flush_file_cache(now, object)?;
+        self.cache.forget_all(object);
+        let mut now = self.check_gc(now, false)?;
+        let old_bytes = self.object(object).size_bytes;
+        if new_bytes == old_bytes {
+            return Ok(now);
+        }
+        if new_bytes > old_bytes {
+            now = self.handle_hole(now, object, new_bytes)?;
+            self.object_mut(object).size_bytes = new_bytes;
+        } else {
+            now = self.resize_down(now, object, new_bytes)?;
+        }
+        let file = self.object(object);
+        if file.is_named() && !file.is_shadowed {
+            now = self.update_header(now, object, None, false, 0)?.1;
+        }
+        Ok(now)
+    }
+
+    /// yaffs_resize_file_down: chunks behind the end go, the last first; the one it is in is written again.
+    fn resize_down(&mut self, mut now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
+        let whole = self.chunk_bytes();
+        let old_bytes = self.object(object).size_bytes;
+        let last = self.chunk_at(old_bytes.saturating_sub(1));
+        for chunk in (self.chunk_at(new_bytes + whole - 1)..=last).rev() {
+            let file = self.object_mut(object);
+            let place = file.tree.take(chunk);
+            if place != 0 {
+                file.data_chunks -= 1;
+                now = self.delete_chunk(now, place)?;
+            }
+        }
+        let used = new_bytes % whole;
+        if used > 0 {
+            let chunk = self.chunk_at(new_bytes);
+            now = self.read_data(now, object, chunk)?;
+            let place = self.object(object).tree.get(chunk);
+            let contents = self.remembers.then(|| {
+                let mut contents = self.stored_contents(place);
+                contents.clear(new_bytes, u64::MAX);
+                contents
+            });
+            now = self.write_data(now, object, chunk, (used as u32, contents), true)?.1;
+        }
+        let file = self.object_mut(object);
+        file.size_bytes = new_bytes;
+        let before = file.tree.tnodes();
+        file.tree.prune();
+        let gone = before - file.tree.tnodes();
+        self.tnodes -= gone;
+        Ok(now)
+    }
+
+    /// What a chunk on flash holds, as bytes of its file.
+    pub(super) fn stored_contents(&self, place: u32) -> Contents {
+        self.on_flash.contents.get(&place).cloned().unwrap_or_default()
+    }
+
+    /// yfs_flush_obj of kernel/yaffs2/sync.c (yaffs_flush_file): what is held back of a file, and its header unless only data is wanted.
+    pub(super) fn flush_file(&mut self, now: Ns, object: u32, data_only: bool) -> Result<Ns> {
+        if !self.object(object).is_dirty {
+            return Ok(now);
+        }
+        let mut now = self.flush_file_cache(now, object)?;
+        let mut room = true;
+        if !data_only {
+            let (written, later) = self.update_header(now, object, None, false, 0)?;
+            (room, now) = (written, later);
+        }
+        if !room || self.cache.is_dirty(object) {
+            return Err(FsError::NoSpace);
+        }
+        Ok(now)
+    }
+}

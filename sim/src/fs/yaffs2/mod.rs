@@ -1,0 +1,298 @@
+//! YAFFS2: chunks of one flash page, each with its tags in the OOB.
+//!
+//! Mirrors the core as U-Boot has it (fs/yaffs2 of U-Boot 2023.01; the files are named in each module) and the glue in kernel/yaffs2, which does
+//! what that of July 2013 did, with its constants: 10 short-op caches, 5 reserved blocks. A 4 KiB page of the page cache is two chunks on 2 KiB pages, each
+//! read with its tags by one command. docs/yaffs2.md has what is left out.
+//!
+//! Invariants:
+//! 1. Chunks of a block are written in order; the last is the block's summary.
+//! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from 1, and from the first chunk of that; 0 is none.
+
+mod background;
+mod blocks;
+mod cache;
+mod checkptrw;
+mod file;
+mod gc;
+mod nand;
+mod object;
+mod scan;
+mod tnode;
+
+use crate::causes::Causes;
+use crate::chip::Flash;
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
+};
+use crate::mtd::Mtd;
+use crate::ticks::Ticks;
+use crate::units::Ns;
+use background::Thread;
+use blocks::Blocks;
+use cache::Cache;
+use checkptrw::Saved;
+use gc::Gc;
+use nand::OnFlash;
+use object::Objects;
+
+/// A chunk's place; 0 is none.
+type Chunk = u32;
+
+/// n_caches and n_reserved_blocks of the Linux glue.
+const CACHES: usize = 10;
+const RESERVED_BLOCKS: u32 = 5;
+/// Chunks that a program's write leaves free (write_begin of the glue).
+const ALWAYS_FREE_CHUNKS: i64 = 20;
+/// YAFFS_MIN_YAFFS2_CHUNK_SIZE, and the OOB that has room for tags besides ECC.
+const CHUNK_BYTES_MIN: u32 = 1024;
+const SPARE_BYTES_MIN: u32 = 64;
+/// YAFFS_OBJECTID_*. Nobody sees what is in the last two.
+const ROOT_OBJECT: u32 = 1;
+const LOST_AND_FOUND: u32 = 2;
+const UNLINKED: u32 = 3;
+const DELETED: u32 = 4;
+/// Chunks a tnode of level 0 has, and tnodes one of any other level has.
+const TNODE_CHUNKS: u64 = 16;
+const TNODE_POINTERS: u64 = 8;
+
+/// A mounted YAFFS2.
+#[derive(Clone, Debug)]
+pub struct Yaffs2<F> {
+    mtd: Mtd<F>,
+    ticks: Ticks,
+    pages_per_block: u32,
+    chunks_per_summary: u32,
+    tnode_bytes: u64,
+    on_flash: OnFlash,
+    saved: Option<Box<Saved>>,
+    /// The power can fail, so bytes are worth remembering.
+    remembers: bool,
+    blocks: Blocks,
+    /// chunk_bits, from the first chunk of the partition on.
+    in_use: Vec<u64>,
+    erased_blocks: u32,
+    free_chunks: i64,
+    sequence: u32,
+    alloc_block: Option<u32>,
+    alloc_page: u32,
+    alloc_finder: u32,
+    /// The first chunk of the block being written that the summary in memory knows.
+    summary_from: u32,
+    objects: Objects,
+    tnodes: u32,
+    cache: Cache,
+    gc: Gc,
+    /// blocks_in_checkpt.
+    checkpoint_blocks: u32,
+    is_checkpointed: bool,
+    /// Changed since the last sync.
+    is_dirty: bool,
+    thread: Thread,
+}
+
+impl<F: Flash> Yaffs2<F> {
+    /// An erased partition is an empty YAFFS2: mounts it. `ticks_per_second` is the kernel's HZ.
+    pub fn format(mtd: Mtd<F>, now: Ns, ticks_per_second: u64) -> Result<(Self, Ns)> {
+        let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
+        if mtd.blocks() <= RESERVED_BLOCKS + 2 {
+            let message = format!(
+                "yaffs2 needs a partition of at least {} blocks, this one has {}",
+                RESERVED_BLOCKS + 3,
+                mtd.blocks()
+            );
+            return Err(FsError::too_small(message));
+        }
+        if PAGE_BYTES % mtd.page_bytes() != 0 {
+            return Err(FsError::NotModelled("yaffs2 on flash pages larger than 4 KiB"));
+        }
+        if mtd.page_bytes() < CHUNK_BYTES_MIN || mtd.oob_bytes() < SPARE_BYTES_MIN {
+            return Err(FsError::NotModelled(
+                "yaffs2 on flash pages below 1,024 bytes with 64 of OOB, where there is yaffs1,",
+            ));
+        }
+        let pages = mtd.blocks() * pages_per_block;
+        let mut fs = Yaffs2 {
+            ticks: Ticks::new(ticks_per_second),
+            pages_per_block,
+            chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
+            tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
+            on_flash: OnFlash::new(mtd.blocks(), pages_per_block),
+            saved: None,
+            remembers: mtd.flash().can_lose_power(),
+            blocks: Blocks::new(mtd.blocks()),
+            in_use: vec![0; pages.div_ceil(64) as usize],
+            erased_blocks: 0,
+            free_chunks: 0,
+            sequence: 0,
+            alloc_block: None,
+            alloc_page: 0,
+            alloc_finder: 0,
+            summary_from: 0,
+            objects: Objects::new(),
+            tnodes: 0,
+            cache: Cache::default(),
+            gc: Gc::default(),
+            checkpoint_blocks: 0,
+            is_checkpointed: false,
+            is_dirty: false,
+            thread: Thread::default(),
+            mtd,
+        };
+        let now = fs.mount(now)?;
+        Ok((fs, now))
+    }
+
+    /// yaffs_get_n_free_chunks: without what is dirty, reserved, or a checkpoint's.
+    fn reported_free_chunks(&self) -> i64 {
+        let reserved = RESERVED_BLOCKS + 1 + self.checkpoint_blocks_to_reserve();
+        let dirty = self.cache.dirty() as i64;
+        (self.free_chunks - dirty - i64::from(reserved * self.pages_per_block)).max(0)
+    }
+}
+
+/// tnode_size of yaffs_guts_initialise: places of 16 chunks, as wide as the partition wants, or pointers to eight tnodes.
+fn tnode_bytes(chunks: u32, pointer_bytes: u64) -> u64 {
+    let bits = u64::from(chunks.next_power_of_two().trailing_zeros().next_multiple_of(2)).max(16);
+    (bits * TNODE_CHUNKS / 8).max(pointer_bytes * TNODE_POINTERS)
+}
+
+impl<F: Flash> FlashFs for Yaffs2<F> {
+    type Flash = F;
+
+    fn create(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        let (number, now) = self.create_object(now, at, false)?;
+        Ok((Ino(number), now))
+    }
+
+    fn mkdir(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        let (number, now) = self.create_object(now, at, true)?;
+        Ok((Ino(number), now))
+    }
+
+    fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
+        let (_, now) = self.find_by_name(now, at)?;
+        if let Some(ino) = found {
+            self.iget(ino.0);
+        }
+        Ok(now)
+    }
+
+    #[inline]
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+        self.file_read(now, ino.0, page)
+    }
+
+    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.remove(now, at, ino.0)
+    }
+
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.remove(now, at, ino.0)
+    }
+
+    fn rename(&mut self, now: Ns, rename: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
+        self.do_rename(now, rename)
+    }
+
+    /// yfs_setattr: the resize and the attributes write a header each.
+    fn truncate(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        size_bytes: u64,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        pages.truncate_setsize(ino, size_bytes);
+        let now = self.resize(now, ino.0, size_bytes)?;
+        match self.update_header(now, ino.0, None, false, 0)? {
+            (true, now) => Ok(now),
+            (false, _) => Err(FsError::NoSpace),
+        }
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        let now = self.delete_object(now, ino.0)?;
+        self.put_inode(ino.0);
+        Ok(now)
+    }
+
+    fn remount(&mut self, now: Ns) -> Result<Ns> {
+        self.unmount_and_mount(now)
+    }
+
+    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+        self.mount_after_power_cut(now)
+    }
+
+    fn writes_back(&self) -> bool {
+        false
+    }
+
+    fn write_begin(&mut self, now: Ns, write: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
+        self.begin_write(now, write)
+    }
+
+    fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.end_write(now, write, pages)
+    }
+
+    /// The header goes with the file's chunks, in close, fsync and sync.
+    fn write_inode(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
+
+    fn fsync(&mut self, now: Ns, ino: Ino, inode: bool, _: &mut dyn PageCache) -> Result<Ns> {
+        self.flush_file(now, ino.0, !inode)
+    }
+
+    fn flush(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        self.flush_file(now, ino.0, false)
+    }
+
+    fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.sync_fs(now)
+    }
+
+    fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        for number in self.objects.inodes.clone() {
+            if number != ROOT_OBJECT && !kept.contains(&Ino(number)) {
+                self.put_inode(number);
+            }
+        }
+        Ok(now)
+    }
+
+    fn next_due(&self) -> Option<Ns> {
+        self.thread.due
+    }
+
+    fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.run_thread(now)
+    }
+
+    fn flash(&self) -> &F {
+        self.mtd.flash()
+    }
+
+    fn causes(&self) -> &Causes {
+        self.mtd.causes()
+    }
+
+    fn flash_mut(&mut self) -> &mut F {
+        self.mtd.flash_mut()
+    }
+
+    fn forget_page_buffer(&mut self) {
+        self.mtd.forget_page_buffer();
+    }
+
+    fn mtd(&self) -> &Mtd<F> {
+        &self.mtd
+    }
+
+    /// yaffs statfs: whole pages of the page cache.
+    fn free_bytes(&self) -> Option<u64> {
+        let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
+        Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
+    }
+}

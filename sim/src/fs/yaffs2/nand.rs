@@ -1,0 +1,320 @@
+//! Chunks on the flash: a page with its tags in the OOB, what those say, and the summary that ends a block.
+//!
+//! Mirrors yaffs_nand.c, yaffs_summary.c and of kernel/yaffs2/nand.c how MTD is called: page and tags are one read or one program, tags
+//! alone are a read of the OOB. The simulator has no bytes, so what tags and headers say is kept here, 8 bytes a page. Tags of wrong bits are left out.
+//!
+//! Invariants:
+//! 1. `tags` is what a mount would find; what was erased says nothing.
+//! 2. All chunks of a block have its sequence number.
+
+use super::{Chunk, Yaffs2};
+use crate::causes::{Cause, Causes};
+use crate::chip::{Done, Failed, Fault, Flash};
+use crate::content::Contents;
+use crate::fs::{FsError, Result};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// struct yaffs_summary_tags and yaffs_summary_header.
+const SUMMARY_TAGS_BYTES: u32 = 12;
+const SUMMARY_HEADER_BYTES: u32 = 16;
+/// YAFFS_OBJECTID_SUMMARY.
+pub(super) const SUMMARY: u32 = 0x10;
+
+/// What a power cut has left of tags: neither erased nor readable.
+const TORN: u64 = u64::MAX;
+
+const OBJECT_BITS: u32 = 18;
+const CHUNK_BITS: u32 = 28;
+
+/// struct yaffs_ext_tags: of which object the chunk is, which of it (0 is its header), and how many bytes of it are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tags {
+    pub object: u32,
+    pub chunk: u32,
+    pub bytes: u32,
+}
+
+impl Tags {
+    fn packed(self) -> u64 {
+        assert!(self.object >> OBJECT_BITS == 0 && self.chunk >> CHUNK_BITS == 0, "checked before");
+        u64::from(self.object)
+            | u64::from(self.chunk) << OBJECT_BITS
+            | u64::from(self.bytes) << (OBJECT_BITS + CHUNK_BITS)
+    }
+
+    fn unpacked(word: u64) -> Option<Tags> {
+        let field = |shift: u32, bits: u32| (word >> shift & ((1 << bits) - 1)) as u32;
+        (word != 0 && word != TORN).then(|| Tags {
+            object: field(0, OBJECT_BITS),
+            chunk: field(OBJECT_BITS, CHUNK_BITS),
+            bytes: (word >> (OBJECT_BITS + CHUNK_BITS)) as u32,
+        })
+    }
+}
+
+/// struct yaffs_obj_hdr: what the header of an object says.
+#[derive(Clone, Debug)]
+pub(super) struct Header {
+    pub is_directory: bool,
+    pub parent: u32,
+    pub name: String,
+    pub size_bytes: u64,
+    /// The file has got shorter, or has a hole: data older than this does not count beyond its size.
+    pub is_shrink: bool,
+    /// It takes the name of this object, which is about to go; 0 is none.
+    pub shadows: u32,
+}
+
+/// What a chunk holds besides its tags.
+#[derive(Clone, Debug)]
+pub(super) enum Payload {
+    Header(Header),
+    /// Where the power can fail, the bytes.
+    Data(Option<Contents>),
+    /// Nothing that anybody asks for: summaries and checkpoints are known by other means.
+    Other,
+}
+
+/// What chunks of a block the summary knows that is, or is going to be, at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// Those before it were written before the mount, when nobody took notes.
+    pub from: u32,
+}
+
+/// What lies on the flash.
+#[derive(Clone, Debug)]
+pub(super) struct OnFlash {
+    /// By page of the partition; 0 is erased.
+    tags: Vec<u64>,
+    /// By block of the partition, of its first chunk; 0 is erased.
+    sequence: Vec<u32>,
+    pub summaries: Vec<Option<Summary>>,
+    pub headers: BTreeMap<Chunk, Header>,
+    pub contents: BTreeMap<Chunk, Contents>,
+    pages_per_block: u32,
+}
+
+impl OnFlash {
+    pub fn new(blocks: u32, pages_per_block: u32) -> OnFlash {
+        OnFlash {
+            tags: vec![0; (blocks * pages_per_block) as usize],
+            sequence: vec![0; blocks as usize],
+            summaries: vec![None; blocks as usize],
+            headers: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            pages_per_block,
+        }
+    }
+
+    /// The core counts blocks from 1.
+    #[inline]
+    fn page(&self, chunk: Chunk) -> usize {
+        (chunk - self.pages_per_block) as usize
+    }
+
+    /// What a chunk's tags say, if it was programmed.
+    #[inline]
+    pub fn tags(&self, chunk: Chunk) -> Option<Tags> {
+        Tags::unpacked(self.tags[self.page(chunk)])
+    }
+
+    /// Whether a chunk can still be programmed.
+    #[inline]
+    pub fn is_erased(&self, chunk: Chunk) -> bool {
+        self.tags[self.page(chunk)] == 0
+    }
+
+    /// The power failed while a chunk was being programmed, or the block that begins with it erased.
+    pub fn tear(&mut self, chunk: Chunk) {
+        let page = self.page(chunk);
+        self.tags[page] = TORN;
+    }
+
+    /// The sequence number in the tags of a block, counted from 1.
+    pub fn sequence(&self, block: u32) -> u32 {
+        self.sequence[block as usize - 1]
+    }
+
+    pub fn summary(&self, block: u32) -> Option<Summary> {
+        self.summaries[block as usize - 1]
+    }
+
+    fn put(&mut self, chunk: Chunk, tags: Tags, sequence: u32, payload: Payload) {
+        let page = self.page(chunk);
+        self.tags[page] = tags.packed();
+        self.sequence[page / self.pages_per_block as usize] = sequence;
+        match payload {
+            Payload::Header(header) => {
+                self.headers.insert(chunk, header);
+            }
+            Payload::Data(Some(contents)) => {
+                self.contents.insert(chunk, contents);
+            }
+            Payload::Data(None) | Payload::Other => {}
+        }
+    }
+
+    /// A block is erased, or was being erased when the power failed, which leaves nothing to be read either.
+    pub fn clear(&mut self, block: u32) {
+        let (first, behind) = (block * self.pages_per_block, (block + 1) * self.pages_per_block);
+        let pages = self.page(first)..self.page(first) + self.pages_per_block as usize;
+        self.tags[pages].fill(0);
+        self.sequence[block as usize - 1] = 0;
+        self.summaries[block as usize - 1] = None;
+        for chunk in self.headers.range(first..behind).map(|(&chunk, _)| chunk).collect::<Vec<_>>()
+        {
+            self.headers.remove(&chunk);
+        }
+        for chunk in self.contents.range(first..behind).map(|(&chunk, _)| chunk).collect::<Vec<_>>()
+        {
+            self.contents.remove(&chunk);
+        }
+    }
+}
+
+/// Chunks of a block before its summary: all of it where the summary would be too long.
+pub(super) fn chunks_per_summary(pages_per_block: u32, page_bytes: u32) -> u32 {
+    let tags = pages_per_block * SUMMARY_TAGS_BYTES + page_bytes - 1;
+    pages_per_block - tags / (page_bytes - SUMMARY_HEADER_BYTES)
+}
+
+/// What ECC says of a read (enum yaffs_ecc_result).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ecc {
+    Fine,
+    Fixed,
+    Unfixed,
+}
+
+impl<F: Flash> Yaffs2<F> {
+    pub(super) fn offset(&self, chunk: Chunk) -> u64 {
+        u64::from(chunk - self.pages_per_block) * u64::from(self.mtd.page_bytes())
+    }
+
+    /// mtd_read_oob as the core hears of it; only the power is beyond it.
+    fn ecc_of(&self, done: Done) -> Result<(Ecc, Ns)> {
+        match done {
+            Ok(now) if self.mtd.is_unclean() => Ok((Ecc::Fixed, now)),
+            Ok(now) => Ok((Ecc::Fine, now)),
+            Err(Failed { at, fault: Fault::Uncorrectable }) => Ok((Ecc::Unfixed, at)),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// read_chunk of kernel/yaffs2/nand.c, data and tags, without the bookkeeping.
+    #[inline]
+    pub(super) fn read_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
+        let now = now + self.mtd.costs().yaffs2_chunk_ns;
+        let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
+        self.ecc_of(done)
+    }
+
+    /// The same of the tags alone.
+    pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
+        Ok(self.mtd.read_oob(now, self.offset(chunk), 1)?)
+    }
+
+    /// yaffs_rd_chunk_tags_nand with a buffer: a block with wrong bits is to be collected first.
+    #[inline]
+    pub(super) fn read_chunk(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
+        let (ecc, now) = self.read_quietly(now, chunk)?;
+        if ecc > Ecc::Fine {
+            self.handle_chunk_error(chunk / self.pages_per_block);
+        }
+        Ok((ecc, now))
+    }
+
+    /// yaffs_wr_chunk_tags_nand, which writes the summary after the last chunk before it. Whether the program succeeded.
+    pub(super) fn write_chunk(
+        &mut self,
+        now: Ns,
+        chunk: Chunk,
+        (tags, payload): (Tags, Payload),
+        causes: Causes,
+    ) -> Result<(bool, Ns)> {
+        let (written, now) = self.program(now, chunk, (tags, payload), self.sequence, causes)?;
+        let now = self.add_to_summary(now, chunk)?;
+        Ok((written, now))
+    }
+
+    /// write_chunk of kernel/yaffs2/nand.c.
+    pub(super) fn program(
+        &mut self,
+        now: Ns,
+        chunk: Chunk,
+        (tags, payload): (Tags, Payload),
+        sequence: u32,
+        causes: Causes,
+    ) -> Result<(bool, Ns)> {
+        let now = now + self.mtd.costs().yaffs2_chunk_ns;
+        let done = self.mtd.write_with_oob(now, self.offset(chunk), causes);
+        if !matches!(done, Err(Failed { fault: Fault::PowerLost, .. })) {
+            self.on_flash.put(chunk, tags, sequence, payload);
+        }
+        match done {
+            Ok(now) => Ok((true, now)),
+            Err(Failed { at, fault: Fault::ProgramFailed }) => Ok((false, at)),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// A chunk that holds nothing of a program's.
+    pub(super) fn metadata(&self) -> Causes {
+        Causes::of(Cause::Metadata, self.mtd.page_bytes())
+    }
+
+    /// yaffs_summary_add.
+    fn add_to_summary(&mut self, mut now: Ns, chunk: Chunk) -> Result<Ns> {
+        if chunk % self.pages_per_block + 1 != self.chunks_per_summary {
+            return Ok(now);
+        }
+        let block = chunk / self.pages_per_block;
+        let mut whole = true;
+        let left = self.pages_per_block - self.chunks_per_summary;
+        for number in 0..left {
+            let at = block * self.pages_per_block + self.chunks_per_summary + number;
+            let tags = Tags { object: SUMMARY, chunk: number + 1, bytes: 0 };
+            let causes = self.metadata();
+            let (written, later) =
+                self.program(now, at, (tags, Payload::Other), self.sequence, causes)?;
+            now = later;
+            if !written {
+                whole = false;
+                break;
+            }
+            self.set_in_use(at, true);
+            self.blocks.get_mut(block).pages_in_use += 1;
+            self.free_chunks -= 1;
+        }
+        if whole {
+            self.blocks.get_mut(block).has_summary = true;
+            self.on_flash.summaries[block as usize - 1] = Some(Summary { from: self.summary_from });
+        }
+        self.summary_from = 0;
+        self.skip_rest_of_block();
+        Ok(now)
+    }
+
+    /// mtd_erase of a block counted from 1; whether it succeeded.
+    pub(super) fn erase(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
+        match self.mtd.erase(now, block - 1) {
+            Ok(now) => {
+                self.on_flash.clear(block);
+                Ok((true, now))
+            }
+            Err(Failed { at, fault: Fault::EraseFailed }) => Ok((false, at)),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// mtd_block_markbad.
+    pub(super) fn mark_bad(&mut self, now: Ns, block: u32) -> Result<Ns> {
+        match self.mtd.mark_bad(now, block - 1) {
+            Ok(now) => Ok(now),
+            Err(failed @ Failed { fault: Fault::PowerLost, .. }) => Err(FsError::from(failed)),
+            Err(Failed { at, .. }) => Ok(at),
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Objects: numbered, in directories, with a header each that is written anew whenever something of it changes.
+//!
+//! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir, yaffs_update_oh, yaffs_create_obj,
+//! yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj, yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. An object that loses its name moves to a
+//! directory nobody sees; it is deleted when its inode goes. Headers of directories wait for the background thread. Left out: links,
+//! symbolic links, special files, extended attributes, names that differ in case only.
+//!
+//! Invariants:
+//! 1. An object is among the children of its parent exactly once.
+//! 2. An object that is freed but has an inode (`deferred`) is nobody's child and has no header.
+
+use super::nand::{Header, Payload, Tags};
+use super::tnode::Tree;
+use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
+use crate::chip::Flash;
+use crate::fs::{FsError, Name, Rename, Result};
+use crate::units::Ns;
+
+/// YAFFS_NOBJECT_BUCKETS.
+pub(super) const BUCKETS: u32 = 256;
+/// YAFFS_SHORT_NAME_LENGTH: a longer name is only in the header.
+const SHORT_NAME_BYTES: usize = 15;
+
+/// struct yaffs_obj.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub is_directory: bool,
+    /// There is no header, or need not be one: root, lost+found and the two directories nobody sees.
+    pub is_fake: bool,
+    pub parent: u32,
+    /// The newest last; the core's lists have it first.
+    pub children: Vec<u32>,
+    /// 0 if none was written.
+    pub header_chunk: Chunk,
+    pub name: String,
+    /// The name is in the header only, which nobody has read yet.
+    pub is_lazy: bool,
+    pub is_dirty: bool,
+    /// A scan has seen its newest header.
+    pub is_valid: bool,
+    /// Another object is about to take its name.
+    pub is_shadowed: bool,
+    /// my_inode.
+    pub has_inode: bool,
+    pub is_deferred: bool,
+    pub size_bytes: u64,
+    /// A scan ignores data from here on.
+    pub shrink_bytes: u64,
+    pub scanned_bytes: u64,
+    pub data_chunks: u32,
+    pub tree: Tree,
+}
+
+impl Object {
+    /// It is in a directory that somebody can see.
+    pub fn is_named(&self) -> bool {
+        ![0, UNLINKED, DELETED].contains(&self.parent)
+    }
+
+    fn new(is_directory: bool) -> Object {
+        Object {
+            is_directory,
+            is_fake: false,
+            parent: 0,
+            children: Vec::new(),
+            header_chunk: 0,
+            name: String::new(),
+            is_lazy: false,
+            is_dirty: false,
+            is_valid: false,
+            is_shadowed: false,
+            has_inode: false,
+            is_deferred: false,
+            size_bytes: 0,
+            shrink_bytes: u64::MAX,
+            scanned_bytes: 0,
+            data_chunks: 0,
+            tree: Tree::new(),
+        }
+    }
+}
+
+/// All objects, by number and in the buckets of their hash.
+#[derive(Clone, Debug)]
+pub(super) struct Objects {
+    list: Vec<Option<Box<Object>>>,
+    /// The newest last.
+    pub buckets: Vec<Vec<u32>>,
+    bucket_finder: u32,
+    pub count: u32,
+    /// Inodes in the order in which they were read in.
+    pub inodes: Vec<u32>,
+    /// Directories whose header waits, the newest last.
+    pub dirty_directories: Vec<u32>,
+}
+
+impl Objects {
+    pub fn new() -> Objects {
+        Objects {
+            list: Vec::new(),
+            buckets: vec![Vec::new(); BUCKETS as usize],
+            bucket_finder: 0,
+            count: 0,
+            inodes: Vec::new(),
+            dirty_directories: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, number: u32) -> Option<&Object> {
+        let object = self.list.get(number as usize).and_then(Option::as_deref);
+        object.filter(|object| !object.is_deferred)
+    }
+
+    /// yaffs_find_nice_bucket and yaffs_new_obj_id.
+    fn new_number(&mut self) -> u32 {
+        let mut lowest = usize::MAX;
+        let mut bucket = 0;
+        for _ in 0..10 {
+            if lowest <= 4 {
+                break;
+            }
+            self.bucket_finder = (self.bucket_finder + 1) % BUCKETS;
+            let count = self.buckets[self.bucket_finder as usize].len();
+            if count < lowest {
+                (lowest, bucket) = (count, self.bucket_finder);
+            }
+        }
+        let is_taken = |number: &u32| self.buckets[bucket as usize].contains(number);
+        (1..).map(|turn| bucket + turn * BUCKETS).find(|number| !is_taken(number)).expect("endless")
+    }
+
+    fn insert(&mut self, number: u32, object: Object) {
+        if self.list.len() <= number as usize {
+            self.list.resize_with(number as usize + 1, || None);
+        }
+        self.list[number as usize] = Some(Box::new(object));
+        self.buckets[(number % BUCKETS) as usize].push(number);
+        self.count += 1;
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.list[number as usize] = None;
+        self.buckets[(number % BUCKETS) as usize].retain(|&other| other != number);
+        self.count -= 1;
+    }
+}
+
+impl<F: Flash> Yaffs2<F> {
+    #[inline]
+    pub(super) fn object(&self, number: u32) -> &Object {
+        self.objects.list[number as usize].as_deref().expect("an object of this file system")
+    }
+
+    #[inline]
+    pub(super) fn object_mut(&mut self, number: u32) -> &mut Object {
+        self.objects.list[number as usize].as_deref_mut().expect("an object of this file system")
+    }
+
+    /// yaffs_create_initial_dir.
+    pub(super) fn create_initial_directories(&mut self) {
+        for number in [UNLINKED, DELETED, ROOT_OBJECT, LOST_AND_FOUND] {
+            self.new_object(number, true);
+            let object = self.object_mut(number);
+            (object.is_fake, object.is_valid) = (true, false);
+        }
+        self.add_to_directory(ROOT_OBJECT, LOST_AND_FOUND);
+    }
+
+    /// yaffs_new_obj. It begins in lost+found, if that is there.
+    pub(super) fn new_object(&mut self, number: u32, is_directory: bool) {
+        self.objects.insert(number, Object::new(is_directory));
+        self.tnodes += u32::from(!is_directory);
+        if self.objects.get(LOST_AND_FOUND).is_some() && number != LOST_AND_FOUND {
+            self.add_to_directory(LOST_AND_FOUND, number);
+        }
+    }
+
+    /// yaffs_remove_obj_from_dir.
+    fn remove_from_directory(&mut self, number: u32) {
+        let parent = std::mem::take(&mut self.object_mut(number).parent);
+        if parent != 0 {
+            self.object_mut(parent).children.retain(|&child| child != number);
+        }
+    }
+
+    /// yaffs_add_obj_to_dir.
+    pub(super) fn add_to_directory(&mut self, directory: u32, number: u32) {
+        self.remove_from_directory(number);
+        self.object_mut(directory).children.push(number);
+        self.object_mut(number).parent = directory;
+    }
+
+    /// yaffs_free_obj: later, if its inode is still there.
+    fn free_object(&mut self, number: u32) {
+        if self.object(number).has_inode {
+            self.object_mut(number).is_deferred = true;
+        } else {
+            self.objects.remove(number);
+        }
+    }
+
+    /// yaffs_check_obj_details_loaded.
+    pub(super) fn load_details(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        let object = self.object_mut(number);
+        if !object.is_lazy || object.header_chunk == 0 {
+            return Ok(now);
+        }
+        object.is_lazy = false;
+        let chunk = object.header_chunk;
+        Ok(self.read_chunk(now, chunk)?.1)
+    }
+
+    /// yaffs_find_by_name: reads headers on its way that nobody has read yet, and that of a name too long to be in memory.
+    pub(super) fn find_by_name(&mut self, mut now: Ns, at: Name<'_>) -> Result<(Option<u32>, Ns)> {
+        for number in self.object(at.directory.0).children.clone().into_iter().rev() {
+            now = self.load_details(now, number)?;
+            let object = self.object(number);
+            if number == LOST_AND_FOUND {
+                if at.name == "lost+found" {
+                    return Ok((Some(number), now));
+                }
+                continue;
+            }
+            if name_sum(&object.name) != name_sum(at.name) && object.header_chunk != 0 {
+                continue;
+            }
+            let (is_it, chunk) = (object.name == at.name, object.header_chunk);
+            if object.name.len() > SHORT_NAME_BYTES && chunk != 0 {
+                now = self.read_chunk(now, chunk)?.1;
+            }
+            if is_it {
+                return Ok((Some(number), now));
+            }
+        }
+        Ok((None, now))
+    }
+
+    /// yfs_iget.
+    pub(super) fn iget(&mut self, number: u32) {
+        let object = self.object_mut(number);
+        if !std::mem::replace(&mut object.has_inode, true) {
+            self.objects.inodes.push(number);
+        }
+    }
+
+    /// The end of yfs_evict_inode.
+    pub(super) fn put_inode(&mut self, number: u32) {
+        self.objects.inodes.retain(|&other| other != number);
+        let object = self.object_mut(number);
+        object.has_inode = false;
+        if object.is_deferred {
+            self.objects.remove(number);
+        }
+    }
+
+    /// yaffs_update_oh: whether there was room.
+    pub(super) fn update_header(
+        &mut self,
+        now: Ns,
+        number: u32,
+        name: Option<&str>,
+        is_shrink: bool,
+        shadows: u32,
+    ) -> Result<(bool, Ns)> {
+        if self.object(number).is_fake && number != ROOT_OBJECT {
+            return Ok((true, now));
+        }
+        let now = self.check_gc(now, false)?;
+        let mut now = self.load_details(now, number)?;
+        let old = self.object(number).header_chunk;
+        if old != 0 {
+            now = self.read_chunk(now, old)?.1;
+        }
+        let header = self.header_of(number, name, is_shrink, shadows);
+        let what = (Tags { object: number, chunk: 0, bytes: 0 }, Payload::Header(header));
+        let (new, now) = self.write_new_chunk(now, what, self.metadata(), old != 0)?;
+        let Some(new) = new else { return Ok((false, now)) };
+        self.object_mut(number).header_chunk = new;
+        let now = self.delete_chunk(now, old)?;
+        if !self.cache.is_dirty(number) {
+            self.object_mut(number).is_dirty = false;
+        }
+        if is_shrink {
+            self.blocks.get_mut(new / self.pages_per_block).has_shrink_header = true;
+        }
+        Ok((true, now))
+    }
+
+    fn header_of(&self, number: u32, name: Option<&str>, is_shrink: bool, shadows: u32) -> Header {
+        let object = self.object(number);
+        Header {
+            is_directory: object.is_directory,
+            parent: object.parent,
+            name: name.unwrap_or(&object.name).to_owned(),
+            size_bytes: if ![UNLINKED, DELETED].contains(&object.parent) {
+                object.size_bytes
+            } else {
+                0
+            },
+            is_shrink,
+            shadows,
+        }
+    }
+
+    /// yaffs_update_parent with directories updated late.
+    fn update_parent(&mut self, directory: u32) {
+        if directory == 0 {
+            return;
+        }
+        self.object_mut(directory).is_dirty = true;
+        if !self.objects.dirty_directories.contains(&directory) {
+            self.objects.dirty_directories.push(directory);
+        }
+    }
+
+    /// yaffs_update_dirty_dirs.
+    pub(super) fn update_dirty_directories(&mut self, mut now: Ns) -> Result<Ns> {
+        while let Some(number) = self.objects.dirty_directories.pop() {
+            if self.object(number).is_dirty {
+                now = self.update_header(now, number, None, false, 0)?.1;
+            }
+        }
+        Ok(now)
+    }
+
+    /// yaffs_create_obj and the inode of what it makes.
+    pub(super) fn create_object(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        is_directory: bool,
+    ) -> Result<(u32, Ns)> {
+        let (_, now) = self.find_by_name(now, at)?;
+        let number = self.objects.new_number();
+        self.new_object(number, is_directory);
+        let object = self.object_mut(number);
+        (object.name, object.is_valid, object.is_dirty) = (at.name.to_owned(), true, true);
+        self.add_to_directory(at.directory.0, number);
+        let (written, now) = self.update_header(now, number, Some(at.name), false, 0)?;
+        if !written {
+            self.delete_object(now, number)?;
+            return Err(FsError::NoSpace);
+        }
+        self.update_parent(at.directory.0);
+        self.iget(number);
+        Ok((number, now))
+    }
+
+    /// yaffs_change_obj_name.
+    fn change_name(
+        &mut self,
+        now: Ns,
+        number: u32,
+        (directory, name): (u32, &str),
+        shadows: u32,
+    ) -> Result<(bool, Ns)> {
+        let object = self.object_mut(number);
+        (object.name, object.is_dirty) = (name.to_owned(), true);
+        self.add_to_directory(directory, number);
+        self.update_header(now, number, Some(name), directory == DELETED, shadows)
+    }
+
+    /// yaffs_generic_obj_del.
+    fn delete_generic(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
+        self.cache.forget_all(number);
+        if self.object(number).parent != DELETED {
+            now = self.change_name(now, number, (DELETED, "deleted"), 0)?.1;
+        }
+        self.remove_from_directory(number);
+        let chunk = std::mem::take(&mut self.object_mut(number).header_chunk);
+        now = self.delete_chunk(now, chunk)?;
+        self.free_object(number);
+        Ok(now)
+    }
+
+    /// yaffs_del_obj.
+    pub(super) fn delete_object(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
+        if self.object(number).is_directory {
+            self.objects.dirty_directories.retain(|&other| other != number);
+        } else {
+            now = self.resize(now, number, 0)?;
+            self.tnodes -= self.object(number).tree.tnodes();
+        }
+        self.delete_generic(now, number)
+    }
+
+    /// yaffs_unlink_worker of an object whose inode is in memory.
+    fn unlink_object(&mut self, now: Ns, number: u32) -> Result<(bool, Ns)> {
+        self.update_parent(self.object(number).parent);
+        self.change_name(now, number, (UNLINKED, "unlinked"), 0)
+    }
+
+    /// remove of kernel/yaffs2/names.c, of a file or an empty directory.
+    pub(super) fn remove(&mut self, now: Ns, at: Name<'_>, number: u32) -> Result<Ns> {
+        let now = self.find_by_name(now, at)?.1;
+        let now = self.find_by_name(now, at)?.1;
+        match self.unlink_object(now, number)? {
+            (true, now) => Ok(now),
+            (false, _) => Err(FsError::NoSpace),
+        }
+    }
+
+    /// rename of kernel/yaffs2/names.c. What is replaced is shadowed by the object first, then loses its name.
+    pub(super) fn do_rename(&mut self, mut now: Ns, rename: Rename<'_>) -> Result<Ns> {
+        let number = rename.ino.0;
+        // The glue and the core look both names up.
+        for _ in 0..2 {
+            now = self.find_by_name(now, rename.old)?.1;
+            now = self.find_by_name(now, rename.new)?.1;
+        }
+        let to = (rename.new.directory.0, rename.new.name);
+        if let Some(replaced) = rename.replaced {
+            self.gc.is_disabled = true;
+            now = self.find_by_name(now, rename.new)?.1;
+            now = self.change_name(now, number, to, replaced.0)?.1;
+            self.object_mut(replaced.0).is_shadowed = true;
+            now = self.unlink_object(now, replaced.0)?.1;
+            self.gc.is_disabled = false;
+        }
+        now = self.find_by_name(now, rename.new)?.1;
+        let (written, now) = self.change_name(now, number, to, 0)?;
+        self.update_parent(rename.old.directory.0);
+        self.update_parent(to.0);
+        if written {
+            Ok(now)
+        } else {
+            Err(FsError::NoSpace)
+        }
+    }
+}
+
+/// yaffs_calc_name_sum.
+fn name_sum(name: &str) -> u16 {
+    let terms = (1u16..).zip(name.bytes().take(126));
+    terms.fold(0, |sum, (place, byte)| sum.wrapping_add(u16::from(byte & 0x1f).wrapping_mul(place)))
+}

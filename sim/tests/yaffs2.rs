@@ -88,7 +88,11 @@ fn the_last_chunk_of_a_block_is_its_summary_and_the_first_is_checked_to_be_erase
     );
     let checked: Vec<u32> =
         record.iter().filter(|op| op.kind == Kind::Read).map(|op| op.page.0).collect();
-    assert_eq!(checked, [64, 128]);
+    assert_eq!(
+        checked,
+        [64, 64, 128, 128, 0],
+        "before and after, then the header that was replaced"
+    );
 }
 
 #[test]

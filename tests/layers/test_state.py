@@ -132,7 +132,6 @@ def test_a_fragmented_file_holds_what_it_would_hold(fs: str) -> None:
         ("jffs2", State(valid=0.5, invalid=0.45), "at most 0.82 of what the filler has"),
         ("ubifs", State(valid=0.3, invalid=0.4), "at most 1.00 of what the filler has"),
         ("jffs2", State(valid=0.9, invalid=0.1), "JFFS2 collects when fewer than two blocks"),
-        ("yaffs2", State(valid=0.9), "yaffs2 does not say how much room it has"),
     ],
 )
 def test_what_is_impossible_is_refused_in_a_line(fs: str, state: State, says: str) -> None:

@@ -10,11 +10,11 @@ from flashbed.profiles import Board, load_kernel
 __all__ = ["NODE_BYTES", "PAGE_BYTES", "usable_bytes"]
 
 PAGE_BYTES = 4096
-NODE_BYTES = {"jffs2": 4190, "ubifs": 4070}
+NODE_BYTES = {"jffs2": 4190, "ubifs": 4070, "yaffs2": 4161}
 """What df loses when a page that cannot be compressed is written, as Linux 6.1 was seen to count.
 
 JFFS2: the node, its entry in the summary and what is left at a block's end. UBIFS: df counts data
-bytes, and expects more index than a page needs.
+bytes, and expects more index than a page needs. YAFFS2: one page in 64 is a summary.
 """
 
 

@@ -117,11 +117,16 @@ class EmulatorTarget:
 
     def _modules(self, kernel: KernelFiles, fs: str, progress: Progress) -> list[Path]:
         """What a file system needs beside the kernel's own modules. Raises `yaffs2.NotBuilt`."""
+        if fs != yaffs2.FS:
+            return []
 
         def say(what: str) -> None:
             progress(what, 0)
 
-        tree = fetch_headers(self.cache, kernel, say)
+        try:
+            tree = fetch_headers(self.cache, kernel, say)
+        except Unavailable as why:
+            raise yaffs2.NotBuilt(f"fs {fs}: {why}") from None
         return yaffs2.modules_of(fs, self.cache, tree, say)
 
     def _guest(

@@ -7,9 +7,6 @@
 
 use crate::units::Ns;
 
-/// The clock's steps come this much after ticks: between 154 and 300 us on user-mode Linux.
-const CLOCK_PHASE_NS: u64 = 200_000;
-
 /// HZ, by which the machine's clock counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks(u64);
@@ -40,16 +37,10 @@ impl Ticks {
         Ns((jiffies - self.initial()) * self.tick_ns())
     }
 
-    /// The last tick.
-    pub fn last(&self, now: Ns) -> Ns {
-        self.time_of(self.jiffies(now))
-    }
-
-    /// The second that inodes are stamped with (current_time), by a clock that goes on by whole ticks and was last
-    /// `updated` then (timekeeping_advance, ktime_get_coarse_real_ts64).
-    pub fn stamp_s(&self, updated: Ns) -> u64 {
-        let ticks = updated.0.saturating_sub(CLOCK_PHASE_NS) / self.tick_ns();
-        (ticks * self.tick_ns() + CLOCK_PHASE_NS) / 1_000_000_000
+    /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks (ktime_get_coarse_real_ts64), and
+    /// seconds begin with one.
+    pub fn second(&self, now: Ns) -> u64 {
+        (self.jiffies(now) - self.initial()) / self.0
     }
 
     /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,
@@ -91,15 +82,14 @@ impl Ticks {
 mod tests {
     use super::*;
 
-    /// As measured on user-mode Linux: a write 4.0 ms after a whole second is stamped with it, one 3.8 ms after with
-    /// the one before; on a processor that wakes up then, 0.3 ms are enough and 0.1 are not.
     #[test]
-    fn a_second_begins_with_a_tick_or_a_wake_up() {
-        let ticks = Ticks::new(250);
-        let second = |us: u64| Ns(3_000_000_000 + us * 1_000);
-        assert_eq!(ticks.stamp_s(ticks.last(second(3_900))), 2);
-        assert_eq!(ticks.stamp_s(ticks.last(second(4_100))), 3);
-        assert_eq!(ticks.stamp_s(second(101)), 2);
-        assert_eq!(ticks.stamp_s(second(301)), 3);
+    fn seconds_and_timers_end_with_ticks() {
+        for hz in [100, 128, 250] {
+            let ticks = Ticks::new(hz);
+            assert_eq!(ticks.second(Ns(2_999_999_999)), 2);
+            assert_eq!(ticks.second(Ns(3_000_000_000)), 3);
+            let end = ticks.timer(Ns(3_000_000_001), 50);
+            assert!(end.0 >= 3_050_000_001 && end.0 % ticks.tick_ns() == 0, "{hz}: {end:?}");
+        }
     }
 }

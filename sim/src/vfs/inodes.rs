@@ -46,8 +46,6 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
-    /// When the clock was last updated by a processor that woke up.
-    clock: Ns,
     lru: Lru,
 }
 
@@ -108,21 +106,13 @@ impl Inodes {
             by_ino: BTreeMap::new(),
             flusher: Flusher::new(ticks, now),
             ticks,
-            clock: now,
             lru: Lru::new(free_pages),
         }
     }
 
     /// The time that an inode which changes now is stamped with.
     pub fn stamp_s(&self, now: Ns) -> u64 {
-        self.ticks.stamp_s(self.ticks.last(now).max(self.clock))
-    }
-
-    /// The processor was idle until now; the clock is updated unless no tick has been (tick_do_update_jiffies64).
-    pub fn wake_up(&mut self, slept: Ns, now: Ns) {
-        if self.ticks.jiffies(now) > self.ticks.jiffies(self.clock.max(slept)) {
-            self.clock = now;
-        }
+        self.ticks.second(now)
     }
 
     /// Pages that wait for write-back (NR_FILE_DIRTY).

@@ -34,7 +34,6 @@ impl<S: FlashFs> Vfs<S> {
         let slept = self.fs.set_task(now, None, &mut self.inodes)?;
         self.inodes.flusher.has_processor(slept);
         let now = self.idle(slept, end)?;
-        self.inodes.wake_up(slept, now);
         self.fs.wake_program(now, end, &mut self.inodes)
     }
 

@@ -265,6 +265,10 @@ pub trait FlashFs: Clone {
     fn next_due_earliest(&self) -> Option<Ns> {
         self.next_due()
     }
+    /// Whether a thread of the file system has the processor, while the program sleeps.
+    fn has_thread_running(&self) -> bool {
+        false
+    }
     /// Does the background work that is due at `now`; returns when it is over.
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The chip below.

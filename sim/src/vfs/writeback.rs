@@ -44,6 +44,9 @@ impl<S: FlashFs> Vfs<S> {
                 now = self.flush_in_background(now)?;
                 continue;
             }
+            if now >= end && self.fs.has_thread_running() {
+                return Ok(now); // The program's timer has rung.
+            }
             let flusher = self.inodes.flusher.due();
             let due = [flusher, self.fs.next_due()].into_iter().flatten().min();
             let awake = due.map_or(end, |due| due.min(end)).max(now);

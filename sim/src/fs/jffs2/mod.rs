@@ -340,6 +340,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         [self.wbuf.due, self.thread_due()].into_iter().flatten().min()
     }
 
+    fn has_thread_running(&self) -> bool {
+        self.sched.current() == Some(Task::Jffs2Thread)
+    }
+
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         if self.wbuf.due.is_some_and(|due| due <= now) {
             return self.run_worker(now, pages);

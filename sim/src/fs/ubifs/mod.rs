@@ -374,6 +374,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         [self.ubi.next_due(), self.journal.next_due()].into_iter().flatten().min()
     }
 
+    fn has_thread_running(&self) -> bool {
+        self.ubi.next_due().is_some()
+    }
+
     /// UBI's thread, or UBIFS's for its timers.
     fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         if self.ubi.next_due().is_some_and(|due| due <= now) {

@@ -25,6 +25,7 @@ use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::sched::Sched;
 use crate::ticks::Ticks;
 use crate::units::Ns;
 use background::Thread;
@@ -88,6 +89,8 @@ pub struct Yaffs2<F> {
     /// Changed since the last sync.
     is_dirty: bool,
     thread: Thread,
+    /// Its thread is not one of the tasks.
+    sched: Sched,
 }
 
 impl<F: Flash> Yaffs2<F> {
@@ -136,6 +139,7 @@ impl<F: Flash> Yaffs2<F> {
             is_checkpointed: false,
             is_dirty: false,
             thread: Thread::default(),
+            sched: Sched::new(mtd.costs().sched_clock_ns, 1_000_000_000 / ticks_per_second),
             mtd,
         };
         let now = fs.mount(now)?;
@@ -268,6 +272,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
         self.run_thread(now)
+    }
+
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
     }
 
     fn flash(&self) -> &F {

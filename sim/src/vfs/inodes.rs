@@ -254,6 +254,9 @@ impl PageCache for Inodes {
             (Err(error), _) => super::errno(error, now)?.1,
         };
         self.has_written(now);
+        if step == Writeback::Wake {
+            self.has_woken(now);
+        }
         Ok(now)
     }
 

@@ -247,7 +247,8 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes.pages_gone();
         self.names.forget_dentries();
         let now = self.fs.remount(now)?;
-        self.inodes.flusher = Flusher::new(self.inodes.ticks, now, background_pages(self.memory_pages));
+        self.inodes.flusher =
+            Flusher::new(self.inodes.ticks, now, background_pages(self.memory_pages));
         Ok((0, now))
     }
 

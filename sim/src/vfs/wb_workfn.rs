@@ -238,20 +238,31 @@ impl Flusher {
 impl Inodes {
     /// The flusher has the processor: what it does next.
     pub(super) fn go_on_writing(&mut self, now: Ns) -> Writeback {
+        let found = self.flusher.found.take();
+        found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.go_on_with_inode())
+    }
+
+    /// It has woken the program, and does not make way before it has begun the next inode.
+    pub(super) fn has_woken(&mut self, now: Ns) {
+        self.flusher.found = self.find_inode(now).filter(|&found| found == Writeback::Wake);
+    }
+
+    /// Goes on to the next inode that is to be written, or to what comes before.
+    fn find_inode(&mut self, now: Ns) -> Option<Writeback> {
         loop {
             if self.flusher.ends_wait() {
-                return Writeback::Wake;
+                return Some(Writeback::Wake);
             }
-            if let Some(step) = self.go_on_with_inode() {
-                return step;
+            if self.flusher.writing.is_some() {
+                return None;
             }
             let dirty_pages = self.dirty_pages();
             let flusher = &mut self.flusher;
             let Some(mut work) = flusher.work.take() else {
                 match flusher.next_work(now, dirty_pages) {
                     Some(work) => flusher.work = Some(Work { begun: now, ..work }),
-                    None if flusher.waits.take().is_some() => return Writeback::Wake,
-                    None => return Writeback::Sleep,
+                    None if flusher.waits.take().is_some() => return Some(Writeback::Wake),
+                    None => return Some(Writeback::Sleep),
                 }
                 continue;
             };
@@ -263,7 +274,7 @@ impl Inodes {
                 }
                 None if work.has_waiter() => {
                     flusher.waits = None;
-                    return Writeback::Wake;
+                    return Some(Writeback::Wake);
                 }
                 None => {}
             }
@@ -273,24 +284,20 @@ impl Inodes {
     /// The head of __writeback_single_inode and of write_cache_pages.
     fn begin_inode(&mut self, index: usize, work: Work) {
         let inode = &mut self[index];
-        let cursor = if work.is_tagged() { 0 } else { inode.writeback_index };
-        let pages =
-            if work.is_tagged() { inode.cache.tag_dirty(0, u32::MAX).into() } else { VecDeque::new() };
+        let first = if work.is_tagged() { 0 } else { inode.writeback_index };
+        let pages: VecDeque<u32> = match work.is_tagged() {
+            true => inode.cache.tag_dirty(0, u32::MAX).into(),
+            false => inode.cache.next_dirty(first, PAGEVEC).into(),
+        };
+        let cursor = pages.back().map_or(first, |last| last + 1);
         let left = if work.is_tagged() { i64::MAX } else { CHUNK_PAGES.min(work.pages.max(1)) };
-        self.flusher.writing = Some(Writing {
-            index,
-            work,
-            pages,
-            cursor,
-            done_index: cursor,
-            left,
-            is_inode: false,
-        });
+        self.flusher.writing =
+            Some(Writing { index, work, pages, cursor, done_index: first, left, is_inode: false });
     }
 
     /// The next page of the inode that is being written, or the inode itself.
-    fn go_on_with_inode(&mut self) -> Option<Writeback> {
-        let mut writing = self.flusher.writing.take()?;
+    fn go_on_with_inode(&mut self) -> Writeback {
+        let mut writing = self.flusher.writing.take().expect("an inode was begun");
         let index = writing.index;
         let page = self.next_page(&mut writing);
         let inode = &mut self[index];
@@ -315,7 +322,7 @@ impl Inodes {
             }
         }
         self.flusher.writing = Some(writing);
-        Some(step)
+        step
     }
 
     /// write_cache_pages: the next page that is dirty still.
@@ -341,7 +348,9 @@ impl Inodes {
 
     /// The step is over: the end of writeback_sb_inodes' loop with requeue_inode, if it was the inode.
     pub(super) fn has_written(&mut self, now: Ns) {
-        let Some(writing) = self.flusher.writing.take_if(|writing| writing.is_inode) else { return };
+        let Some(writing) = self.flusher.writing.take_if(|writing| writing.is_inode) else {
+            return;
+        };
         let Writing { index, mut work, left, .. } = writing;
         let all = if work.is_tagged() { i64::MAX } else { CHUNK_PAGES.min(work.pages.max(1)) };
         work.pages = work.pages.saturating_sub(all - left);
@@ -369,5 +378,49 @@ impl Inodes {
         let since = if is_older { now } else { since };
         self[index].dirty.since = Some(since);
         self.flusher.add(now, index, since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ticks::Ticks;
+
+    const S: u64 = 1_000_000_000;
+
+    /// The inodes that a work writes, one after another, in no time.
+    fn written(flusher: &mut Flusher, now: Ns, reason: Reason, pages: i64) -> Vec<usize> {
+        let mut work = Work { begun: now, ..Work::new(reason, pages) };
+        let mut indices = Vec::new();
+        while let Some(index) = flusher.next_inode(now, &mut work, 0) {
+            indices.push(index);
+            work.pages = work.pages.saturating_sub(10);
+            work.round = work.round.map(|(since, _)| (since, true));
+        }
+        indices
+    }
+
+    #[test]
+    fn what_was_taken_up_is_written_before_what_is_older() {
+        let mut flusher = Flusher::new(Ticks::new(250), Ns(0), 1000);
+        flusher.add(Ns(S), 1, Ns(S));
+        flusher.add(Ns(S), 2, Ns(S));
+        assert_eq!(
+            written(&mut flusher, Ns(S), Reason::FreeSpace, 10),
+            [1],
+            "ten pages are enough"
+        );
+        flusher.add(Ns(2 * S), 3, Ns(0));
+        assert_eq!(written(&mut flusher, Ns(3 * S), Reason::Periodic, i64::MAX), [2], "of any age");
+        assert_eq!(written(&mut flusher, Ns(31 * S), Reason::Periodic, i64::MAX), [3]);
+    }
+
+    #[test]
+    fn old_data_waits_for_who_waits() {
+        let mut flusher = Flusher::new(Ticks::new(250), Ns(0), 1000);
+        flusher.add(Ns(S), 1, Ns(S));
+        flusher.queue(Reason::Sync, i64::MAX);
+        assert_eq!(written(&mut flusher, Ns(40 * S), Reason::Periodic, i64::MAX), []);
+        assert_eq!(written(&mut flusher, Ns(40 * S), Reason::Sync, i64::MAX), [1]);
     }
 }

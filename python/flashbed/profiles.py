@@ -148,7 +148,8 @@ class Software(Strict):
     fill_byte_ps: Ps
     write_ns: Ns
     page_find_ns: Ns
-    copy_byte_ps: Ps
+    copy_to_user_byte_ps: Ps
+    copy_from_user_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
     page_dirty_ns: Ns

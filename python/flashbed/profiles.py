@@ -309,8 +309,10 @@ class ReadAheadRules(Strict):
     backward_jump_is_sequential: bool
     context: Literal["eager", "conservative"]
     window_overflow: Literal["grows", "capped"]
-    previous_position: Literal["last-page", "next-byte"]
+    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
     hole_not_found: Literal["page-after", "last-page"]
+    hole_not_found_below: Literal["page-after", "last-page"]
+    miss_never_continues: bool
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
     window_is_added_first: bool

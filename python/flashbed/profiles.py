@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed import places
+from flashbed.energy.constants import Energy
 from flashbed.errors import InputError
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
@@ -235,6 +236,7 @@ class Board(FromFile):
     memory: Memory
     software: Software
     endurance: EnduranceFacts | None = None
+    energy: Energy | None = None
     emulator: Emulator | None = None
 
     @model_validator(mode="after")

@@ -149,7 +149,8 @@ class Software(Strict):
     fill_byte_ps: Ps
     write_ns: Ns
     page_find_ns: Ns
-    copy_byte_ps: Ps
+    copy_to_user_byte_ps: Ps
+    copy_from_user_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
     page_dirty_ns: Ns
@@ -310,10 +311,13 @@ class ReadAheadRules(Strict):
     backward_jump_is_sequential: bool
     context: Literal["eager", "conservative"]
     window_overflow: Literal["grows", "capped"]
-    previous_position: Literal["last-page", "next-byte"]
+    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
     hole_not_found: Literal["page-after", "last-page"]
+    hole_not_found_below: Literal["page-after", "last-page"]
+    miss_never_continues: bool
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
+    window_is_added_first: bool
 
 
 class Jffs2Options(Strict):

@@ -74,6 +74,8 @@ RateMetric = Literal[
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
+PowerMetric = Literal["power_mw", "component_power_mw"]
+"""Power over time of a case, in either convention (analysis/power.py)."""
 
 
 class ExperimentError(InputError):
@@ -185,14 +187,16 @@ class Figure(Strict):
     id: Text
     title: Text
     caption: Text
-    metric: DrawnSaving | RateMetric | RequestMetric
-    x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
+    metric: DrawnSaving | RateMetric | RequestMetric | PowerMetric
+    x: Literal["requests", "request_bytes", "request", "pattern", "fs", "time"] = "requests"
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
     def _drawable(self) -> Self:
         if (self.x == "request") != (self.metric in get_args(RequestMetric)):
             raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
+            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
         return self
 
 
@@ -274,7 +278,8 @@ class Experiment(FromFile):
         if of_pairs and self.measures is None:
             raise ValueError("measures: missing, and there are figures or claims of savings")
         windows = {window for grid in self.grid for window in grid.read_ahead_kib}
-        if len(of_pairs) < len(metrics) and len(windows) != 1:
+        of_time = [metric for metric in metrics if metric in get_args(PowerMetric)]
+        if len(of_pairs) + len(of_time) < len(metrics) and len(windows) != 1:
             raise ValueError("grid: read_ahead_kib: one value where a metric is of single cases")
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flashbed.profiles import load_board
+from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
 from tests.traces import LOAD_W, Synthetic, synthetic
 
@@ -182,3 +183,56 @@ def test_nothing_is_written_when_something_is_unknown(
     asked = ("--board", "emulated", "--write", "--activity", "read")
     assert run("power", "fit", trace, *asked)[0] == 1
     assert load_board("emulated").path.read_text() == before
+
+
+@pytest.fixture
+def drawn(small: Path, fakes: dict[str, FakeTarget], run: Run) -> str:
+    """A run of two cases."""
+    chosen = ("board=omap3evm", "fs=jffs2", "pattern=sequential", "requests=8", "seed=1")
+    settings = [word for each in chosen for word in ("--set", each)]
+    status, out, err = run("run", "one", *settings, "--out", "r")
+    assert status == 0, err
+    return out.strip()
+
+
+def test_power_over_time_is_drawn_with_a_recording_under_it(drawn: str, run: Run) -> None:
+    assert run("power", "draw", drawn) == (0, "r/power.svg\n", "")
+    picture = Path("r/power.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "read-ahead off" in picture
+    written(synthetic(40), Path("t.csv"))
+    status, out, _ = run("power", "draw", drawn, "--measured", "t.csv", "--out", "o.html")
+    assert (status, out) == (0, "o.html\n")
+    assert "measured: t.csv" in Path("o.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nothing",), "not the result of a run"),
+        (("r", "--case", "x"), "no such case in r"),
+        (("r", "--out", "x.png"), ".svg or .html"),
+        (("r", "--component"), "flash was not recorded"),
+        (("r", "--rail", "cpu=cpu"), "only with --measured"),
+        (("r", "--measured", "t.csv", "--rail", "x=cpu"), "its rails are x; those of a case cpu"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(
+    drawn: str, run: Run, arguments: tuple[str, ...], words: str
+) -> None:
+    written(synthetic(41), Path("t.csv"))
+    status, _, err = run("power", "draw", *arguments)
+    assert status == 2, err
+    assert len(err.splitlines()) == 1
+    assert words in err
+
+
+def test_a_board_without_constants_has_no_picture(
+    small: Path, fakes: dict[str, FakeTarget], run: Run
+) -> None:
+    chosen = ("board=emulated", "fs=ubifs", "pattern=random", "requests=8", "seed=1")
+    settings = [word for each in chosen for word in ("--set", each)]
+    assert run("run", "one", *settings, "--out", "r")[0] == 0
+    status, _, err = run("power", "draw", "r")
+    assert status == 2
+    assert "board emulated has no constants for it" in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
 from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.power import measured_points, power_points
 from flashbed.analysis.rates import per_request, rate_points, rates
 from flashbed.analysis.wear import wear_map, wear_summary
 
@@ -14,8 +15,10 @@ __all__ = [
     "agreement_summary",
     "curves",
     "judge",
+    "measured_points",
     "measures",
     "per_request",
+    "power_points",
     "rate_points",
     "rates",
     "savings",

@@ -1,4 +1,4 @@
-"""The commands of measured power: power fit."""
+"""The commands of power: fit, what an instrument recorded; draw, power over time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.run import CaseId
 from flashbed.cli.screen import say
 from flashbed.errors import InputError, RunError
 from flashbed.places import shown
@@ -87,7 +88,9 @@ Format = Annotated[str | None, typer.Option("--format", metavar="json", help="Fo
 def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
     power = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="markdown", help="Measured power (docs/power.md)."
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        help="Power: measured, and over time (docs/power.md).",
     )
     power.command(
         "fit",
@@ -96,12 +99,12 @@ def register(app: typer.Typer) -> None:
         "`flashbed power fit trace.jls --windows requests.csv --offset edge` · "
         "`flashbed power fit reads.csv --board emulated --write --activity read --fs jffs2`",
     )(fit)
-    power.callback()(_power)
+    power.command(
+        "draw",
+        epilog="Examples: `flashbed power draw results/energy/figure5` · "
+        "`flashbed power draw results/energy/figure5 --measured trace.csv --out power.html`",
+    )(draw)
     app.add_typer(power, name="power")
-
-
-def _power() -> None:
-    pass
 
 
 def fit(
@@ -148,6 +151,44 @@ def fit(
     if write:
         given = {key: value for key, value in condition.items() if value is not None}
         _write(str(board), given, found, asked.accuracy)
+
+
+def draw(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
+    case: CaseId = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            "--measured", metavar="TRACE", help="A recording to lay under it: its first window,"
+            " above its idle, from the case's begin."
+        ),
+    ] = None,
+    rail: RailProduct = None,
+    unit: Unit = None,
+    rate: Rate = None,
+    marker: Marker = None,
+    component: Annotated[
+        bool, typer.Option("--component", help="By component; needs the run's flash trace.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help=".svg or .html; default DIR/power.svg."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Draws the power of cases over time, a measured recording under it if there is one."""
+    from flashbed.power.drawing import draw_power
+
+    file = out or directory / "power.svg"
+    if file.suffix not in (".svg", ".html"):
+        raise InputError(f"--out {file}: .svg or .html")
+    convention = "component" if component else "paper"
+    asked = None
+    if measured is not None:
+        asked = (measured, _asked(rail, unit, rate, marker, None, "0", 0.0))
+    elif rail or unit or rate or marker:
+        raise InputError("--rail, --unit, --rate, --marker: only with --measured")
+    draw_power(directory, case, convention, asked, file)
+    print(shown(file))
 
 
 def _check(condition: dict[str, str | None], board: str | None, *, write: bool) -> None:

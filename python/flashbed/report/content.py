@@ -16,12 +16,20 @@ from flashbed.analysis import (
     judge,
     measures,
     per_request,
+    power_points,
     rate_points,
     rates,
     wear_map,
     wear_summary,
 )
-from flashbed.experiment import Experiment, Figure, RequestMetric, SavingMetric, read_experiment
+from flashbed.experiment import (
+    Experiment,
+    Figure,
+    PowerMetric,
+    RequestMetric,
+    SavingMetric,
+    read_experiment,
+)
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.tables import read_table
@@ -50,6 +58,10 @@ MEASURES = {
     "time_error_pct": "time",
 }
 """Error -> what it is of, for reading."""
+
+
+CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
+"""Metric -> the convention of energy it is of."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,8 @@ class Content:
     rated: pl.DataFrame
     single: pl.DataFrame
     """Each request, where a figure draws them."""
+    power: dict[str, pl.DataFrame]
+    """Power over time by metric, where a figure draws it."""
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
@@ -113,6 +127,7 @@ def collect(directory: Path) -> Content:
         measured=measured,
         rated=rated,
         single=single,
+        power=_power(directory, experiment, cases),
         verdicts=judge(experiment, measured, rated),
         agreement=table,
         agreement_summary=agreement_summary(table),
@@ -145,6 +160,22 @@ def _flash(directory: Path) -> pl.DataFrame:
     """Every flash operation; none where they were not recorded."""
     there = (directory / "flash.parquet").is_file()
     return read_table(directory, "flash") if there else pl.DataFrame()
+
+
+def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Power over time of every case, for the figures that draw it."""
+    drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
+    if not drawn:
+        return {}
+    requests = read_table(directory, "requests")
+    boards = {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+    given = experiment.experiment.activity
+    return {
+        metric: power_points(
+            cases, requests, _flash(directory), boards, CONVENTIONS_DRAWN[metric], given
+        )
+        for metric in sorted(drawn)
+    }
 
 
 def _power_cuts(directory: Path) -> list[dict[str, Any]]:
@@ -200,6 +231,8 @@ def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What a figure draws, and what the paper states in words as points of it."""
+    if figure.metric in get_args(PowerMetric):
+        return content.power[figure.metric], pl.DataFrame()
     if figure.metric in get_args(RequestMetric):
         measured = content.single.filter(pl.col(figure.metric).is_not_null())
         measured = measured.with_columns(pl.col(figure.metric).alias("value"))

@@ -18,9 +18,10 @@ from markupsafe import Markup
 
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
-from flashbed.experiment import Claim, Figure, RequestMetric, SavingMetric
+from flashbed.experiment import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.figures import (
     agreement_figure,
+    power_figure,
     rate_figure,
     request_figure,
     saving_figure,
@@ -154,7 +155,11 @@ def _section(content: Content, number: int) -> dict[str, Any]:
 
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
-    key = "" if figure.x in ("pattern", "fs") else "Lines: simulated; open points: a real kernel. "
+    key = (
+        ""
+        if figure.x in ("pattern", "fs", "time")
+        else "Lines: simulated; open points: a real kernel. "
+    )
     if figure.published:
         key += "Black crosses: what the paper says in words. "
     if figure.metric in get_args(SavingMetric):
@@ -163,6 +168,8 @@ def _key(figure: Figure) -> str:
 
 
 def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+    if figure.metric in get_args(PowerMetric):
+        return power_figure(drawn)
     if figure.metric in get_args(RequestMetric):
         return request_figure(drawn, figure.title)
     if figure.metric in get_args(SavingMetric):

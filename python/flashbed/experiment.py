@@ -496,38 +496,15 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
 def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
-        points = itertools.product(
-            grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.bulk_read, grid.seed, grid.state, grid.faults,
-            grid.request_bytes or (chosen.workload.request_bytes,),
-        )  # fmt: skip
-        for (
-            board,
-            kernel,
-            fs,
-            pattern,
-            requests,
-            read_ahead_kib,
-            bulk_read,
-            seed,
-            state,
-            faults,
-            size,
-        ) in points:
+        axes: dict[str, Sequence[Any]] = {
+            axis: getattr(grid, axis) for axis in (*_GRID_AXES, *_CONDITIONS)
+        }
+        axes["request_bytes"] = grid.request_bytes or (chosen.workload.request_bytes,)
+        for values in itertools.product(*axes.values()):
             case = Case(
                 experiment=chosen.id,
-                board=board,
-                kernel=kernel,
-                fs=fs,
-                read_ahead_kib=read_ahead_kib,
-                bulk_read=bulk_read,
-                pattern=pattern,
-                requests=requests,
-                request_bytes=size,
                 file_bytes=chosen.workload.file_bytes,
-                seed=seed,
-                state=state,
-                faults=faults,
+                **dict(zip(axes, values, strict=True)),
             )
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))

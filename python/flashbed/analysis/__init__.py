@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
+from flashbed.analysis.energy import energy_gaps, energy_summary
 from flashbed.analysis.measures import curves, measures, savings
 from flashbed.analysis.power import measured_points, power_points
 from flashbed.analysis.rates import per_request, rate_points, rates
@@ -14,6 +15,8 @@ __all__ = [
     "agreement",
     "agreement_summary",
     "curves",
+    "energy_gaps",
+    "energy_summary",
     "judge",
     "measured_points",
     "measures",

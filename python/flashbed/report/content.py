@@ -13,6 +13,8 @@ from flashbed.analysis import (
     agreement,
     agreement_summary,
     curves,
+    energy_gaps,
+    energy_summary,
     judge,
     measures,
     per_request,
@@ -22,6 +24,7 @@ from flashbed.analysis import (
     wear_map,
     wear_summary,
 )
+from flashbed.energy import Energy
 from flashbed.experiment import (
     Experiment,
     Figure,
@@ -98,6 +101,9 @@ class Content:
     """Each request, where a figure draws them."""
     power: dict[str, pl.DataFrame]
     """Power over time by metric, where a figure draws it."""
+    energy: list[dict[str, Any]]
+    """`energy_summary`."""
+    energy_gaps: list[str]
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
@@ -121,6 +127,8 @@ def collect(directory: Path) -> Content:
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(cases)
+    energy = energy_summary(cases)
+    asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
         experiment=experiment,
         cases=cases,
@@ -128,6 +136,8 @@ def collect(directory: Path) -> Content:
         rated=rated,
         single=single,
         power=_power(directory, experiment, cases),
+        energy=energy,
+        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
         verdicts=judge(experiment, measured, rated),
         agreement=table,
         agreement_summary=agreement_summary(table),
@@ -162,13 +172,18 @@ def _flash(directory: Path) -> pl.DataFrame:
     return read_table(directory, "flash") if there else pl.DataFrame()
 
 
+def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
+    """The constants of each board, as the run had them."""
+    return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+
+
 def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Power over time of every case, for the figures that draw it."""
     drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
     if not drawn:
         return {}
     requests = read_table(directory, "requests")
-    boards = {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+    boards = _energies(directory, cases)
     given = experiment.experiment.activity
     return {
         metric: power_points(

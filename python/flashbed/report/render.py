@@ -6,6 +6,7 @@ Chooses words and order, computes nothing. The page asks for nothing from a netw
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -18,6 +19,7 @@ from markupsafe import Markup
 
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
+from flashbed.energy import COMPONENTS
 from flashbed.experiment import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.figures import (
     agreement_figure,
@@ -73,6 +75,7 @@ def render(contents: Sequence[Content], validation: Validation | None = None) ->
     environment.filters["signed"] = _signed
     environment.filters["hundredths"] = _hundredths
     environment.filters["microseconds"] = _microseconds
+    environment.filters["significant"] = _significant
     sections = [_section(content, number) for number, content in enumerate(contents)]
     specifications = {
         figure["id"]: figure["specification"]
@@ -139,6 +142,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
+        "energy": content.energy,
+        "energy_gaps": content.energy_gaps,
+        "components": COMPONENTS,
         "wear": content.wear,
         "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
         "causes": CAUSES,
@@ -279,6 +285,15 @@ def _signed(value: float | None) -> str:
 
 def _hundredths(value: float | None) -> str:
     return "—" if value is None else f"{value:.2f}"
+
+
+def _significant(value: float | None) -> str:
+    """Three digits that mean something; a dash if nobody knows."""
+    if value is None:
+        return "—"
+    if value == 0:
+        return "0"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _microseconds(value_ns: int | None) -> str:

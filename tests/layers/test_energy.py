@@ -159,6 +159,13 @@ def test_what_a_case_does_is_read_off_its_operations() -> None:
         assert energy(*others)["energy_nj"] is None, others
 
 
+def test_a_case_that_did_nothing_has_no_power() -> None:
+    cases = pl.DataFrame([case(time_ns=0, bytes=0, flash_reads=0)])
+    (row,) = energy_of(cases, pl.DataFrame(), OMAP).to_dicts()
+    assert row["energy_nj"] is None
+    assert row["component_cpu_driver_nj"] == 0
+
+
 def test_the_cpu_is_unknown_where_the_chip_worked_in_a_pause() -> None:
     assert energy("write", "pause", flash_time_ns=5)["component_cpu_busy_nj"] is None
     assert energy("write", "pause", flash_time_ns=0)["component_cpu_busy_nj"] is not None

@@ -315,6 +315,7 @@ def test_windows_are_times_with_units_or_the_requests_of_a_run() -> None:
         (b"start_s,end_s\nx,1\n", "is no number"),
         (b"start_s,end_s\n", "no window in it"),
         (b"start_s,end_s\nnan,1\n", "ends before it begins"),
+        (b"case_id,start_ns,end_ns\na,1,2\nb,1,2\n", "requests of 2 cases"),
     ):
         with pytest.raises(InputError, match=words):
             read_windows("w", text)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 WINDOWS_SHOWN = 12
+EPOCH_S = 1e6
 
 Traces = Annotated[
     list[Path],
@@ -141,7 +142,7 @@ def fit(
         print(json.dumps({"power": [each.as_json() for each in found]}, indent=1))
     else:
         for each in found:
-            _show(each)
+            _show(each, asked.accuracy)
     for each in found:
         _tell_left_out(each)
     for each in found:
@@ -238,7 +239,7 @@ def _offset(text: str) -> float | str:
     return seconds
 
 
-def _show(found: Measured) -> None:
+def _show(found: Measured, accuracy: float) -> None:
     trace = found.trace
     windows = found.fits[0].windows
     rate = f"{1 / trace.step_s:,.6g}"
@@ -246,16 +247,19 @@ def _show(found: Measured) -> None:
           f" {found.by}")  # fmt: skip
     print(f"{'rail':10} {'idle (mW)':>22} {'above idle (mW)':>22} {'energy (mJ)':>22} {'S/N':>7}")
     for fit in found.fits:
-        print(_row(fit))
+        print(_row(fit, accuracy))
         if 1 < len(windows) <= WINDOWS_SHOWN:
             for number, window in enumerate(fit.windows, start=1):
-                print(_window_row(number, window))
+                print(_window_row(number, window, trace.time_s[0]))
 
 
-def _row(fit: RailFit) -> str:
-    known = [each for each in fit.windows if each.energy_j is not None]
-    energy_j = sum(each.energy_j or 0.0 for each in known)
-    energy_u_j = math.hypot(*(each.energy_u_j or 0.0 for each in known))
+def _row(fit: RailFit, accuracy: float) -> str:
+    known = [(each.energy_j or 0.0, each.energy_u_j or 0.0) for each in fit.windows
+             if each.energy_j is not None]  # fmt: skip
+    energy_j = sum(each_j for each_j, _ in known)
+    # What the instrument is off by is the same in all windows.
+    squares = [max(0.0, u_j**2 - (accuracy * each_j) ** 2) for each_j, u_j in known]
+    energy_u_j = math.hypot(math.sqrt(sum(squares)), accuracy * energy_j)
     energy = _pair(energy_j, energy_u_j) if known else "-"
     snr = "-" if fit.snr_db is None else f"{fit.snr_db:.0f} dB"
     return (
@@ -264,9 +268,11 @@ def _row(fit: RailFit) -> str:
     )
 
 
-def _window_row(number: int, window: WindowFit) -> str:
+def _window_row(number: int, window: WindowFit, first_s: float) -> str:
+    """Times since 1970 are shown from the recording's begin."""
     name = f"  {number} {window.label}".rstrip()
-    when = f"{window.begin_s:.6g} to {window.end_s:.6g} s"
+    zero_s = first_s if abs(first_s) > EPOCH_S else 0.0
+    when = f"{window.begin_s - zero_s:.6g} to {window.end_s - zero_s:.6g} s"
     return (
         f"{name:10} {when:>22} {_pair(window.mean_w, window.mean_u_w):>22}"
         f" {_pair(window.energy_j, window.energy_u_j):>22}"

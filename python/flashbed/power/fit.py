@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -322,7 +323,9 @@ def _whole(
     mean_w, mean_u_w = mean_of(windows, accuracy)
     problem = None
     if mean_w is None:
-        problem = windows[0].problem if windows else "no window"
+        # What most of them say; of several the first.
+        said = Counter(window.problem for window in windows)
+        problem = said.most_common(1)[0][0] if said else "no window"
     above = mean_w is not None and mean_w > 0 and noise.sigma_w > 0
     snr_db = 20 * math.log10(mean_w / noise.sigma_w) if above and mean_w else None
     return RailFit(

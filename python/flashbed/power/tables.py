@@ -213,6 +213,10 @@ def read_windows(name: str, data: bytes) -> Windows:
         frame = pl.read_csv(io.BytesIO(data), infer_schema=False)
     except pl.exceptions.PolarsError:
         raise InputError(f"{name}: not a CSV file") from None
+    if "case_id" in frame.columns and frame["case_id"].n_unique() > 1:
+        raise InputError(
+            f"{name}: requests of {frame['case_id'].n_unique()} cases; the recording is of one"
+        )
     columns = {at: column(at, {}) for at in frame.columns}
     timed = {each.name.lower(): at for at, each in columns.items() if each.unit == TIME}
     ends = [word for word in ("end", "duration", "latency") if word in timed]

@@ -97,7 +97,18 @@ def test_what_sigrok_writes_as_csv() -> None:
     assert untimed.time_s[1] == pytest.approx(1e-4)
     named = table(head + "Time,A0,D3\n" + rows(0.5, 1), A0="mV")
     assert named.channels[0].values[0] == pytest.approx(0.5e-3)
-    assert named.time_s[1] == pytest.approx(1e-4)
+    assert named.time_s[1] == pytest.approx(1e-6)  # at 10 kHz sigrok counts microseconds
+
+
+def test_units_are_given_where_a_header_has_none() -> None:
+    trace = table("Timestamp,Value\n" + rows(0.25), Timestamp="ms", Value="mA")
+    assert trace.time_s[1] == pytest.approx(1e-3)
+    (rail,) = rails_of(trace, {"supply": "Value*4V"})
+    assert rail.power_w[0] == pytest.approx(1e-3)
+    with pytest.raises(InputError, match="--unit x=V: no such column"):
+        table("t (s),P\n" + rows(1), x="V")
+    with pytest.raises(InputError, match="--unit P=bar: no such unit"):
+        table("t (s),P\n" + rows(1), P="bar")
 
 
 def test_what_the_kernels_sensors_are_logged_as() -> None:

@@ -24,7 +24,6 @@ __all__ = ["Windows", "read_table", "read_windows"]
 
 _COMMENTS = ("#", ";", "%")
 _SCALE = re.compile(r"[#;%]\s*(in_[a-z]+\d*)_scale\s*[=:]\s*([0-9.eE+-]+)\s*$")
-_XLABELS = ("s", "ms", "us", "ns", "ps")
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,11 @@ def _columns(preamble: _Preamble, units: Mapping[str, str]) -> list[Column]:
 
 def _with_sigrok(columns: list[Column], comments: Sequence[str]) -> list[Column]:
     """Names from sigrok's list of channels, where the header has units only."""
+    sampled_hz = _sampled_hz(comments)
+    if columns and columns[0].name == "Time" and sampled_hz:
+        # Its unit is the first of 1, m, u, n, ... that a sample is at least one of.
+        thousands = next(power for power in range(6) if 1000**power >= sampled_hz or power == 5)
+        columns = [Column("Time", TIME, 1000.0**-thousands), *columns[1:]]
     listed = next((line for line in comments if re.match(r"; Channels \(\d+/\d+\):", line)), None)
     if listed is None:
         return columns

@@ -313,6 +313,7 @@ class ReadAheadRules(Strict):
     hole_not_found: Literal["page-after", "last-page"]
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
+    window_is_added_first: bool
 
 
 class Jffs2Options(Strict):

@@ -66,6 +66,7 @@ def programs_of(
                 record_wear=record_wear,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
+                bulk_read=case.bulk_read,
             )
         )
     return programs
@@ -99,7 +100,7 @@ def _keys(
             program.board.sha256,
             program.kernel.sha256,
             prepared[program.prepare],
-            program.fs,
+            program.mounted,
             str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
@@ -132,7 +133,7 @@ def _axes(
     cases: Sequence[Case], programs: Sequence[Program], experiment: Experiment
 ) -> pl.DataFrame:
     """case_id, axes and provenance of cases."""
-    columns: dict[str, list[str | int | None]] = {
+    columns: dict[str, list[str | int | bool | None]] = {
         "case_id": [case.case_id for case in cases],
         "experiment": [case.experiment for case in cases],
     }

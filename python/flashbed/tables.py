@@ -37,6 +37,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "kernel": _TEXT,
         "fs": _TEXT,
         "read_ahead_kib": _WHOLE,
+        "bulk_read": pl.Boolean(),
         "pattern": _TEXT,
         "requests": _WHOLE,
         "request_bytes": _WHOLE,

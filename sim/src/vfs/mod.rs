@@ -286,8 +286,12 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes.mark_accessed(open.inode, page);
             }
         }
-        if self.kernel.previous_position == PreviousPosition::LastPage {
-            open.readahead.previous_page = i64::from(stop) - 1;
+        match self.kernel.previous_position {
+            PreviousPosition::LastPage => open.readahead.previous_page = i64::from(stop) - 1,
+            PreviousPosition::NextByteAtEnd => {
+                open.readahead.previous_page = (end / page_bytes) as i64;
+            }
+            PreviousPosition::NextByte => {}
         }
         self.slots[slot] = Some(open);
         Ok(((end - offset) as i64, now))

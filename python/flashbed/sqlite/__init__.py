@@ -5,8 +5,3 @@ list for every target. `settings.py` are the pragmas an experiment can vary, `vf
 SQLite's unix VFS would have asked of Linux, `work.py` what a statement costs the processor, and
 `recording.py` puts them together.
 """
-
-from flashbed.sqlite.recording import Recording, StatementError
-from flashbed.sqlite.settings import Database
-
-__all__ = ["Database", "Recording", "StatementError"]

@@ -1,7 +1,7 @@
 """Statements run on real SQLite, and what they asked of the file system as operations.
 
-A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which is how
-its operations are told from the next one's (`analysis/statements.py` counts on it).
+A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which is
+how its operations are told from the next one's (`analysis/statements.py` counts on it).
 
 Left out: threads, several connections at once, statements that are not stepped to their end.
 """
@@ -33,11 +33,15 @@ class StatementError(InputError):
 class Recording:
     """A connection to the database in `files`, whose system calls are `lines`.
 
-    Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too.
+    Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
+    not `measured` has no operation that fails and no `compute`.
     """
 
-    def __init__(self, files: Files, database: Database, seed: int = 1) -> None:
-        self._vfs = RecordingVfs(files, database.sync, seed)
+    def __init__(
+        self, files: Files, database: Database, *, seed: int = 1, measured: bool = True
+    ) -> None:
+        self._vfs = RecordingVfs(files, database.sync, seed, measured)
+        self._measured = measured
         self._prepared = database.prepared
         self._vm_steps = 0
         # One statement is kept prepared for each text where they are; none otherwise.
@@ -48,8 +52,12 @@ class Recording:
         )
         self._seen: set[str] = set()
         self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
-        for pragma in database.before:
-            self._run(pragma)
+        try:
+            for pragma in database.pragmas:
+                self._run(pragma)
+        except apsw.Error as why:
+            self.close()
+            raise StatementError(f"{DATABASE_PATH}: {why}") from None
 
     @property
     def lines(self) -> list[str]:
@@ -68,9 +76,8 @@ class Recording:
         except apsw.Error as why:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
-            prepared = 0 if self._prepared and statement in self._seen else len(statement)
-            self._seen.add(statement)
-            self.lines.append(f"compute {statement_steps(self._vm_steps, prepared)}")
+            if self._measured:
+                self.lines.append(f"compute {self._steps(statement)}")
 
     def __enter__(self) -> Self:
         return self
@@ -81,8 +88,17 @@ class Recording:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; of a WAL this copies it into the database first."""
         self._connection.close()
         self._vfs.unregister()
+
+    def _steps(self, statement: str) -> int:
+        known = self._prepared and statement in self._seen
+        self._seen.add(statement)
+        return statement_steps(self._vm_steps, 0 if known else len(statement))
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         return list(self._connection.execute(statement, bindings))

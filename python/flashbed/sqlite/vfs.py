@@ -2,16 +2,16 @@
 
 Mirrors os_unix.c of SQLite 3.x on Linux: `open` with O_CREAT, a journal's directory synced the
 first time the journal is (UNIXFILE_DIRSYNC) and after it was unlinked, `ftruncate`, `pread` and
-`pwrite`. fsync stands for what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC).
-A path that is only asked for (access) is an `open` of it to read, which finds the same entry and
-inode; if it is there it is closed again.
+`pwrite`. A sync is what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A path
+that is only asked for (access) is an `open` of it to read, which looks for the same entry and
+inode, and a `close`; both fail if it is not there.
 
 Left out: locks and stat, which reach no flash; memory-mapped I/O, off as SQLite ships; WAL's shared
-memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file to
-write. Temporary files are in memory (/tmp of a device is), and make no operation.
+memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file
+to write. Temporary files are in memory (/tmp of a device is), and make no operation.
 
-Invariant: every line is an operation of docs/formats.md; slots are free again once SQLite has closed
-its files.
+Invariant: every line is an operation of docs/formats.md; slots are free again once SQLite has
+closed its files.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ class RecordingVfs(apsw.VFS):
     """A VFS of its own name whose files are `files`; what happens is appended to `lines`.
 
     `sync` is "fsync" or "fdatasync". `seed` begins the numbers that make each write's bytes differ.
+    With `measured` names that are not there are looked for too; no operation of a preparation may
+    fail.
     """
 
-    def __init__(self, files: Files, sync: str, seed: int) -> None:
+    def __init__(self, files: Files, sync: str, seed: int, measured: bool) -> None:
         self.files = files
         self.lines: list[str] = []
+        self._measured = measured
         self._sync = sync
         self._seed = seed
         self._free_slots = set(range(SLOTS))
@@ -57,7 +60,7 @@ class RecordingVfs(apsw.VFS):
         super().__init__(self.vfs_name, "")
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
-        """unixOpen."""
+        """UnixOpen."""
         asked = flags[0]
         if name is None or not asked & ON_FLASH:
             return _File(bytearray())  # type: ignore[return-value] # apsw takes whatever has the methods
@@ -79,15 +82,14 @@ class RecordingVfs(apsw.VFS):
         """unixAccess: a file that is there, and holds something if that is asked."""
         path = _below(pathname)
         there = path in self.files
-        slot = self.take_slot()
-        self.lines.append(f"open {slot} {path} ro")
-        if there:
-            self.lines.append(f"close {slot}")
-        self.give_slot(slot)
+        if there or self._measured:
+            slot = self.take_slot()
+            self.lines += [f"open {slot} {path} ro", f"close {slot}"]
+            self.give_slot(slot)
         return there and (flags != apsw.SQLITE_ACCESS_EXISTS or len(self.files[path]) > 0)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
-        """unixDelete."""
+        """UnixDelete."""
         path = _below(filename)
         if self.files.pop(path, None) is None:
             raise apsw.exception_for(apsw.SQLITE_IOERR_DELETE_NOENT)
@@ -116,7 +118,7 @@ class RecordingVfs(apsw.VFS):
         self._free_slots.add(slot)
 
     def bytes_words(self, data: bytes) -> str:
-        """SEED and COMPRESSIBILITY of a write: other bytes than any before, that compress as well."""
+        """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
         self._seed += 1
         return f"{self._seed} {compressibility(data)}"
 
@@ -167,7 +169,7 @@ class _File:
     def xCheckReservedLock(self) -> bool:  # noqa: N802
         return False
 
-    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: N802
+    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: ARG002, N802
         return False
 
     def xSectorSize(self) -> int:  # noqa: N802

@@ -7,7 +7,7 @@ claims come to is analysis/claims.py's, what a figure looks like figures.py's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
+from flashbed.sqlite.settings import PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import WORKLOADS
 
@@ -112,13 +113,15 @@ class WorkloadTable(Strict):
 
     kind: Text
     request_bytes: Positive
-    file_bytes: Positive
+    file_bytes: Count = 0
     settle_ns: Count
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
+        if (self.file_bytes == 0) != (self.kind == "sqlite"):
+            raise ValueError("file_bytes: goes with every workload but sqlite")
         return self
 
 
@@ -143,6 +146,7 @@ class Grid(Strict):
     seed: Counts
     state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    database: Annotated[tuple[Database, ...], _LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
     request_bytes: Positives | None = None
     """Those of `[workload]` where it is missing."""
@@ -341,7 +345,9 @@ _READ: Mapping[str, Callable[[str], int | bool]] = {
 }
 """Axes that are no words, and what reads them. What no grid has is added to all."""
 _PROFILED = ("kernel", "board")
-_CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
+_CONDITIONS: Mapping[str, type[Condition]] = {
+    "state": State, "faults": Faults, "database": Database,
+}  # fmt: skip
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
 
 
@@ -390,10 +396,26 @@ def load_experiment(name: str) -> Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads an experiment's file, not what it names. Raises `ExperimentError`."""
-    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
+    """Reads an experiment's file, not what it names. Raises `ExperimentError`.
+
+    Paths in it are meant from the folder it is in.
+    """
+    values = read_toml(path, ExperimentError)
+    for table in _databases(values):
+        for key in ("script", "file"):
+            if isinstance(table.get(key), str):
+                table[key] = str(path.parent / table[key])
+    experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()
     return experiment
+
+
+def _databases(values: Any) -> Iterator[dict[str, Any]]:
+    """The tables `database` of its grids, before anything of the file is checked."""
+    grids = values.get("grid")
+    for grid in grids if isinstance(grids, list) else []:
+        found = grid.get("database", []) if isinstance(grid, dict) else []
+        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:

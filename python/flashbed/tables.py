@@ -45,6 +45,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "seed": _WHOLE,
         "state": _TEXT,
         "faults": _TEXT,
+        "database": _TEXT,
         "state_valid": _REAL,
         "state_invalid": _REAL,
         "time_ns": _WHOLE,

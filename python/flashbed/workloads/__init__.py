@@ -17,6 +17,7 @@ from flashbed.workloads import (
     overwrite,
     raw,
     read_layout,
+    sqlite,
 )
 
 __all__ = ["WORKLOADS", "Workload"]
@@ -32,4 +33,5 @@ WORKLOADS: dict[str, Workload] = {
     "raw": raw.operations,
     "fsync-files": fsync_files.operations,
     "overwrite": overwrite.operations,
+    "sqlite": sqlite.operations,
 }

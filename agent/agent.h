@@ -173,7 +173,10 @@ struct fs {
 };
 
 int fs_init(struct fs *fs, int mtd, const char *mount_point);
-int fs_fresh(struct fs *fs, const char *name);  /* "ubifs", or with options of every mount from here on: "ubifs,bulk_read" */
+int fs_format(struct fs *fs, const char *name);  /* unmounts, and erases the partition for that file system: "ubifs", or
+                                                   * with options of every mount from here on, "ubifs,bulk_read"
+                                                   */
+int fs_mount_fresh(struct fs *fs);               /* the first mount behind it */
 int fs_unmount(struct fs *fs);
 int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not while anything is mounted */
 int fs_remount(struct fs *fs);

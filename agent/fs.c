@@ -408,7 +408,7 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fail(fs, err, "asking for the state of the blocks");
 }
 
-int fs_fresh(struct fs *fs, const char *name)
+int fs_format(struct fs *fs, const char *name)
 {
 	static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
 	const size_t length = strcspn(name, ",");
@@ -426,11 +426,17 @@ int fs_fresh(struct fs *fs, const char *name)
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
 		err = format(fs, kind);
-	if (err)
-		return err;
-	fs->kind = kind;
+	if (!err)
+		fs->kind = kind;
+	return err;
+}
+
+int fs_mount_fresh(struct fs *fs)
+{
+	int err;
+
 	(void)mkdir(fs->mount_point, 0755);
-	err = mount_kind(fs, kind, true);
+	err = mount_kind(fs, fs->kind, true);
 	return err ? err : fs_room(fs, &fs->fresh);
 }
 

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.case import Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
+from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
@@ -30,6 +31,7 @@ __all__ = [
     "ExperimentError",
     "Figure",
     "Planned",
+    "Settings",
     "experiment_names",
     "load_experiment",
     "parse_settings",
@@ -46,7 +48,10 @@ FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
-SavingMetric = Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
+DrawnSaving = Literal[
+    "time_saved_pct", "flash_reads_saved_pct", "energy_saved_pct", "component_energy_saved_pct"
+]
+SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib"]
 """What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
@@ -61,6 +66,10 @@ RateMetric = Literal[
     "flash_programs_per_request",
     "flash_share_pct",
     "background_flash_pct",
+    "energy_mj",
+    "energy_cpu_mj",
+    "energy_mem_mj",
+    "component_energy_mj",
 ]
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
@@ -82,7 +91,10 @@ TargetNames = Annotated[tuple[TargetName, ...], _LIST]
 
 
 class Facts(Strict):
-    """`[experiment]`: what is asked, where it comes from, and what every run of it records."""
+    """`[experiment]`: what is asked, where it comes from, and what every run of it records.
+
+    `activity` is what its programs do, where the operations alone do not say it (docs/energy.md).
+    """
 
     id: Text
     title: Text
@@ -90,6 +102,7 @@ class Facts(Strict):
     source: Text
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
+    activity: Activity | None = None
 
 
 class WorkloadTable(Strict):
@@ -172,7 +185,7 @@ class Figure(Strict):
     id: Text
     title: Text
     caption: Text
-    metric: Literal["time_saved_pct", "flash_reads_saved_pct"] | RateMetric | RequestMetric
+    metric: DrawnSaving | RateMetric | RequestMetric
     x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
 
@@ -311,6 +324,7 @@ class Planned:
 
 
 Settings = Mapping[str, tuple[str | int | bool, ...]]
+"""Axis -> the values of it that are asked for."""
 _GRID_AXES = (
     "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
 )  # fmt: skip
@@ -479,8 +493,8 @@ def _expanded(chosen: Experiment) -> list[Planned]:
     for grid in chosen.grid:
         points = itertools.product(
             grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.bulk_read, grid.seed, grid.state, grid.faults,
-            grid.request_bytes or (chosen.workload.request_bytes,),
+            grid.read_ahead_kib, grid.seed, itertools.product(grid.bulk_read, grid.state),
+            grid.faults, grid.request_bytes or (chosen.workload.request_bytes,),
         )  # fmt: skip
         for (
             board,
@@ -489,9 +503,8 @@ def _expanded(chosen: Experiment) -> list[Planned]:
             pattern,
             requests,
             read_ahead_kib,
-            bulk_read,
             seed,
-            state,
+            (bulk_read, state),
             faults,
             size,
         ) in points:

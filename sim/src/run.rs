@@ -30,8 +30,8 @@ use thiserror::Error;
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A preparation begins at a multiple of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that JFFS2's dice go
-/// round in (`jiffies % 128`).
+/// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
+/// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
 
 /// A kernel: what of it the stack asks for.

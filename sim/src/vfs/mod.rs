@@ -267,7 +267,7 @@ impl<S: FlashFs> Vfs<S> {
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let first = (offset / page_bytes) as u32;
         let stop = end.div_ceil(page_bytes) as u32;
-        now += Ns::from_ps(end - offset, self.costs.copy_byte_ps);
+        now += Ns::from_ps(end - offset, self.costs.copy_to_user_byte_ps);
         for page in first..stop {
             match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
                 Ok(later) => now = later,
@@ -286,8 +286,12 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes.mark_accessed(open.inode, page);
             }
         }
-        if self.kernel.previous_position == PreviousPosition::LastPage {
-            open.readahead.previous_page = i64::from(stop) - 1;
+        match self.kernel.previous_position {
+            PreviousPosition::LastPage => open.readahead.previous_page = i64::from(stop) - 1,
+            PreviousPosition::NextByteAtEnd => {
+                open.readahead.previous_page = (end / page_bytes) as i64;
+            }
+            PreviousPosition::NextByte => {}
         }
         self.slots[slot] = Some(open);
         Ok(((end - offset) as i64, now))
@@ -478,7 +482,7 @@ impl<S: FlashFs> Vfs<S> {
         if !cached {
             now += self.costs.page_add_ns;
         }
-        now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
+        now += Ns::from_ps(to - at, self.costs.copy_from_user_byte_ps);
         write.file_bytes = self.inodes[index].size_bytes.max(to);
         let writes_back = self.fs.writes_back();
         let contents = &mut self.inodes[index].contents;

@@ -221,6 +221,16 @@ impl Tnc {
         ends.then_some((leaf, exact))
     }
 
+    /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits for memory several times in a row; here
+    /// all of them wait together.
+    pub fn touch(&self, keys: impl Iterator<Item = Key>) {
+        let hints: Vec<u32> = keys.map(|key| self.hints.get(key)).collect();
+        let known = |at: &u32| self.znodes.get(*at as usize);
+        let parents: Vec<u32> = hints.iter().filter_map(known).map(Znode::touch).collect();
+        let touched = parents.iter().filter_map(known).map(Znode::touch).fold(0, u32::wrapping_add);
+        std::hint::black_box(touched);
+    }
+
     /// The first key that is not in this branch, nor in one before it.
     #[inline]
     fn key_behind(&self, leaf: Leaf) -> Key {

@@ -189,6 +189,7 @@ impl<F: Flash> Ubifs<F> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, leb, 0, whole)?;
         let mut gaps = Gaps { leb, start: 0, dirt: 0, end: whole, nodes: Vec::new(), written: 0 };
+        self.tnc.touch(self.written.nodes(leb).iter().map(|node| node.key));
         for node in self.written.nodes(leb).to_vec() {
             let at = (leb, node.offset);
             let (tnc, ubi) = (&mut self.tnc, &mut self.ubi);

@@ -16,12 +16,13 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import places
-from flashbed.case import Case
+from flashbed.case import NO_ADVICE, Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
-from flashbed.workloads import WORKLOADS
+from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
+from flashbed.workloads.postmark_script import read_script
 
 __all__ = [
     "Claim",
@@ -65,6 +66,25 @@ RateMetric = Literal[
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
+FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
+"""What is said of files read from the first byte on (analysis/file_reads.py)."""
+Metric = SavingMetric | RateMetric | FileReadMetric
+Axis = Literal[
+    "board",
+    "kernel",
+    "fs",
+    "pattern",
+    "requests",
+    "request_bytes",
+    "file_bytes",
+    "pause_ms",
+    "read_ahead_kib",
+    "advice",
+    "window",
+    "disabled_by",
+    "read_pct",
+]
+"""Columns of the points that figures and claims choose from (docs/experiments.md)."""
 
 
 class ExperimentError(InputError):
@@ -77,6 +97,8 @@ Positives = Annotated[tuple[Positive, ...], _LIST]
 Counts = Annotated[tuple[Count, ...], _LIST]
 FileSystems = Annotated[tuple[FileSystem, ...], _LIST]
 Patterns = Annotated[tuple[Pattern, ...], _LIST]
+Value = int | float | str
+Values = Annotated[tuple[Value, ...], _LIST]
 TargetNames = Annotated[tuple[TargetName, ...], _LIST]
 
 
@@ -92,23 +114,40 @@ class Facts(Strict):
 
 
 class WorkloadTable(Strict):
-    """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before."""
+    """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
+
+    `script` is Postmark's.
+    """
 
     kind: Text
     request_bytes: Positive
     file_bytes: Positive
     settle_ns: Count
+    script: Text | None = None
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
+        if self.script is not None:
+            if self.kind != "postmark":
+                raise ValueError("script: only postmark has one")
+            read_script(self.script)
         return self
+
+    def operations(self, case: Case) -> tuple[str, str]:
+        """A case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
+        if self.script is not None:
+            return postmark.operations(case, self.settle_ns, self.script)
+        return WORKLOADS[self.kind](case, self.settle_ns)
 
 
 def _one_or_more(given: Any) -> Any:
     """A table where a list of tables may be."""
     return [given] if isinstance(given, dict) else given
+
+
+Advice = Literal["none", "normal", "random", "sequential"]
 
 
 class Grid(Strict):
@@ -128,7 +167,10 @@ class Grid(Strict):
     state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
     request_bytes: Positives | None = None
-    """Those of `[workload]` where it is missing."""
+    file_bytes: Positives | None = None
+    """Those of `[workload]` where they are missing."""
+    pause_ns: Counts = (0,)
+    advice: Annotated[tuple[Advice, ...], _LIST] = ("none",)
 
 
 class Compared(Strict):
@@ -147,38 +189,82 @@ class Measures(Strict):
 
 
 class PublishedPoint(Strict):
-    """`[[figure.published]]`: a value the paper states in words, for all its file systems."""
+    """`[[figure.published]]`: a value the paper states, for all its file systems.
+
+    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+    """
 
     fs: FileSystems
     pattern: Pattern
     requests: Positive
     request_bytes: Positive | None = None
+    at: dict[Axis, Value] = Field(default_factory=dict)
     value: float = Field(strict=False)
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
     text: Text
 
 
 class Figure(Strict):
-    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests."""
+    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
+
+    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
+    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
+    """
 
     id: Text
     title: Text
     caption: Text
-    metric: Literal["time_saved_pct", "flash_reads_saved_pct"] | RateMetric | RequestMetric
-    x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
+    text: Text | None = None
+    metric: Metric | RequestMetric
+    x: Literal["request"] | Axis = "requests"
+    only: dict[Axis, Values] = Field(default_factory=dict)
+    colour: Literal["stack"] | Axis | None = None
+    rows: Axis | None = None
+    columns: Axis | None = None
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
+
+    @property
+    def over_axes(self) -> bool:
+        """Whether it names its axes, and is none of the usual ones."""
+        return bool(self.colour or self.rows or self.columns)
 
     @model_validator(mode="after")
     def _drawable(self) -> Self:
         if (self.x == "request") != (self.metric in get_args(RequestMetric)):
             raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        usual = ("requests", "request_bytes", "request", "pattern", "fs")
+        if self.over_axes:
+            if None in (self.colour, self.rows, self.columns):
+                raise ValueError("colour, rows and columns go together")
+        elif self.x not in usual or self.only or self.metric in get_args(FileReadMetric):
+            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
+        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
+            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
         return self
+
+
+class Differs(Strict):
+    """`[[claim.differs]]`: why a verdict is `differs`, and what shows it.
+
+    On the targets `on`, for all file systems or those of `fs`, for the claim's kernel and those of
+    `kernel`.
+    """
+
+    on: TargetNames
+    fs: FileSystems | None = None
+    kernel: Texts | None = None
+    why: Text
+    evidence: Text
 
 
 class Claim(Strict):
     """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
 
     `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
-    ours where it does not, and `reading` says why. `each` names what gets a verdict of its own.
+    ours where it does not, and `reading` says why. `item` is the figure, table or section it is of,
+    `comment` a sentence on what came of it, `at` chooses on further axes, `along` is the axis that
+    a curve runs along if not all points are one.
     """
 
     id: Text
@@ -187,16 +273,23 @@ class Claim(Strict):
     reading: Text
     published: float | None = Field(default=None, strict=False)
     unit: Text
-    metric: SavingMetric | RateMetric
+    item: Text | None = None
+    comment: Text | None = None
+    differs: tuple[Differs, ...] = Field(default=(), strict=False)
+    metric: Metric
     fs: FileSystems
     pattern: Patterns
-    requests: Positives
+    requests: Positives | None = None
     request_bytes: Positives | None = None
+    at: dict[Axis, Values] = Field(default_factory=dict)
+    points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
+    along: Axis | None = None
     reduce: Literal[
         "min",
         "max",
         "mean",
         "only",
+        "spread",
         "largest_rise",
         "last_above_lowest",
         "last_above_rest",
@@ -214,11 +307,24 @@ class Claim(Strict):
     def _whole(self) -> Self:
         if (self.operator == "within") != (self.tolerance is not None):
             raise ValueError("tolerance: goes with the operator `within`, and with no other")
-        if self.reduce == "only" and len(self.pattern) * len(self.requests) != 1:
+        if bool(self.points) == bool(self.requests):
+            raise ValueError("requests: either they, with what is at other axes, or points")
+        if self.points and (self.at or self.request_bytes or self.along):
+            raise ValueError("points: name all axes, and go with no other key of them")
+        if len({tuple(sorted(point)) for point in self.points}) > 1:
+            raise ValueError("points: have the same axes")
+        points = len(self.places)
+        if self.reduce == "only" and len(self.pattern) * points != 1:
             raise ValueError("reduce = 'only' takes one pattern and one number of requests")
+        if self.along is not None and self.along not in self.axes:
+            raise ValueError(f"along = {self.along!r} is no axis of its points")
+        curve = len(self.axes[self.along]) if self.along else points
         steps = ("largest_rise", "last_above_lowest", "last_above_rest")
-        if self.reduce in steps and len(self.requests) < 2:
+        if self.reduce in steps and curve < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
+        fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()
+        if fixed:
+            raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
         if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
             raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
         if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
@@ -228,9 +334,28 @@ class Claim(Strict):
         return self
 
     @property
-    def of_pairs(self) -> bool:
-        """Whether it is about cases with read-ahead on and off."""
-        return self.metric in get_args(SavingMetric)
+    def axes(self) -> dict[str, Values]:
+        """The axes whose product is its points, but for file system and pattern."""
+        counts = {"requests": self.requests} if self.requests else {}
+        sizes = {"request_bytes": self.request_bytes} if self.request_bytes else {}
+        return {**counts, **sizes, **{str(axis): values for axis, values in self.at.items()}}
+
+    @property
+    def places(self) -> list[dict[str, Value]]:
+        """Its points, but for file system and pattern: axis -> value each, the last one fastest."""
+        if self.points:
+            return [{str(axis): value for axis, value in point.items()} for point in self.points]
+        axes = self.axes
+        return [
+            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+        ]
+
+
+def _chosen_axes(item: Figure | Claim) -> set[str | None]:
+    """The axes of which a figure or claim says what it wants."""
+    if isinstance(item, Claim):
+        return {*item.axes, *(axis for point in item.points for axis in point)}
+    return {*item.only, item.x, item.colour, item.rows, item.columns}
 
 
 class Experiment(FromFile):
@@ -252,8 +377,24 @@ class Experiment(FromFile):
         if of_pairs and self.measures is None:
             raise ValueError("measures: missing, and there are figures or claims of savings")
         windows = {window for grid in self.grid for window in grid.read_ahead_kib}
-        if len(of_pairs) < len(metrics) and len(windows) != 1:
-            raise ValueError("grid: read_ahead_kib: one value where a metric is of single cases")
+        items: list[Figure | Claim] = [*self.figure, *self.claim]
+        for item in items:
+            chosen = _chosen_axes(item)
+            told_apart = len(windows) == 1 or "read_ahead_kib" in chosen
+            if item.metric in get_args(RateMetric | RequestMetric) and not told_apart:
+                raise ValueError(
+                    f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _known_to_the_workload(self) -> Self:
+        kind = self.workload.kind
+        for number, grid in enumerate(self.grid, start=1):
+            if kind not in PAUSING and any(grid.pause_ns):
+                raise ValueError(f"grid.{number}.pause_ns: {kind} has no pauses")
+            if kind not in ADVISING and set(grid.advice) != {NO_ADVICE}:
+                raise ValueError(f"grid.{number}.advice: {kind} gives no advice")
         return self
 
     @model_validator(mode="after")
@@ -273,7 +414,7 @@ class Experiment(FromFile):
     @property
     def metrics(self) -> list[str]:
         """What its figures and claims are about."""
-        return [figure.metric for figure in self.figure] + [claim.metric for claim in self.claim]
+        return [*(figure.metric for figure in self.figure), *(claim.metric for claim in self.claim)]
 
     @property
     def id(self) -> str:
@@ -300,8 +441,13 @@ class Planned:
 
 
 Settings = Mapping[str, tuple[str | int, ...]]
-_GRID_AXES = ("board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed")
-_NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
+_GRID_AXES = (
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed", "pause_ns", "advice",
+)  # fmt: skip
+_NUMBERS = frozenset(
+    {"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes", "pause_ns"}
+)
+_ADVICE = frozenset(get_args(Advice))
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
@@ -355,7 +501,37 @@ def read_experiment(path: Path) -> Experiment:
     """Reads an experiment's file, not what it names. Raises `ExperimentError`."""
     experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
     experiment._path = path.resolve()
+    if experiment.workload.script is not None:
+        _check_script(experiment, experiment.workload.script)
     return experiment
+
+
+def _check_script(experiment: Experiment, script: str) -> None:
+    """Whether a script says of the axes what the file does; `--set` may change it afterwards."""
+    settings, workload, grids = read_script(script), experiment.workload, experiment.grid
+    axes: dict[str, tuple[str, set[object]]] = {
+        "transactions": ("requests", {value for grid in grids for value in grid.requests}),
+        "read_bytes": (
+            "request_bytes",
+            {size for grid in grids for size in grid.request_bytes or (workload.request_bytes,)},
+        ),
+        "size_high_bytes": (
+            "file_bytes",
+            {size for grid in grids for size in grid.file_bytes or (workload.file_bytes,)},
+        ),
+        "seed": ("seed", {value for grid in grids for value in grid.seed}),
+        "fill_valid": ("state.valid", {state.valid for grid in grids for state in grid.state}),
+        "fill_invalid": (
+            "state.invalid",
+            {state.invalid for grid in grids for state in grid.state},
+        ),
+    }
+    for setting, (axis, values) in axes.items():
+        said = getattr(settings, setting)
+        if setting in settings.said and said not in values:
+            raise ExperimentError(
+                f"{places.shown(experiment.path)}: grid: {axis}: the script has {said}, no grid has"
+            )
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
@@ -398,6 +574,8 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             added = _with_profile(values["grid"], axis, [str(value) for value in new])
             values["grid"] = [*values["grid"], *added]
             new = []
+        elif axis == "advice" and _ADVICE.issuperset(new):
+            pass
         elif new and axis not in _NUMBERS:
             there_are = ", ".join(sorted(map(str, known)))
             raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
@@ -454,40 +632,22 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
     return list(experiment.planned)
 
 
+_EXPANDED = (
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed", "state", "faults",
+    "pause_ns", "advice",
+)  # fmt: skip
+"""The axes of a grid, the last one varying fastest but for the size of requests."""
+
+
 def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
-        points = itertools.product(
-            grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.seed, grid.state, grid.faults,
-            grid.request_bytes or (chosen.workload.request_bytes,),
-        )  # fmt: skip
-        for (
-            board,
-            kernel,
-            fs,
-            pattern,
-            requests,
-            read_ahead_kib,
-            seed,
-            state,
-            faults,
-            size,
-        ) in points:
-            case = Case(
-                experiment=chosen.id,
-                board=board,
-                kernel=kernel,
-                fs=fs,
-                read_ahead_kib=read_ahead_kib,
-                pattern=pattern,
-                requests=requests,
-                request_bytes=size,
-                file_bytes=chosen.workload.file_bytes,
-                seed=seed,
-                state=state,
-                faults=faults,
-            )
+        files = grid.file_bytes or (chosen.workload.file_bytes,)
+        sizes = grid.request_bytes or (chosen.workload.request_bytes,)
+        lists = [getattr(grid, axis) for axis in _EXPANDED]
+        names = (*_EXPANDED, "file_bytes", "request_bytes")
+        for values in itertools.product(*lists, files, sizes):
+            case = Case(experiment=chosen.id, **dict(zip(names, values, strict=True)))
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
     stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))

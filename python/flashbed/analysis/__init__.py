@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
+from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
 from flashbed.analysis.rates import per_request, rate_points, rates
 from flashbed.analysis.wear import wear_map, wear_summary
@@ -13,6 +14,7 @@ __all__ = [
     "agreement",
     "agreement_summary",
     "curves",
+    "file_reads",
     "judge",
     "measures",
     "per_request",

@@ -18,6 +18,7 @@ AXES = (
     "kernel",
     "fs",
     "read_ahead_kib",
+    "bulk_read",
     "pattern",
     "requests",
     "request_bytes",
@@ -55,6 +56,7 @@ class Case:
     faults: Faults = NONE
     pause_ns: int = 0
     advice: str = NO_ADVICE
+    bulk_read: bool = False
 
     @cached_property
     def case_id(self) -> str:
@@ -68,7 +70,8 @@ class Case:
         if self.advice != NO_ADVICE:
             name += f"-{self.advice}advice"
         others = ((self.state, NEW), (self.faults, NONE))
-        return "-".join([name, *(str(given) for given, usual in others if given != usual)])
+        bulk = ["bulk"] if self.bulk_read else []
+        return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])
 
 
 def _duration(nanoseconds: int) -> str:

@@ -16,8 +16,27 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import places
+from flashbed.asked import (
+    LIST,
+    Claim,
+    Count,
+    Counts,
+    Figure,
+    FileSystems,
+    Patterns,
+    Positive,
+    Positives,
+    RateMetric,
+    RequestMetric,
+    SavingMetric,
+    TargetNames,
+    Text,
+    Texts,
+    chosen_axes,
+)
 from flashbed.case import NO_ADVICE, Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
+from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
@@ -31,6 +50,7 @@ __all__ = [
     "ExperimentError",
     "Figure",
     "Planned",
+    "Settings",
     "experiment_names",
     "load_experiment",
     "parse_settings",
@@ -40,70 +60,18 @@ __all__ = [
     "study_names",
 ]
 
-Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[int, Field(gt=0, lt=2**40)]
-Count = Annotated[int, Field(ge=0, lt=2**40)]
-FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
-Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
-TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
-SavingMetric = Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
-"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
-RateMetric = Literal[
-    "time_ms",
-    "flash_time_ms",
-    "response_ms",
-    "flash_response_ms",
-    "throughput_mb_s",
-    "flash_reads",
-    "flash_programs",
-    "flash_erases",
-    "flash_reads_per_request",
-    "flash_programs_per_request",
-    "flash_share_pct",
-    "background_flash_pct",
-]
-"""What is said of one case (analysis/rates.py)."""
-RequestMetric = Literal["latency_ms", "flash_pages"]
-"""What is said of one request (analysis/rates.py)."""
-FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
-"""What is said of files read from the first byte on (analysis/file_reads.py)."""
-Metric = SavingMetric | RateMetric | FileReadMetric
-Axis = Literal[
-    "board",
-    "kernel",
-    "fs",
-    "pattern",
-    "requests",
-    "request_bytes",
-    "file_bytes",
-    "pause_ms",
-    "read_ahead_kib",
-    "advice",
-    "window",
-    "disabled_by",
-    "read_pct",
-]
-"""Columns of the points that figures and claims choose from (docs/experiments.md)."""
+Booleans = Annotated[tuple[bool, ...], LIST]
 
 
 class ExperimentError(InputError):
     """An experiment or a setting that cannot be meant; names the file and the key."""
 
 
-_LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
-Texts = Annotated[tuple[Text, ...], _LIST]
-Positives = Annotated[tuple[Positive, ...], _LIST]
-Counts = Annotated[tuple[Count, ...], _LIST]
-FileSystems = Annotated[tuple[FileSystem, ...], _LIST]
-Patterns = Annotated[tuple[Pattern, ...], _LIST]
-Value = int | float | str
-Values = Annotated[tuple[Value, ...], _LIST]
-TargetNames = Annotated[tuple[TargetName, ...], _LIST]
-
-
 class Facts(Strict):
-    """`[experiment]`: what is asked, where it comes from, and what every run of it records."""
+    """`[experiment]`: what is asked, where it comes from, and what every run of it records.
+
+    `activity` is what its programs do, where the operations alone do not say it (docs/energy.md).
+    """
 
     id: Text
     title: Text
@@ -111,6 +79,7 @@ class Facts(Strict):
     source: Text
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
+    activity: Activity | None = None
 
 
 class WorkloadTable(Strict):
@@ -164,13 +133,21 @@ class Grid(Strict):
     pattern: Patterns
     requests: Positives
     seed: Counts
-    state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
-    faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
+    faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    bulk_read: Booleans = (False,)
     request_bytes: Positives | None = None
     file_bytes: Positives | None = None
     """Those of `[workload]` where they are missing."""
     pause_ns: Counts = (0,)
-    advice: Annotated[tuple[Advice, ...], _LIST] = ("none",)
+    advice: Annotated[tuple[Advice, ...], LIST] = ("none",)
+
+    @model_validator(mode="after")
+    def _mountable(self) -> Self:
+        others = [fs for fs in self.fs if fs != "ubifs"]
+        if others and any(self.bulk_read):
+            raise ValueError(f"bulk_read: a mount option of ubifs; {others[0]} has none")
+        return self
 
 
 class Compared(Strict):
@@ -188,182 +165,12 @@ class Measures(Strict):
     stall_ns: Positive
 
 
-class PublishedPoint(Strict):
-    """`[[figure.published]]`: a value the paper states, for all its file systems.
-
-    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
-    """
-
-    fs: FileSystems
-    pattern: Pattern
-    requests: Positive
-    request_bytes: Positive | None = None
-    at: dict[Axis, Value] = Field(default_factory=dict)
-    value: float = Field(strict=False)
-    low: float | None = Field(default=None, strict=False)
-    high: float | None = Field(default=None, strict=False)
-    text: Text
-
-
-class Figure(Strict):
-    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
-
-    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
-    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
-    """
-
-    id: Text
-    title: Text
-    caption: Text
-    text: Text | None = None
-    metric: Metric | RequestMetric
-    x: Literal["request"] | Axis = "requests"
-    only: dict[Axis, Values] = Field(default_factory=dict)
-    colour: Literal["stack"] | Axis | None = None
-    rows: Axis | None = None
-    columns: Axis | None = None
-    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
-
-    @property
-    def over_axes(self) -> bool:
-        """Whether it names its axes, and is none of the usual ones."""
-        return bool(self.colour or self.rows or self.columns)
-
-    @model_validator(mode="after")
-    def _drawable(self) -> Self:
-        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
-            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
-        usual = ("requests", "request_bytes", "request", "pattern", "fs")
-        if self.over_axes:
-            if None in (self.colour, self.rows, self.columns):
-                raise ValueError("colour, rows and columns go together")
-        elif self.x not in usual or self.only or self.metric in get_args(FileReadMetric):
-            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
-        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
-            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
-        return self
-
-
-class Differs(Strict):
-    """`[[claim.differs]]`: why a verdict is `differs`, and what shows it.
-
-    On the targets `on`, for all file systems or those of `fs`, for the claim's kernel and those of
-    `kernel`.
-    """
-
-    on: TargetNames
-    fs: FileSystems | None = None
-    kernel: Texts | None = None
-    why: Text
-    evidence: Text
-
-
-class Claim(Strict):
-    """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
-
-    `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
-    ours where it does not, and `reading` says why. `item` is the figure, table or section it is of,
-    `comment` a sentence on what came of it, `at` chooses on further axes, `along` is the axis that
-    a curve runs along if not all points are one.
-    """
-
-    id: Text
-    text: Text
-    source: Text
-    reading: Text
-    published: float | None = Field(default=None, strict=False)
-    unit: Text
-    item: Text | None = None
-    comment: Text | None = None
-    differs: tuple[Differs, ...] = Field(default=(), strict=False)
-    metric: Metric
-    fs: FileSystems
-    pattern: Patterns
-    requests: Positives | None = None
-    request_bytes: Positives | None = None
-    at: dict[Axis, Values] = Field(default_factory=dict)
-    points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
-    along: Axis | None = None
-    reduce: Literal[
-        "min",
-        "max",
-        "mean",
-        "only",
-        "spread",
-        "largest_rise",
-        "last_above_lowest",
-        "last_above_rest",
-        "largest_difference_between_fs",
-        "smallest_ratio_of_patterns",
-        "smallest_ratio_of_fs",
-        "largest_over_smallest",
-    ]
-    operator: Literal[">", ">=", "<", "<=", "within"]
-    bound: float = Field(strict=False)
-    tolerance: float | None = Field(default=None, strict=False)
-    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if (self.operator == "within") != (self.tolerance is not None):
-            raise ValueError("tolerance: goes with the operator `within`, and with no other")
-        if bool(self.points) == bool(self.requests):
-            raise ValueError("requests: either they, with what is at other axes, or points")
-        if self.points and (self.at or self.request_bytes or self.along):
-            raise ValueError("points: name all axes, and go with no other key of them")
-        if len({tuple(sorted(point)) for point in self.points}) > 1:
-            raise ValueError("points: have the same axes")
-        points = len(self.places)
-        if self.reduce == "only" and len(self.pattern) * points != 1:
-            raise ValueError("reduce = 'only' takes one pattern and one number of requests")
-        if self.along is not None and self.along not in self.axes:
-            raise ValueError(f"along = {self.along!r} is no axis of its points")
-        curve = len(self.axes[self.along]) if self.along else points
-        steps = ("largest_rise", "last_above_lowest", "last_above_rest")
-        if self.reduce in steps and curve < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
-        fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()
-        if fixed:
-            raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
-        if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
-            raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
-        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
-        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
-        return self
-
-    @property
-    def axes(self) -> dict[str, Values]:
-        """The axes whose product is its points, but for file system and pattern."""
-        counts = {"requests": self.requests} if self.requests else {}
-        sizes = {"request_bytes": self.request_bytes} if self.request_bytes else {}
-        return {**counts, **sizes, **{str(axis): values for axis, values in self.at.items()}}
-
-    @property
-    def places(self) -> list[dict[str, Value]]:
-        """Its points, but for file system and pattern: axis -> value each, the last one fastest."""
-        if self.points:
-            return [{str(axis): value for axis, value in point.items()} for point in self.points]
-        axes = self.axes
-        return [
-            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
-        ]
-
-
-def _chosen_axes(item: Figure | Claim) -> set[str | None]:
-    """The axes of which a figure or claim says what it wants."""
-    if isinstance(item, Claim):
-        return {*item.axes, *(axis for point in item.points for axis in point)}
-    return {*item.only, item.x, item.colour, item.rows, item.columns}
-
-
 class Experiment(FromFile):
     """A whole experiment file."""
 
     experiment: Facts
     workload: WorkloadTable
-    grid: Annotated[tuple[Grid, ...], _LIST]
+    grid: Annotated[tuple[Grid, ...], LIST]
     measures: Measures | None = None
     compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
@@ -379,12 +186,14 @@ class Experiment(FromFile):
         windows = {window for grid in self.grid for window in grid.read_ahead_kib}
         items: list[Figure | Claim] = [*self.figure, *self.claim]
         for item in items:
-            chosen = _chosen_axes(item)
+            chosen = chosen_axes(item)
             told_apart = len(windows) == 1 or "read_ahead_kib" in chosen
             if item.metric in get_args(RateMetric | RequestMetric) and not told_apart:
                 raise ValueError(
                     f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"
                 )
+        if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
+            raise ValueError("grid: bulk_read: one value where there are figures or claims")
         return self
 
     @model_validator(mode="after")
@@ -440,14 +249,22 @@ class Planned:
     targets: tuple[str, ...]
 
 
-Settings = Mapping[str, tuple[str | int, ...]]
+Settings = Mapping[str, tuple[str | int | bool, ...]]
+"""Axis -> the values of it that are asked for."""
 _GRID_AXES = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed", "pause_ns", "advice",
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
+    "pause_ns", "advice",
 )  # fmt: skip
 _NUMBERS = frozenset(
     {"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes", "pause_ns"}
 )
-_ADVICE = frozenset(get_args(Advice))
+_YES_OR_NO = {"true": True, "false": False}
+_READ: Mapping[str, Callable[[str], int | bool | str]] = {
+    **dict.fromkeys(_NUMBERS, int),
+    "bulk_read": _YES_OR_NO.__getitem__,
+    "advice": {word: word for word in get_args(Advice)}.__getitem__,
+}
+"""Axes with values of their own, and what reads them. What no grid has is added to all."""
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
@@ -536,7 +353,7 @@ def _check_script(experiment: Experiment, script: str) -> None:
 
 def parse_settings(texts: Sequence[str]) -> Settings:
     """`AXIS=VALUE[,VALUE]` texts as axis -> values. Raises `ExperimentError`."""
-    settings: dict[str, tuple[str | int, ...]] = {}
+    settings: dict[str, tuple[str | int | bool, ...]] = {}
     for text in texts:
         axis, equals, values = text.partition("=")
         if not equals or axis not in _SETTABLE or not all(values.split(",")):
@@ -544,10 +361,11 @@ def parse_settings(texts: Sequence[str]) -> Settings:
                 f"--set {text}: not AXIS=VALUE[,VALUE] with an axis of {', '.join(_SETTABLE)}"
             )
         try:
-            convert: Callable[[str], str | int] = int if axis in _NUMBERS else str
+            convert: Callable[[str], str | int | bool] = _READ.get(axis, str)
             settings[axis] = tuple(convert(value) for value in values.split(","))
-        except ValueError:
-            raise ExperimentError(f"--set {text}: {axis} takes whole numbers") from None
+        except (ValueError, KeyError):
+            what = "whole numbers" if axis in _NUMBERS else "true and false"
+            raise ExperimentError(f"--set {text}: {axis} takes {what}") from None
     return settings
 
 
@@ -574,9 +392,7 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             added = _with_profile(values["grid"], axis, [str(value) for value in new])
             values["grid"] = [*values["grid"], *added]
             new = []
-        elif axis == "advice" and _ADVICE.issuperset(new):
-            pass
-        elif new and axis not in _NUMBERS:
+        elif new and axis not in _READ:
             there_are = ", ".join(sorted(map(str, known)))
             raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
         for grid in values["grid"]:
@@ -632,22 +448,16 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
     return list(experiment.planned)
 
 
-_EXPANDED = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed", "state", "faults",
-    "pause_ns", "advice",
-)  # fmt: skip
-"""The axes of a grid, the last one varying fastest but for the size of requests."""
-
-
 def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
-        files = grid.file_bytes or (chosen.workload.file_bytes,)
-        sizes = grid.request_bytes or (chosen.workload.request_bytes,)
-        lists = [getattr(grid, axis) for axis in _EXPANDED]
-        names = (*_EXPANDED, "file_bytes", "request_bytes")
-        for values in itertools.product(*lists, files, sizes):
-            case = Case(experiment=chosen.id, **dict(zip(names, values, strict=True)))
+        axes: dict[str, Sequence[Any]] = {
+            axis: getattr(grid, axis) for axis in (*_GRID_AXES, *_CONDITIONS)
+        }
+        axes["file_bytes"] = grid.file_bytes or (chosen.workload.file_bytes,)
+        axes["request_bytes"] = grid.request_bytes or (chosen.workload.request_bytes,)
+        for values in itertools.product(*axes.values()):
+            case = Case(experiment=chosen.id, **dict(zip(axes, values, strict=True)))
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
     stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))

@@ -19,12 +19,13 @@ from flashbed.analysis import (
 )
 from flashbed.analysis.claims import items
 from flashbed.analysis.points import chosen
+from flashbed.energy import ENERGY_COLUMNS
 from flashbed.experiment import Claim, load_experiment
 
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,
     "flash_programs": 0, "flash_erases": 0,
-    "flash_time_ns": None, "pause_ns": 0, "advice": "none",
+    "flash_time_ns": None, "pause_ns": 0, "advice": "none", **dict.fromkeys(ENERGY_COLUMNS),
 }  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def case(read_ahead_kib: int, seed: int, time_ns: int, flash_reads: int, **other
         "target": "sim", "fs": "jffs2", "pattern": "random", "requests": 8, "seed": seed,
         "read_ahead_kib": read_ahead_kib, "time_ns": time_ns, "flash_reads": flash_reads,
     }  # fmt: skip
-    row |= AXES | other
+    row |= AXES | dict.fromkeys(ENERGY_COLUMNS) | other
     identity = "-".join(
         str(row[k]) for k in ("fs", "pattern", "requests", "seed", "read_ahead_kib")
     )

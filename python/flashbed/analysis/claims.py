@@ -16,8 +16,9 @@ from typing import Any
 import polars as pl
 
 from flashbed.analysis.points import USUAL, table_of
+from flashbed.asked import Claim, Differs
 from flashbed.errors import InputError
-from flashbed.experiment import Claim, Compared, Differs, Experiment
+from flashbed.experiment import Compared, Experiment
 
 __all__ = ["AGREES", "DIFFERS", "JUDGED", "NOT_MEASURED", "Judged", "Verdict", "items", "judge"]
 

@@ -12,7 +12,7 @@ from typing import get_args
 
 import polars as pl
 
-from flashbed.experiment import FileReadMetric, SavingMetric
+from flashbed.asked import FileReadMetric, SavingMetric
 
 __all__ = ["USUAL", "chosen", "table_of"]
 

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
 
 __all__ = ["RATE_POINT", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
+_MJ = 1e6
+_ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _OF_DATA = ("read", "write", "erase")
 """Operations whose number is `requests`."""
 _MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
@@ -40,6 +42,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             (pl.col("flash_time_ns") / pl.col("time_ns") * 100).alias("flash_share_pct"),
             (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
             (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
+            *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
+            (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -47,6 +51,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "time_ms", "flash_time_ms", "response_ms", "flash_response_ms", "throughput_mb_s",
                 "flash_share_pct", "flash_reads", "flash_programs", "flash_erases",
                 "flash_reads_per_request", "flash_programs_per_request", "background_flash_pct",
+                "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )

@@ -23,7 +23,8 @@ from flashbed.analysis import (
     wear_summary,
 )
 from flashbed.analysis.points import chosen, table_of
-from flashbed.experiment import Experiment, Figure, RequestMetric, SavingMetric, read_experiment
+from flashbed.asked import Figure, RequestMetric, SavingMetric
+from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.profiles import KernelDefaults, ProfileError, load_kernel

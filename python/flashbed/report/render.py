@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
-from flashbed.experiment import Claim, Figure, RequestMetric, SavingMetric
+from flashbed.asked import Claim, Figure, RequestMetric, SavingMetric
 from flashbed.figures import (
     agreement_figure,
     axes_figure,

@@ -86,6 +86,9 @@ pub struct KernelReadAhead {
     /// The marker of a window that is cut off at the end of the file is as far from there as it was
     /// to be from the window's end, or missing (do_page_cache_ra, since 5.8).
     pub cut_window_moves_its_marker: bool,
+    /// The pages of a window are all in the page cache, locked, before the first of them is read
+    /// (page_cache_ra_unbounded, since 5.8).
+    pub window_is_added_first: bool,
 }
 
 /// A run of pages to bring into the cache, and the page that gets the marker.
@@ -389,6 +392,7 @@ mod tests {
         miss_never_continues: false,
         stream_keeps_its_window: false,
         cut_window_moves_its_marker: false,
+        window_is_added_first: false,
     };
 
     #[test]

@@ -305,7 +305,11 @@ def axes_figure(
         f"{colour}:N",
         sort=order[colour],
         scale=alt.Scale(domain=order[colour], range=[*shades[: len(order[colour])]]),
-        legend=alt.Legend(symbolType="circle", title=_AXIS_TITLES.get(colour), columns=6),
+        legend=alt.Legend(
+            symbolType="circle",
+            title=_AXIS_TITLES.get(colour),
+            columns=2 if colour == "stack" else 6,
+        ),
     )
     y = alt.Y("value:Q", title=title)
     tooltip = [
@@ -315,13 +319,46 @@ def axes_figure(
         alt.Tooltip("seeds:Q", title="seeds"),
     ]
     base = alt.Chart().encode(x=place, y=y, color=told, tooltip=tooltip)
+    layers = _marks(base, points, alt.XOffset(f"{colour}:N", sort=order[colour]), x in _UNORDERED)
+    if published.height:
+        paper = alt.Chart().transform_filter(alt.datum.target == "paper")
+        bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
+        layers.append(bar.encode(x=place, y=alt.Y("low:Q", title=title), y2="high:Q"))
+        layers.append(_cross(place, y))
+    chart = (
+        alt.layer(*layers, data=data)
+        .properties(**_SMALL if len(order[axes["columns"]]) > 2 else _PANEL)
+        .facet(
+            column=alt.Column(
+                f"{axes['columns']}:N",
+                sort=order[axes["columns"]],
+                title=None,
+                header=_header(axes["columns"]),
+            ),
+            row=alt.Row(
+                f"{axes['rows']}:N",
+                sort=order[axes["rows"]],
+                title=None,
+                header=_header(axes["rows"]),
+            ),
+        )
+        .resolve_axis(x="independent")
+    )
+    specification: dict[str, Any] = _theme(chart).to_dict()
+    return specification
+
+
+def _marks(base: Any, points: pl.DataFrame, beside: Any, unordered: bool) -> list[Any]:
+    """Simulated lines, or bars where there is nothing between two values; real points."""
     layers = []
     if "sim" in points["target"]:
         simulated = base.transform_filter(_IS_SIM)
-        detail = alt.Detail("stack:N")
-        if x not in _UNORDERED:
+        if unordered:
+            layers.append(simulated.mark_bar().encode(xOffset=beside))
+        else:
+            detail = alt.Detail("stack:N")
             layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=detail))
-        layers.append(simulated.mark_point(filled=True, size=26))
+            layers.append(simulated.mark_point(filled=True, size=26))
     real = [name for name in _targets_of(points) if name != "sim"]
     if real:
         shape = alt.Shape(
@@ -332,23 +369,14 @@ def axes_figure(
             ),
         )
         rings = base.transform_filter(_IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
-        layers.append(rings.encode(shape=shape))
-    if published.height:
-        paper = alt.Chart().transform_filter(alt.datum.target == "paper")
-        bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
-        layers.append(bar.encode(x=place, y=alt.Y("low:Q", title=title), y2="high:Q"))
-        layers.append(_cross(place, y))
-    chart = (
-        alt.layer(*layers, data=data)
-        .properties(**_SMALL if len(order[axes["columns"]]) > 2 else _PANEL)
-        .facet(
-            column=alt.Column(f"{axes['columns']}:N", sort=order[axes["columns"]], title=None),
-            row=alt.Row(f"{axes['rows']}:N", sort=order[axes["rows"]], title=None),
-        )
-        .resolve_axis(x="independent")
-    )
-    specification: dict[str, Any] = _theme(chart).to_dict()
-    return specification
+        layers.append(rings.encode(shape=shape, **({"xOffset": beside} if unordered else {})))
+    return layers
+
+
+def _header(axis: str) -> Any:
+    """What stands over a panel: the value, and of numbers what they are of."""
+    title = _AXIS_TITLES.get(axis)
+    return alt.Header(labelExpr=f"'{title}: ' + datum.label") if title else alt.Header()
 
 
 def _place(axis: str, order: Sequence[Any]) -> Any:

@@ -186,6 +186,8 @@ def test_points_are_chosen_by_their_axes_or_are_the_usual_ones() -> None:
     saved = savings(cases)
     usual = chosen(saved, "time_saved_pct", {}, ["requests"])
     assert usual["value"].to_list() == [50, pytest.approx(10)]
+    named = chosen(saved, "time_saved_pct", {"requests": [16, 8]}, [])
+    assert named["requests"].to_list() == [16, 8]
     one = chosen(saved, "time_saved_pct", {"requests": [8]}, ["disabled_by"])
     assert sorted(one["value"].to_list()) == [pytest.approx(40), 50]
 

@@ -36,6 +36,10 @@ def chosen(
     stay. `low` and `high` are a standard deviation over seeds from the mean, the mean if unknown.
     """
     kept = points.filter(pl.col(metric).is_not_null())
+    for axis in reversed(list(only)):  # in the order in which they are named
+        named = pl.Series(only[axis]).cast(kept.schema[axis])
+        place = pl.col(axis).replace_strict(named, range(len(named)), default=len(named))
+        kept = kept.sort(place, maintain_order=True)
     usual = {axis: (value,) for axis, value in USUAL.items() if axis in points.columns}
     for axis, values in (usual | dict(only)).items():
         if axis in only or axis not in drawn:

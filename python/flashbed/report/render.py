@@ -6,6 +6,7 @@ Chooses words and order, computes nothing. The page asks for nothing from a netw
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -144,7 +145,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
             figures.append(
                 {
                     "id": f"figure-{number}-{figure.id}",
-                    "name": f"Figure {figure.id}",
+                    "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
                     "text": figure.text,
@@ -156,7 +157,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         figures.append(
             {
                 "id": f"figure-{number}-agreement",
-                "name": "Figure A",
+                "name": "Figure A. ",
                 "title": "Simulator against kernel",
                 "caption": "Error of the simulator in each case that a real kernel ran too, in "
                 "percent of its value; left of a number of requests read-ahead is off, right "
@@ -190,6 +191,16 @@ def _section(content: Content, number: int) -> dict[str, Any]:
     }
 
 
+_NUMBERED = re.compile(r"[0-9]+(-[a-z])?")
+
+
+def _name(figure: Figure) -> str:
+    """The paper's number of a figure or table, if it has one."""
+    if _NUMBERED.fullmatch(figure.id):
+        return f"Figure {figure.id}. "
+    return f"{figure.id}. " if figure.id.startswith("Table ") else ""
+
+
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
     key = "" if figure.x in ("pattern", "fs") else "Lines: simulated; open points: a real kernel. "
@@ -220,7 +231,7 @@ def _wear_figure(worn: Sequence[Worn], number: int) -> dict[str, Any]:
     more = f" The first {MAPS_MAX} of {len(worn)} cases." if len(worn) > MAPS_MAX else ""
     return {
         "id": f"figure-{number}-wear",
-        "name": "Figure W",
+        "name": "Figure W. ",
         "title": "Erases of every block",
         "caption": "Each square is a block of the partition, row by row from the top left; beside"
         " a row stands the number of its first block. Colour is how often a block was erased since"
@@ -319,7 +330,8 @@ def _number(value: float | None) -> str:
     """A number for reading: as many digits as mean something, a real minus sign."""
     if value is None:
         return "—"
-    text = f"{value:.1f}" if value != int(value) else f"{int(value)}"
+    digits = 1 if abs(value) >= 2 else 2
+    text = f"{value:.{digits}f}" if value != int(value) else f"{int(value)}"
     return text.replace("-", "\u2212")
 
 

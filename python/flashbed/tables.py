@@ -43,6 +43,8 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "request_bytes": _WHOLE,
         "file_bytes": _WHOLE,
         "seed": _WHOLE,
+        "pause_ns": _WHOLE,
+        "advice": _TEXT,
         "state": _TEXT,
         "faults": _TEXT,
         "database": _TEXT,

@@ -16,9 +16,11 @@ from flashbed import validation
 from flashbed.experiment import load_experiment, plan
 from flashbed.report import write_report
 from flashbed.runner import run_target
+from flashbed.study import load_study
 from flashbed.tables import RunDirectory
 from flashbed.validation import kept
 from tests.fake import FakeTarget
+from tests.layers.test_study import CLAIM, FIGURE, STUDY
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -151,6 +153,20 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     assert '<td class="n off">50.00</td>' in text
     assert "not kept" in text
     assert look(page, tmp_path)["wrong"] == []
+
+
+def test_a_figure_over_axes_and_a_study_are_drawn(small: Path, tmp_path: Path) -> None:
+    (small / "experiments" / "small.toml").write_text(STUDY)
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    file.write_text(text[: text.index("[[claim]]")] + CLAIM + FIGURE)
+    report(["sim", "emulator"], tmp_path)
+    page = write_report([tmp_path / "run"], tmp_path / "study.html", study=load_study("small"))
+    said = look(page, tmp_path)
+    assert said["wrong"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    # Two kernels, file systems, patterns and numbers of requests, and the paper's cross.
+    assert int(drawn["figure-0-axes"]) >= 17
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_reproduce_prints_claims_and_agreement(small: Path, fakes: Fakes, run: R
     assert status == 0
     result = json.loads(out)
     assert set(result) == {"claims", "agreement"}
-    keys = "id text source published sim uml emulator verdict_sim verdict_uml verdict_emulator"
+    keys = "id item text source published sim uml emulator verdict_sim verdict_uml verdict_emulator"
     assert all(list(claim) == keys.split() for claim in result["claims"])
     keys = (
         "target case_id flash_reads_error_pct flash_programs_error_pct flash_erases_error_pct"

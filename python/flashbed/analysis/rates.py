@@ -1,6 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
-A point is target, board, kernel, fs, pattern, number and size of requests; seeds are averaged. What
+A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
+read-ahead, advice; seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -11,11 +12,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
 
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
-RATE_POINT = [*POINT, "request_bytes"]
+RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
 _MJ = 1e6
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
@@ -55,6 +56,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
+        .with_columns(PAUSE_MS)
     )  # fmt: skip
 
 

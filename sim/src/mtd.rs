@@ -408,6 +408,7 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
     /// neither asked nor filled.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
+        self.last_column_change = Ns::ZERO;
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);

@@ -208,12 +208,16 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn read_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
-        self.ecc_of(done)
+        let (ecc, now) = self.ecc_of(done)?;
+        self.may_make_way(now);
+        Ok((ecc, now))
     }
 
     /// The same of the tags alone.
     pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
-        Ok(self.mtd.read_oob(now, self.offset(chunk), 1)?)
+        let now = self.mtd.read_oob(now, self.offset(chunk), 1)?;
+        self.may_make_way(now);
+        Ok(now)
     }
 
     /// yaffs_rd_chunk_tags_nand with a buffer: a block with wrong bits is to be collected first.
@@ -253,11 +257,13 @@ impl<F: Flash> Yaffs2<F> {
         if !matches!(done, Err(Failed { fault: Fault::PowerLost, .. })) {
             self.on_flash.put(chunk, tags, sequence, payload);
         }
-        match done {
-            Ok(now) => Ok((true, now)),
-            Err(Failed { at, fault: Fault::ProgramFailed }) => Ok((false, at)),
-            Err(failed) => Err(failed.into()),
-        }
+        let (written, now) = match done {
+            Ok(now) => (true, now),
+            Err(Failed { at, fault: Fault::ProgramFailed }) => (false, at),
+            Err(failed) => return Err(failed.into()),
+        };
+        self.may_make_way(now);
+        Ok((written, now))
     }
 
     /// A chunk that holds nothing of a program's.
@@ -299,14 +305,16 @@ impl<F: Flash> Yaffs2<F> {
 
     /// mtd_erase of a block counted from 1; whether it succeeded.
     pub(super) fn erase(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
-        match self.mtd.erase(now, block - 1) {
+        let (erased, now) = match self.mtd.erase(now, block - 1) {
             Ok(now) => {
                 self.on_flash.clear(block);
-                Ok((true, now))
+                (true, now)
             }
-            Err(Failed { at, fault: Fault::EraseFailed }) => Ok((false, at)),
-            Err(failed) => Err(failed.into()),
-        }
+            Err(Failed { at, fault: Fault::EraseFailed }) => (false, at),
+            Err(failed) => return Err(failed.into()),
+        };
+        self.may_make_way(now);
+        Ok((erased, now))
     }
 
     /// mtd_block_markbad.

@@ -13,7 +13,7 @@ use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::chip::Flash;
-use crate::fs::{FsError, Name, Rename, Result};
+use crate::fs::{FsError, Ino, Name, Rename, Result};
 use crate::units::Ns;
 
 /// YAFFS_NOBJECT_BUCKETS.
@@ -324,13 +324,19 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
+    /// make of kernel/yaffs2/names.c.
+    pub(super) fn make(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(Ino, Ns)> {
+        let mut number = 0;
+        let now = self.locked(now, |fs, now| {
+            let (made, now) = fs.create_object(now, at, is_directory)?;
+            number = made;
+            Ok(now)
+        })?;
+        Ok((Ino(number), now))
+    }
+
     /// yaffs_create_obj and the inode of what it makes.
-    pub(super) fn create_object(
-        &mut self,
-        now: Ns,
-        at: Name<'_>,
-        is_directory: bool,
-    ) -> Result<(u32, Ns)> {
+    fn create_object(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(u32, Ns)> {
         let (_, now) = self.find_by_name(now, at)?;
         let number = self.objects.new_number();
         self.new_object(number, is_directory);

@@ -69,6 +69,7 @@ impl<F: Flash> Yaffs2<F> {
             if !self.mtd.is_bad(block) {
                 let start = u64::from(block) * u64::from(self.mtd.block_bytes());
                 now = self.mtd.read(now, start, self.mtd.page_bytes())?;
+                self.may_make_way(now);
             }
         }
         Ok(now)
@@ -303,9 +304,8 @@ impl<F: Flash> Yaffs2<F> {
 
     /// put_super, and fill_super of what is on the flash then.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.update_dirty_directories(now)?;
-        let now = self.flush_whole_cache(now)?;
-        let now = self.save_checkpoint(now)?;
+        let now = self.stop_thread(now)?;
+        let now = self.locked(now, |fs, now| fs.flush_rest(now, true))?;
         self.mount(now)
     }
 
@@ -322,6 +322,7 @@ impl<F: Flash> Yaffs2<F> {
             }
             None => {}
         }
+        self.forget_tasks();
         let now = self.mount(now)?;
         Ok((self.tree(), now))
     }

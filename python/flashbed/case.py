@@ -18,6 +18,7 @@ AXES = (
     "kernel",
     "fs",
     "read_ahead_kib",
+    "bulk_read",
     "pattern",
     "requests",
     "request_bytes",
@@ -45,6 +46,7 @@ class Case:
     seed: int
     state: State = NEW
     faults: Faults = NONE
+    bulk_read: bool = False
 
     @cached_property
     def case_id(self) -> str:
@@ -54,4 +56,5 @@ class Case:
             f"{self.request_bytes}-of-{self.file_bytes}-ra{self.read_ahead_kib}-s{self.seed}"
         )
         others = ((self.state, NEW), (self.faults, NONE))
-        return "-".join([name, *(str(given) for given, usual in others if given != usual)])
+        bulk = ["bulk"] if self.bulk_read else []
+        return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.case import Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
+from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
@@ -30,6 +31,7 @@ __all__ = [
     "ExperimentError",
     "Figure",
     "Planned",
+    "Settings",
     "experiment_names",
     "load_experiment",
     "parse_settings",
@@ -46,7 +48,10 @@ FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
-SavingMetric = Literal["time_saved_pct", "flash_reads_saved_pct", "cache_hit_pct", "prefetch_kib"]
+DrawnSaving = Literal[
+    "time_saved_pct", "flash_reads_saved_pct", "energy_saved_pct", "component_energy_saved_pct"
+]
+SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib"]
 """What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
@@ -61,6 +66,10 @@ RateMetric = Literal[
     "flash_programs_per_request",
     "flash_share_pct",
     "background_flash_pct",
+    "energy_mj",
+    "energy_cpu_mj",
+    "energy_mem_mj",
+    "component_energy_mj",
 ]
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
@@ -75,13 +84,17 @@ _LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tupl
 Texts = Annotated[tuple[Text, ...], _LIST]
 Positives = Annotated[tuple[Positive, ...], _LIST]
 Counts = Annotated[tuple[Count, ...], _LIST]
+Booleans = Annotated[tuple[bool, ...], _LIST]
 FileSystems = Annotated[tuple[FileSystem, ...], _LIST]
 Patterns = Annotated[tuple[Pattern, ...], _LIST]
 TargetNames = Annotated[tuple[TargetName, ...], _LIST]
 
 
 class Facts(Strict):
-    """`[experiment]`: what is asked, where it comes from, and what every run of it records."""
+    """`[experiment]`: what is asked, where it comes from, and what every run of it records.
+
+    `activity` is what its programs do, where the operations alone do not say it (docs/energy.md).
+    """
 
     id: Text
     title: Text
@@ -89,6 +102,7 @@ class Facts(Strict):
     source: Text
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
+    activity: Activity | None = None
 
 
 class WorkloadTable(Strict):
@@ -127,8 +141,16 @@ class Grid(Strict):
     seed: Counts
     state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    bulk_read: Booleans = (False,)
     request_bytes: Positives | None = None
     """Those of `[workload]` where it is missing."""
+
+    @model_validator(mode="after")
+    def _mountable(self) -> Self:
+        others = [fs for fs in self.fs if fs != "ubifs"]
+        if others and any(self.bulk_read):
+            raise ValueError(f"bulk_read: a mount option of ubifs; {others[0]} has none")
+        return self
 
 
 class Compared(Strict):
@@ -163,7 +185,7 @@ class Figure(Strict):
     id: Text
     title: Text
     caption: Text
-    metric: Literal["time_saved_pct", "flash_reads_saved_pct"] | RateMetric | RequestMetric
+    metric: DrawnSaving | RateMetric | RequestMetric
     x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
 
@@ -254,6 +276,8 @@ class Experiment(FromFile):
         windows = {window for grid in self.grid for window in grid.read_ahead_kib}
         if len(of_pairs) < len(metrics) and len(windows) != 1:
             raise ValueError("grid: read_ahead_kib: one value where a metric is of single cases")
+        if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
+            raise ValueError("grid: bulk_read: one value where there are figures or claims")
         return self
 
     @model_validator(mode="after")
@@ -299,9 +323,18 @@ class Planned:
     targets: tuple[str, ...]
 
 
-Settings = Mapping[str, tuple[str | int, ...]]
-_GRID_AXES = ("board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "seed")
+Settings = Mapping[str, tuple[str | int | bool, ...]]
+"""Axis -> the values of it that are asked for."""
+_GRID_AXES = (
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
+)  # fmt: skip
 _NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
+_YES_OR_NO = {"true": True, "false": False}
+_READ: Mapping[str, Callable[[str], int | bool]] = {
+    **dict.fromkeys(_NUMBERS, int),
+    "bulk_read": _YES_OR_NO.__getitem__,
+}
+"""Axes that are no words, and what reads them. What no grid has is added to all."""
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
@@ -360,7 +393,7 @@ def read_experiment(path: Path) -> Experiment:
 
 def parse_settings(texts: Sequence[str]) -> Settings:
     """`AXIS=VALUE[,VALUE]` texts as axis -> values. Raises `ExperimentError`."""
-    settings: dict[str, tuple[str | int, ...]] = {}
+    settings: dict[str, tuple[str | int | bool, ...]] = {}
     for text in texts:
         axis, equals, values = text.partition("=")
         if not equals or axis not in _SETTABLE or not all(values.split(",")):
@@ -368,10 +401,11 @@ def parse_settings(texts: Sequence[str]) -> Settings:
                 f"--set {text}: not AXIS=VALUE[,VALUE] with an axis of {', '.join(_SETTABLE)}"
             )
         try:
-            convert: Callable[[str], str | int] = int if axis in _NUMBERS else str
+            convert: Callable[[str], str | int | bool] = _READ.get(axis, str)
             settings[axis] = tuple(convert(value) for value in values.split(","))
-        except ValueError:
-            raise ExperimentError(f"--set {text}: {axis} takes whole numbers") from None
+        except (ValueError, KeyError):
+            what = "whole numbers" if axis in _NUMBERS else "true and false"
+            raise ExperimentError(f"--set {text}: {axis} takes {what}") from None
     return settings
 
 
@@ -398,7 +432,7 @@ def _apply(experiment: Experiment, settings: Settings) -> Experiment:
             added = _with_profile(values["grid"], axis, [str(value) for value in new])
             values["grid"] = [*values["grid"], *added]
             new = []
-        elif new and axis not in _NUMBERS:
+        elif new and axis not in _READ:
             there_are = ", ".join(sorted(map(str, known)))
             raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
         for grid in values["grid"]:
@@ -459,7 +493,7 @@ def _expanded(chosen: Experiment) -> list[Planned]:
     for grid in chosen.grid:
         points = itertools.product(
             grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.seed, grid.state, grid.faults,
+            grid.read_ahead_kib, grid.bulk_read, grid.seed, grid.state, grid.faults,
             grid.request_bytes or (chosen.workload.request_bytes,),
         )  # fmt: skip
         for (
@@ -469,6 +503,7 @@ def _expanded(chosen: Experiment) -> list[Planned]:
             pattern,
             requests,
             read_ahead_kib,
+            bulk_read,
             seed,
             state,
             faults,
@@ -480,6 +515,7 @@ def _expanded(chosen: Experiment) -> list[Planned]:
                 kernel=kernel,
                 fs=fs,
                 read_ahead_kib=read_ahead_kib,
+                bulk_read=bulk_read,
                 pattern=pattern,
                 requests=requests,
                 request_bytes=size,

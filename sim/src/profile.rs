@@ -103,8 +103,10 @@ pub struct SoftwareCosts {
     pub write_ns: Ns,
     /// Finding one page in the page cache (filemap_get_pages).
     pub page_find_ns: Ns,
-    /// Copying one byte between page cache and program, in picoseconds.
-    pub copy_byte_ps: u64,
+    /// Copying one byte to the program (copy_page_to_iter), in picoseconds.
+    pub copy_to_user_byte_ps: u64,
+    /// Copying one byte from the program (copy_page_from_iter_atomic), in picoseconds.
+    pub copy_from_user_byte_ps: u64,
     /// Adding a page to the page cache: allocation, insertion, read-ahead's bookkeeping.
     pub page_add_ns: Ns,
     /// One page write besides its copy: write_begin and write_end, without what the file system

@@ -53,6 +53,8 @@ pub enum FsKind {
     Jffs2,
     Yaffs2,
     Ubifs,
+    /// UBIFS mounted with `bulk_read`.
+    UbifsInBulk,
     Mtd(Access),
 }
 
@@ -64,6 +66,7 @@ impl core::str::FromStr for FsKind {
             "jffs2" => Ok(FsKind::Jffs2),
             "yaffs2" => Ok(FsKind::Yaffs2),
             "ubifs" => Ok(FsKind::Ubifs),
+            "ubifs,bulk_read" => Ok(FsKind::UbifsInBulk),
             "mtd" => Ok(FsKind::Mtd(Access::Device)),
             "mtd-driver" => Ok(FsKind::Mtd(Access::Driver)),
             other => {
@@ -262,7 +265,9 @@ pub fn fresh_bytes(
             let hz = kernel.jffs2.ticks_per_second;
             Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs | FsKind::UbifsInBulk => {
+            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -313,6 +318,10 @@ fn run_on<F: Flash>(
             run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
         }
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
+        FsKind::UbifsInBulk => {
+            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs);
+            run_fs(setting, cases, formatted.map(|(fs, now)| (fs.read_in_bulk(), now)))
+        }
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }
 }

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import agreement, agreement_summary, curves, judge, measures, savings
+from flashbed.energy import ENERGY_COLUMNS
 from flashbed.experiment import Claim, load_experiment
 
 AXES = {
@@ -23,7 +24,7 @@ def case(read_ahead_kib: int, seed: int, time_ns: int, flash_reads: int, **other
         "target": "sim", "fs": "jffs2", "pattern": "random", "requests": 8, "seed": seed,
         "read_ahead_kib": read_ahead_kib, "time_ns": time_ns, "flash_reads": flash_reads,
     }  # fmt: skip
-    row |= AXES | other
+    row |= AXES | dict.fromkeys(ENERGY_COLUMNS) | other
     identity = "-".join(
         str(row[k]) for k in ("fs", "pattern", "requests", "seed", "read_ahead_kib")
     )

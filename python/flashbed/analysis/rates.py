@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import POINT
+from flashbed.analysis.measures import COMPONENT_NJ, POINT
 
 __all__ = ["RATE_POINT", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [*POINT, "request_bytes"]
 _MS = 1e6
+_MJ = 1e6
+_ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _OF_DATA = ("read", "write", "erase")
 """Operations whose number is `requests`."""
 _MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
@@ -39,6 +41,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             (pl.col("flash_time_ns") / pl.col("time_ns") * 100).alias("flash_share_pct"),
             (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
             (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
+            *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
+            (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -46,6 +50,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "time_ms", "flash_time_ms", "response_ms", "flash_response_ms", "throughput_mb_s",
                 "flash_share_pct", "flash_reads", "flash_programs", "flash_erases",
                 "flash_reads_per_request", "flash_programs_per_request", "background_flash_pct",
+                "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )

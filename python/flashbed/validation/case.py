@@ -24,3 +24,4 @@ class SuiteCase:
     prepare: str
     lines: Sequence[str]
     read_ahead_kib: int = 0
+    bulk_read: bool = False

@@ -242,7 +242,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
         let now = self.wait_for_inode(now, ino, false)?;
         self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }

@@ -182,7 +182,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
         self.locked(now, |fs, now| fs.file_read(now, ino.0, page))
     }
 

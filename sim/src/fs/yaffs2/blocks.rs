@@ -157,7 +157,7 @@ impl<F: Flash> Yaffs2<F> {
         causes: Causes,
         from_reserve: bool,
     ) -> Result<(Option<Chunk>, Ns)> {
-        let mut now = self.invalidate_checkpoint(now)?;
+        let mut now = self.invalidate_checkpoint(now + self.mtd.costs().yaffs2_write_ns)?;
         for _ in 0..=WRITE_ATTEMPTS {
             let Some(chunk) = self.alloc_chunk(from_reserve) else { break };
             let block = chunk / self.pages_per_block;

@@ -120,6 +120,7 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs2_checkpt_flush_buffer, chunk after chunk. Whether there were blocks enough.
     fn write_checkpoint(&mut self, mut now: Ns, bytes: u64) -> Result<(bool, Ns)> {
         let chunks = bytes.div_ceil(u64::from(self.mtd.page_bytes())) as u32;
+        now += Ns::from_ps(bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
         let mut block = 0;
         for number in 0..chunks {
             let page = number % self.pages_per_block;
@@ -173,6 +174,7 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn restore_checkpoint(&mut self, now: Ns) -> Result<(bool, Ns)> {
         let (blocks, now) = self.read_checkpoint(now)?;
         let Some((blocks, saved)) = blocks.zip(self.saved.take()) else { return Ok((false, now)) };
+        let now = now + Ns::from_ps(saved.bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
         self.erased_blocks = saved.erased_blocks - blocks.len() as u32;
         self.free_chunks =
             saved.free_chunks - i64::from(blocks.len() as u32 * self.pages_per_block);

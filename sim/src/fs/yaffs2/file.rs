@@ -263,7 +263,7 @@ impl<F: Flash> Yaffs2<F> {
             let place = file.tree.take(chunk);
             if place != 0 {
                 file.data_chunks -= 1;
-                now = self.delete_chunk(now, place)?;
+                now = self.delete_chunk(now + self.mtd.costs().yaffs2_delete_ns, place)?;
             }
         }
         let used = new_bytes % whole;

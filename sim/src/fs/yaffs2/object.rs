@@ -236,12 +236,14 @@ impl<F: Flash> Yaffs2<F> {
         Ok((None, now))
     }
 
-    /// yfs_iget.
-    pub(super) fn iget(&mut self, number: u32) {
+    /// yfs_iget: whether there was no inode of it.
+    pub(super) fn iget(&mut self, number: u32) -> bool {
         let object = self.object_mut(number);
-        if !std::mem::replace(&mut object.has_inode, true) {
+        let is_new = !std::mem::replace(&mut object.has_inode, true);
+        if is_new {
             self.objects.inodes.push(number);
         }
+        is_new
     }
 
     /// The end of yfs_evict_inode.
@@ -272,6 +274,7 @@ impl<F: Flash> Yaffs2<F> {
         if old != 0 {
             now = self.read_chunk(now, old)?.1;
         }
+        now += self.mtd.costs().yaffs2_header_ns;
         let header = self.header_of(number, name, is_shrink, shadows);
         let what = (Tags { object: number, chunk: 0, bytes: 0 }, Payload::Header(header));
         let (new, now) = self.write_new_chunk(now, what, self.metadata(), old != 0)?;

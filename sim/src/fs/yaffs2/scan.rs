@@ -306,7 +306,7 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_thread(now)?;
         let now = self.locked(now, |fs, now| fs.flush_rest(now, true))?;
-        self.mount(now)
+        self.mount(now + self.mtd.costs().yaffs2_mount_ns)
     }
 
     /// The power was lost and is back. Returns every name with what it names.

@@ -513,6 +513,11 @@ impl<F: Flash> Mtd<F> {
         self.flash.programmed_bytes(BlockNo(self.partition.first_block + block))
     }
 
+    /// How often a block of the partition was erased.
+    pub fn block_erases(&self, block: u32) -> u32 {
+        self.flash.block_erases(BlockNo(self.partition.first_block + block))
+    }
+
     /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the partition.
     pub fn power_on(&mut self) -> Option<TornAt> {
         self.page_buffer = None;

@@ -6,11 +6,11 @@
 //! Invariant: `saved` is there exactly if the last checkpoint was written to its end and none of its blocks was erased since.
 
 use super::blocks::{Blocks, State};
-use super::nand::{Payload, Tags};
+use super::nand::{Ecc, Payload, Tags};
 use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
 /// YAFFS_CHECKPOINT_MIN_BLOCKS.
@@ -217,13 +217,20 @@ impl<F: Flash> Yaffs2<F> {
                     next += 1;
                 }
                 let Some((block, tags)) = found else { return Ok((None, now)) };
+                if self.mtd.is_bad(block - 1) {
+                    let what = "a checkpoint of yaffs2 in a block that could not be erased";
+                    return Err(FsError::NotModelled(what));
+                }
                 blocks.push(block);
                 next = tags.object;
             }
             let block = blocks.last().expect("just found");
             let chunk = block * self.pages_per_block + number % self.pages_per_block;
-            now = self.read_quietly(now, chunk)?.1;
-            if self.on_flash.tags(chunk).is_none_or(|tags| tags.chunk != number + 1) {
+            let (ecc, later) = self.read_quietly(now, chunk)?;
+            now = later;
+            if ecc == Ecc::Unfixed
+                || self.on_flash.tags(chunk).is_none_or(|tags| tags.chunk != number + 1)
+            {
                 return Ok((None, now));
             }
         }

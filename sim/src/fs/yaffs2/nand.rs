@@ -11,7 +11,7 @@ use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
 use crate::chip::{Done, Failed, Fault, Flash};
 use crate::content::Contents;
-use crate::fs::{FsError, Result};
+use crate::fs::Result;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ impl OnFlash {
         self.tags[self.page(chunk)] == 0
     }
 
-    /// The power failed while a chunk was being programmed, or the block that begins with it erased.
+    /// A program failed, or the power in one, or while the block was erased that begins with the chunk: its tags say nothing.
     pub fn tear(&mut self, chunk: Chunk) {
         let page = self.page(chunk);
         self.tags[page] = TORN;
@@ -254,12 +254,15 @@ impl<F: Flash> Yaffs2<F> {
     ) -> Result<(bool, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.write_with_oob(now, self.offset(chunk), causes);
-        if !matches!(done, Err(Failed { fault: Fault::PowerLost, .. })) {
-            self.on_flash.put(chunk, tags, sequence, payload);
-        }
         let (written, now) = match done {
-            Ok(now) => (true, now),
-            Err(Failed { at, fault: Fault::ProgramFailed }) => (false, at),
+            Ok(now) => {
+                self.on_flash.put(chunk, tags, sequence, payload);
+                (true, now)
+            }
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                self.on_flash.tear(chunk);
+                (false, at)
+            }
             Err(failed) => return Err(failed.into()),
         };
         self.may_make_way(now);
@@ -317,12 +320,18 @@ impl<F: Flash> Yaffs2<F> {
         Ok((erased, now))
     }
 
-    /// mtd_block_markbad.
+    /// mtd_block_markbad, which erases the block if that works.
     pub(super) fn mark_bad(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        match self.mtd.mark_bad(now, block - 1) {
-            Ok(now) => Ok(now),
-            Err(failed @ Failed { fault: Fault::PowerLost, .. }) => Err(FsError::from(failed)),
-            Err(Failed { at, .. }) => Ok(at),
+        let erases = self.mtd.block_erases(block - 1);
+        let now = match self.mtd.mark_bad(now, block - 1) {
+            Ok(now) => now,
+            Err(failed @ Failed { fault: Fault::PowerLost, .. }) => return Err(failed.into()),
+            Err(Failed { at, .. }) => at,
+        };
+        if self.mtd.block_erases(block - 1) > erases {
+            self.on_flash.clear(block);
         }
+        self.may_make_way(now);
+        Ok(now)
     }
 }

@@ -9,7 +9,7 @@
 use super::blocks::{Blocks, State};
 use super::checkptrw;
 use super::gc::Gc;
-use super::nand::{Header, Tags, SUMMARY};
+use super::nand::{Ecc, Header, Tags, SUMMARY};
 use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::chip::Flash;
@@ -137,10 +137,11 @@ impl<F: Flash> Yaffs2<F> {
     fn read_summary(&mut self, mut now: Ns, number: u32) -> Result<(bool, Ns)> {
         for page in self.chunks_per_summary..self.pages_per_block {
             let chunk = number * self.pages_per_block + page;
-            now = self.read_chunk(now, chunk)?.1;
+            let (ecc, later) = self.read_chunk(now, chunk)?;
+            now = later;
             let wanted = page - self.chunks_per_summary + 1;
             let is_it = |tags: Tags| tags.object == SUMMARY && tags.chunk == wanted;
-            if !self.on_flash.tags(chunk).is_some_and(is_it) {
+            if ecc == Ecc::Unfixed || !self.on_flash.tags(chunk).is_some_and(is_it) {
                 return Ok((false, now));
             }
             self.set_in_use(chunk, true);

@@ -166,13 +166,17 @@ struct fs {
 	enum fs_kind kind;  /* what the partition was last formatted for */
 	int mtd;
 	const char *mount_point;
+	char options[32];  /* of mount(2), empty for none */
 	struct flash_geometry geometry;
 	struct fs_room fresh;  /* of the file system when it was made */
 	char detail[200];  /* what went wrong, for the error row */
 };
 
 int fs_init(struct fs *fs, int mtd, const char *mount_point);
-int fs_fresh(struct fs *fs, const char *name);
+int fs_format(struct fs *fs, const char *name);  /* unmounts, and erases the partition for that file system: "ubifs", or
+                                                   * with options of every mount from here on, "ubifs,bulk_read"
+                                                   */
+int fs_mount_fresh(struct fs *fs);               /* the first mount behind it */
 int fs_unmount(struct fs *fs);
 int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not while anything is mounted */
 int fs_remount(struct fs *fs);

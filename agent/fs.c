@@ -338,7 +338,7 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 	char device[16];
 
 	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
-	return fail(fs, mount(device, fs->mount_point, type, 0, NULL) ? -errno : 0, what);
+	return fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
 }
 
 static int mount_ubifs(struct fs *fs, bool new)
@@ -352,7 +352,7 @@ static int mount_ubifs(struct fs *fs, bool new)
 	if (new)
 		err = fail(fs, make_volume(), "making the UBI volume");
 	if (!err)
-		err = fail(fs, mount("ubi0_0", fs->mount_point, "ubifs", 0, NULL) ? -errno : 0, "mounting ubifs");
+		err = fail(fs, mount("ubi0_0", fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0, "mounting ubifs");
 	if (err)
 		(void)ubi_control(UBI_IOCDET, &number);
 	return err;
@@ -408,24 +408,35 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fail(fs, err, "asking for the state of the blocks");
 }
 
-int fs_fresh(struct fs *fs, const char *name)
+int fs_format(struct fs *fs, const char *name)
 {
 	static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
+	const size_t length = strcspn(name, ",");
+	const char *options = name[length] ? name + length + 1 : "";
 	enum fs_kind kind = FS_MTD_DRIVER;
 
-	while (kind != FS_NONE && strcmp(name, names[kind]) != 0)
+	while (kind != FS_NONE && (strlen(names[kind]) != length || strncmp(name, names[kind], length) != 0))
 		kind--;
 	int err = fs_unmount(fs);
 
 	if (kind == FS_NONE)
 		return fail(fs, -ENODEV, "this agent has no such file system");
+	if (raw_kind(kind) && *options)
+		return fail(fs, -EINVAL, "mount options of a partition");
+	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
 		err = format(fs, kind);
-	if (err)
-		return err;
-	fs->kind = kind;
+	if (!err)
+		fs->kind = kind;
+	return err;
+}
+
+int fs_mount_fresh(struct fs *fs)
+{
+	int err;
+
 	(void)mkdir(fs->mount_point, 0755);
-	err = mount_kind(fs, kind, true);
+	err = mount_kind(fs, fs->kind, true);
 	return err ? err : fs_room(fs, &fs->fresh);
 }
 

@@ -17,7 +17,9 @@
 
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
-/* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128` (sim/src/run.rs has the same phases). */
+/* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`, and the timer of YAFFS2's thread, which begins
+ * with the mount, is rounded to so many ticks (sim/src/run.rs has the same phases).
+ */
 static const uint64_t DICE_NS = 64000000000;
 
 /* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
@@ -262,7 +264,11 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = set_up_chip(job);
 	if (!err)
-		err = fs_fresh(&job->fs, fs_name);
+		err = fs_format(&job->fs, fs_name);
+	if (!err)
+		err = sleep_until(next_phase(DICE_NS));
+	if (!err)
+		err = fs_mount_fresh(&job->fs);
 	if (err)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed import places
+from flashbed.energy.constants import Energy
 from flashbed.errors import InputError
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
@@ -148,7 +149,8 @@ class Software(Strict):
     fill_byte_ps: Ps
     write_ns: Ns
     page_find_ns: Ns
-    copy_byte_ps: Ps
+    copy_to_user_byte_ps: Ps
+    copy_from_user_byte_ps: Ps
     page_add_ns: Ns
     page_write_ns: Ns
     page_dirty_ns: Ns
@@ -187,7 +189,14 @@ class Software(Strict):
     ubifs_packed_node_ns: Ns
     ubifs_write_byte_ps: Ps
     ubifs_unpack_ns: Ns
+    ubifs_budget_ns: Ns
     yaffs2_chunk_ns: Ns
+    yaffs2_write_ns: Ns
+    yaffs2_header_ns: Ns
+    yaffs2_inode_ns: Ns
+    yaffs2_delete_ns: Ns
+    yaffs2_checkpoint_byte_ps: Ps
+    yaffs2_mount_ns: Ns
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1
     """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
@@ -234,6 +243,7 @@ class Board(FromFile):
     memory: Memory
     software: Software
     endurance: EnduranceFacts | None = None
+    energy: Energy | None = None
     emulator: Emulator | None = None
 
     @model_validator(mode="after")
@@ -308,10 +318,13 @@ class ReadAheadRules(Strict):
     backward_jump_is_sequential: bool
     context: Literal["eager", "conservative"]
     window_overflow: Literal["grows", "capped"]
-    previous_position: Literal["last-page", "next-byte"]
+    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
     hole_not_found: Literal["page-after", "last-page"]
+    hole_not_found_below: Literal["page-after", "last-page"]
+    miss_never_continues: bool
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
+    window_is_added_first: bool
 
 
 class Jffs2Options(Strict):

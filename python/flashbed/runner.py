@@ -19,12 +19,12 @@ import polars as pl
 from flashbed import __version__, places
 from flashbed.case import AXES, Case
 from flashbed.conditions import NONE
+from flashbed.energy import Energy, constants, energy_of, fold
 from flashbed.experiment import Experiment, Planned
 from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
-from flashbed.workloads import WORKLOADS
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
@@ -45,14 +45,13 @@ def programs_of(
 ) -> list[Program]:
     """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
     record_wear = record_wear or "wear" in experiment.experiment.trace
-    workload = WORKLOADS[experiment.workload.kind]
     boards = {name: load_board(name) for name in {case.board for case in cases}}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
         board = boards[case.board]
         blocks = board.partition.blocks
-        prepare, body = workload(case, experiment.workload.settle_ns)
+        prepare, body = experiment.workload.operations(case)
         bad = case.faults.bad(blocks)
         programs.append(
             Program(
@@ -66,6 +65,7 @@ def programs_of(
                 record_wear=record_wear,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
+                bulk_read=case.bulk_read,
             )
         )
     return programs
@@ -99,22 +99,36 @@ def _keys(
             program.board.sha256,
             program.kernel.sha256,
             prepared[program.prepare],
-            program.fs,
+            program.mounted,
             str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
             *([f"erases {program.erases}"] if program.erases else []),
             *([program.faults.model_dump_json()] if program.faults != NONE else []),
+            *(_energy_code() if program.board.energy else []),
             *([conditions] if conditions else []),
         )
         keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return keys
 
 
-def _described(batch: Batch, target: str, axes: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """A batch's tables with axes, target and provenance."""
+def _energy_code() -> list[str]:
+    """What energies are worked out by."""
+    return [places.sha256_of(Path(str(module.__file__))) for module in (constants, fold)]
+
+
+def _described(
+    batch: Batch,
+    target: str,
+    axes: pl.DataFrame,
+    boards: dict[str, Energy | None],
+    activity: str | None,
+) -> dict[str, pl.DataFrame]:
+    """A batch's tables with axes, target, energy and provenance."""
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
+    energies = energy_of(cases, batch.requests, boards, activity)
+    cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {
         "requests": batch.requests,
@@ -132,7 +146,7 @@ def _axes(
     cases: Sequence[Case], programs: Sequence[Program], experiment: Experiment
 ) -> pl.DataFrame:
     """case_id, axes and provenance of cases."""
-    columns: dict[str, list[str | int | None]] = {
+    columns: dict[str, list[str | int | bool | None]] = {
         "case_id": [case.case_id for case in cases],
         "experiment": [case.experiment for case in cases],
     }
@@ -181,6 +195,8 @@ def run_target(
     measured = 0
     directory.keep_sources(experiment.path, _profiles(programs))
     axes = _axes(cases, programs, experiment)
+    boards = {program.board.name: program.board.energy for program in programs}
+    activity = experiment.experiment.activity
 
     def report(what: str, done: int) -> None:
         progress(what, kept + done, len(programs))
@@ -197,7 +213,8 @@ def run_target(
                         pl.lit(target.name).alias("target"),
                         pl.col("case_id").replace_strict(keys | half_done).alias("key"),
                     )
-                    directory.add(_described(batch, target.name, axes), done)
+                    tables = _described(batch, target.name, axes, boards, activity)
+                    directory.add(tables, done)
     finally:
         directory.merge([item.case.case_id for item in experiment.planned])
     return Outcome(target.name, measured, kept, tuple(failures))

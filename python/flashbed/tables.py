@@ -37,13 +37,17 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "kernel": _TEXT,
         "fs": _TEXT,
         "read_ahead_kib": _WHOLE,
+        "bulk_read": pl.Boolean(),
         "pattern": _TEXT,
         "requests": _WHOLE,
         "request_bytes": _WHOLE,
         "file_bytes": _WHOLE,
         "seed": _WHOLE,
+        "pause_ns": _WHOLE,
+        "advice": _TEXT,
         "state": _TEXT,
         "faults": _TEXT,
+        "database": _TEXT,
         "state_valid": _REAL,
         "state_invalid": _REAL,
         "time_ns": _WHOLE,
@@ -60,8 +64,17 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
         "cache_adds": _WHOLE,
+        "energy_convention": _TEXT,
+        "energy_nj": _WHOLE,
         "energy_cpu_nj": _WHOLE,
         "energy_mem_nj": _WHOLE,
+        "component_cpu_busy_nj": _WHOLE,
+        "component_cpu_driver_nj": _WHOLE,
+        "component_memory_nj": _WHOLE,
+        "component_flash_read_nj": _WHOLE,
+        "component_flash_program_nj": _WHOLE,
+        "component_flash_erase_nj": _WHOLE,
+        "component_bus_nj": _WHOLE,
         "erase_count_max": _WHOLE,
         "erase_count_mean": _REAL,
         "bad_blocks": _WHOLE,
@@ -173,7 +186,7 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def read_table(directory: Path, table: str) -> pl.DataFrame:
-    """A table of a run directory.
+    """A table of a run directory; columns that an earlier version did not have are null.
 
     Raises `InputError` if the directory is none, the table is none or was not recorded.
     """
@@ -186,8 +199,8 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError):
+        return conform(pl.read_parquet(path), table)
+    except (pl.exceptions.PolarsError, OSError, ValueError):
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
 
 

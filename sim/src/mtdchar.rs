@@ -127,10 +127,10 @@ impl<F: Flash> MtdChar<F> {
         Ok(0)
     }
 
-    /// What a program's bytes cost on their way; the driver's file moves none.
-    fn copied(&self, bytes: u64) -> Ns {
+    /// What bytes cost on their way to or from the program; the driver's file moves none.
+    fn copied(&self, bytes: u64, byte_ps: u64) -> Ns {
         match self.access {
-            Access::Device => Ns::from_ps(bytes, self.costs.copy_byte_ps),
+            Access::Device => Ns::from_ps(bytes, byte_ps),
             Access::Driver => Ns::ZERO,
         }
     }
@@ -151,7 +151,8 @@ impl<F: Flash> MtdChar<F> {
                     Err(Failed { at, fault: Fault::Uncorrectable }) => Ok(at),
                     other => other,
                 };
-                answer(read.map(|now| now + self.copied(bytes)), bytes)
+                let byte_ps = self.costs.copy_to_user_byte_ps;
+                answer(read.map(|now| now + self.copied(bytes, byte_ps)), bytes)
             }
             Access::Driver => self.read_in_driver(now, offset, bytes),
         }
@@ -184,7 +185,7 @@ impl<F: Flash> MtdChar<F> {
         }
         let bytes = length.min(left);
         let unit = u64::from(self.mtd.subpage_bytes());
-        let now = now + self.copied(bytes);
+        let now = now + self.copied(bytes, self.costs.copy_from_user_byte_ps);
         if offset % unit != 0 || bytes % unit != 0 {
             return Ok((EINVAL, now));
         }

@@ -30,8 +30,8 @@ use thiserror::Error;
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A preparation begins at a multiple of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that JFFS2's dice go
-/// round in (`jiffies % 128`).
+/// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
+/// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
 
 /// A kernel: what of it the stack asks for.
@@ -53,6 +53,8 @@ pub enum FsKind {
     Jffs2,
     Yaffs2,
     Ubifs,
+    /// UBIFS mounted with `bulk_read`.
+    UbifsInBulk,
     Mtd(Access),
 }
 
@@ -64,6 +66,7 @@ impl core::str::FromStr for FsKind {
             "jffs2" => Ok(FsKind::Jffs2),
             "yaffs2" => Ok(FsKind::Yaffs2),
             "ubifs" => Ok(FsKind::Ubifs),
+            "ubifs,bulk_read" => Ok(FsKind::UbifsInBulk),
             "mtd" => Ok(FsKind::Mtd(Access::Device)),
             "mtd-driver" => Ok(FsKind::Mtd(Access::Driver)),
             other => {
@@ -262,7 +265,9 @@ pub fn fresh_bytes(
             let hz = kernel.jffs2.ticks_per_second;
             Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs | FsKind::UbifsInBulk => {
+            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -284,8 +289,6 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         && faults.bits_flipped > ecc.strength_bits + 1
     {
         Some("a Hamming code that takes three wrong bits for one")
-    } else if setting.fs == FsKind::Yaffs2 && *faults != Faults::default() {
-        Some("yaffs2 on a chip that fails")
     } else {
         None
     }
@@ -313,6 +316,10 @@ fn run_on<F: Flash>(
             run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
         }
         FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
+        FsKind::UbifsInBulk => {
+            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs);
+            run_fs(setting, cases, formatted.map(|(fs, now)| (fs.read_in_bulk(), now)))
+        }
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }
 }

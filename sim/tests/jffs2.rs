@@ -5,7 +5,7 @@ mod support;
 use sim::chip::{Chip, Flash, Kind};
 use sim::content::Contents;
 use sim::fs::jffs2::{Jffs2, Options};
-use sim::fs::{FlashFs, FsError, Ino, Name, PageCache, PageWrite, ROOT};
+use sim::fs::{FlashFs, FsError, Grabbed, Ino, Name, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::run::FsKind;
 use sim::trace::{FlashOp, Traced};
@@ -37,7 +37,7 @@ fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>)
 /// Flash operations of reading one page.
 fn read_ops(fs: &mut Fs, ino: Ino, page: u32) -> Vec<FlashOp> {
     fs.flash_mut().start_recording();
-    fs.read_page(Ns::ZERO, ino, page).expect("readable");
+    fs.read_page(Ns::ZERO, ino, page, &mut support::NoPages).expect("readable");
     fs.flash_mut().take_record()
 }
 
@@ -205,6 +205,12 @@ impl PageCache for AllPages {
     fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
         false
     }
+
+    fn grab_page(&mut self, _ino: Ino, _page: u32) -> Grabbed {
+        Grabbed::Uptodate
+    }
+
+    fn clear_uptodate(&mut self, _ino: Ino, _page: u32) {}
 
     fn find_page(&self, _ino: Ino, _page: u32) -> Option<bool> {
         Some(false)

@@ -84,7 +84,9 @@ fn seen(fs: &mut Fs, now: Ns, work: impl FnOnce(&mut Fs, Ns) -> Ns) -> (Vec<Seen
 }
 
 fn read_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: impl IntoIterator<Item = u32>) -> Ns {
-    pages.into_iter().fold(now, |now, page| fs.read_page(now, ino, page).expect("read"))
+    pages
+        .into_iter()
+        .fold(now, |now, page| fs.read_page(now, ino, page, &mut support::NoPages).expect("read"))
 }
 
 /// The real kernel, open included: 31 flash reads for 8 requests in order, 3,233 for 1,024.
@@ -123,7 +125,9 @@ fn a_data_node_is_read_where_the_journal_put_it() {
     let mut start = None;
     let mut now = now;
     for page in 0..31 {
-        let (log, later) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, page).expect("."));
+        let (log, later) = seen(&mut fs, now, |fs, now| {
+            fs.read_page(now, ino, page, &mut support::NoPages).expect(".")
+        });
         now = later;
         let first = *start.get_or_insert(log[0].1);
         let (node, end) = (2048 + page * 4144, 2048 + (page + 1) * 4144);
@@ -143,7 +147,9 @@ fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
     let mut first = None;
     let mut now = now;
     for page in 0..61 {
-        let (log, later) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, page).expect("."));
+        let (log, later) = seen(&mut fs, now, |fs, now| {
+            fs.read_page(now, ino, page, &mut support::NoPages).expect(".")
+        });
         now = later;
         let (begin, end) = (8192 + page * 4144, 8192 + (page + 1) * 4144 - 1);
         let block = log[0].1 / 64;
@@ -154,7 +160,9 @@ fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
             .collect();
         assert_eq!(log, pages, "page {page}");
     }
-    let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 61).expect("read"));
+    let (log, _) = seen(&mut fs, now, |fs, now| {
+        fs.read_page(now, ino, 61, &mut support::NoPages).expect("read")
+    });
     assert_ne!(Some(log[0].1 / 64), first);
     assert_eq!((log[0].1 % 64, log.len()), (2, 2), "the next LEB begins after its headers");
 }
@@ -205,7 +213,9 @@ fn whole_page_ecc_moves_the_data_to_the_third_page() {
     let (mut fs, ino, now) = prepared("omap3evm", 1);
     let now = fs.drop_caches(now, &[]).expect("drop");
     let now = fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open");
-    let (log, _) = seen(&mut fs, now, |fs, now| fs.read_page(now, ino, 0).expect("read"));
+    let (log, _) = seen(&mut fs, now, |fs, now| {
+        fs.read_page(now, ino, 0, &mut support::NoPages).expect("read")
+    });
     let pages: Vec<u32> = log.iter().map(|read| read.1 % 64).collect();
     assert_eq!(pages, [2, 3, 4]);
 }

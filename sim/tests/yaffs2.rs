@@ -32,7 +32,7 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
     }
     fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
     fs.flash_mut().start_recording();
-    fs.read_page(now, ino, 1).expect("readable");
+    fs.read_page(now, ino, 1, &mut support::NoPages).expect("readable");
     let record = fs.flash_mut().take_record();
     let places: Vec<_> = record.iter().map(|op| (op.page.0, op.column, op.length)).collect();
     assert_eq!(places, [(3, 0, 2048), (4, 0, 2048)], "the object header is page 0");
@@ -63,7 +63,7 @@ fn a_page_in_the_short_op_cache_is_read_without_the_flash() {
         .expect("space");
     let now = write_page(&mut fs, now, ino, 0);
     let before = fs.flash().counts();
-    fs.read_page(now, ino, 0).expect("readable");
+    fs.read_page(now, ino, 0, &mut support::NoPages).expect("readable");
     assert_eq!(fs.flash().counts(), before);
 }
 

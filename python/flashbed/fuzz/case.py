@@ -35,6 +35,7 @@ class FuzzCase:
     prepare: tuple[Operation, ...]
     body: tuple[Operation, ...]
     faults: Faults = NONE
+    bulk_read: bool = False
 
     @property
     def measured(self) -> tuple[Operation, ...]:
@@ -63,6 +64,7 @@ class FuzzCase:
             body=canonical(self.body),
             check_contents=True,
             faults=self.faults,
+            bulk_read=self.bulk_read,
         )
 
 

@@ -6,6 +6,7 @@ Class `any`: everything else as well, with errors a program would meet (`any_bod
 Class `full`: files that fill a small partition change, until there is no more room (`full_body`).
 Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
 Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
+Three in eight of the programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
 
 Invariants:
 1. Operations before the mark succeed, and slots are in order (`flashbed.operations.parse`).
@@ -31,7 +32,7 @@ from flashbed.operations import Operation
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 
 CLASSES = ("reads", "any", "full", "cuts", "faults")
-LEFT_OUT = tuple(sorted({*FEATURES, "pause", "reopen", "two-slots"}))
+LEFT_OUT = tuple(sorted({*FEATURES, "bulk-read", "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
 SETTLE_NS = 10_000_000_000
@@ -88,7 +89,15 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         start = [*DROPPED] if prepare and draw.chance(50) else []
         body = [*start, MARK, *AnyBody(draw, prepare, without).operations()]
     case_id = f"fuzz-{kind}-{fs}-{seed}"
-    return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False), faults)
+    bulk = "bulk-read" not in without and _mounted_with_bulk_read(kind, fs, seed)
+    return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False), faults, bulk)
+
+
+def _mounted_with_bulk_read(kind: str, fs: str, seed: int) -> bool:
+    """Drawn by itself, so that the operations of a seed do not depend on it."""
+    if fs != "ubifs" or kind not in ("reads", "any", "faults"):
+        return False
+    return Draw(f"{kind} bulk_read {seed // SEEDS_PER_PREPARATION}").chance(37)
 
 
 def _file_sizes(draw: Draw, names: Sequence[str]) -> dict[str, int]:

@@ -81,8 +81,9 @@ def _program(shortest: FuzzCase, whole: FuzzCase, took: str) -> Iterator[str]:
 def _text(case: FuzzCase) -> list[str]:
     """The program, its measured operations numbered."""
     failing = f", faults {case.faults}" if case.faults != NONE else ""
+    bulk = ", bulk_read" if case.bulk_read else ""
     head = [
-        f"    # {case.fs}, read_ahead_kib {case.read_ahead_kib}{failing};"
+        f"    # {case.fs}, read_ahead_kib {case.read_ahead_kib}{bulk}{failing};"
         " measured operations: number"
     ]
     lines = case.text.splitlines()

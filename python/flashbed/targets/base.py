@@ -70,6 +70,13 @@ class Program:
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    bulk_read: bool = False
+    """UBIFS is mounted with this option, before anything is prepared."""
+
+    @property
+    def mounted(self) -> str:
+        """File system and mount options, as the simulator and the agent are told."""
+        return f"{self.fs},bulk_read" if self.bulk_read else self.fs
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["FILE_SYSTEMS", "SuiteCase"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
+FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 """Those that every suite is run on."""
 
 
@@ -24,3 +24,4 @@ class SuiteCase:
     prepare: str
     lines: Sequence[str]
     read_ahead_kib: int = 0
+    bulk_read: bool = False

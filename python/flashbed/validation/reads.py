@@ -3,7 +3,8 @@
 Requests of 512 B to 128 KiB under windows of 0 to 512 KiB, in order, at random, backward, in
 strides, interleaved on two files and on one; unaligned, past the end, again; the advices of
 posix_fadvise; pauses; caches dropped between; opening after the inode was evicted. All on one
-prepared state, each from dropped caches.
+prepared state, each from dropped caches. On UBIFS some of them again in bulk, and a file that was
+not written in order.
 """
 
 from __future__ import annotations
@@ -122,6 +123,56 @@ def _caches() -> Iterator[tuple[str, Body]]:
         yield f"opening-{path}-ra0", (0, opening)
 
 
+_AGAIN_IN_BULK = (
+    "ordered-512-ra0", "ordered-4096-ra0", "ordered-4096-ra16", "ordered-12288-ra128",
+    "ordered-32768-ra0", "ordered-131072-ra0", "ordered-131072-ra128", "scattered-16384-ra0",
+    "scattered-131072-ra0", "pages-ra16", "two-files-ra0", "two-readers-ra0", "two-readers-ra128",
+    "backward-ra128", "stride-2-ra128", "end-of-file-ra128", "from-the-middle-ra128",
+    "advice-random-ra128", "advice-willneed-ra0", "advice-dontneed-ra128", "dropped-ra128",
+)  # fmt: skip
+"""Cases that say something of bulk-read."""
+
+
+def _patched() -> str:
+    """A file with pages written again, others that compress, holes and a cut in it."""
+    rest = f"pause {SETTLE_NS}"
+    pieces = ((40960, 4096), (86016, 8192), (150000, 12288), (300000, 20480))
+    return prepared(
+        (
+            [*written_file("d", 512 * 1024, WRITE_BYTES, CONTENT_SEED), rest],
+            [
+                "open 0 d rw",
+                *(f"write 0 {offset} {length} 7 0" for offset, length in pieces),
+                "fsync 0",
+                "truncate 0 700000",
+                "write 0 655360 131072 9 50",
+                "fsync 0",
+                "truncate 0 400001",
+                "write 0 409600 4096 8 0",
+                "write 0 569344 81920 8 90",
+                "close 0",
+                "sync",
+                rest,
+            ],
+        ),
+        SETTLE_NS,
+    )
+
+
+def _in_bulk() -> Iterator[tuple[str, str, Body]]:
+    """Name, preparation and body of what is read with `bulk_read`."""
+    prepare, patched = _prepare(), _patched()
+    for part in (_in_order, _at_random, _patterns, _advised, _caches):
+        for name, body in part():
+            if name in _AGAIN_IN_BULK:
+                yield f"bulk-{name}", prepare, body
+    for length in (1000, 4096, 65536):
+        for window in (0, 128):
+            reads = [_read(offset, length) for offset in range(0, 655360, length)]
+            name = f"bulk-patched-{length}-ra{window}"
+            yield name, patched, (window, _opened(*reads, path="d"))
+
+
 def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001 - the same on all
     """The suite on a file system of a board."""
     prepare = _prepare()
@@ -135,3 +186,7 @@ def cases(fs: str, board: Board) -> Iterator[SuiteCase]:  # noqa: ARG001 - the s
     for kind, part in kinds.items():
         for name, (window, lines) in part():
             yield SuiteCase(name, kind, prepare, ("drop_caches", *lines), window)
+    if fs == "ubifs":
+        for name, start, (window, lines) in _in_bulk():
+            lines = (*["drop_caches"] * 3, *lines)
+            yield SuiteCase(name, "in bulk", start, lines, window, bulk_read=True)

@@ -138,11 +138,27 @@ pub struct Rename<'a> {
     pub replaced: Option<Ino>,
 }
 
+/// How a file system finds a page that it would fill besides the one it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grabbed {
+    /// It waits for its turn in a window of read-ahead.
+    Locked,
+    /// It holds what it should.
+    Uptodate,
+    /// It is to be filled.
+    Empty,
+}
+
 /// What a file system may ask of the page cache and the inodes above it.
 pub trait PageCache {
     /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
     /// file system has to read it.
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
+    /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: the page is in the cache from now on and counts as
+    /// used, unless it is locked.
+    fn grab_page(&mut self, ino: Ino, page: u32) -> Grabbed;
+    /// SetPageError of a page of the cache: what it should hold could not be read.
+    fn clear_uptodate(&mut self, ino: Ino, page: u32);
     /// find_get_page: whether the page is cached and, if so, whether it is dirty.
     fn find_page(&self, ino: Ino, page: u32) -> Option<bool>;
     /// clear_page_dirty_for_io: the page, which is dirty, is about to be written.
@@ -212,8 +228,8 @@ pub trait FlashFs: Clone {
     /// i_op->lookup of a name that the VFS has no entry of: `found` is the inode it names, which is
     /// brought into memory (iget) unless it is there, or none where there is no such name.
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns>;
-    /// read_folio: fills one page of the page cache.
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns>;
+    /// read_folio: fills one page of the page cache, which the VFS adds, and others at will.
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Whether written pages stay dirty in the page cache until write-back (UBIFS), or go to the
     /// file system within the write (JFFS2, YAFFS2).
     fn writes_back(&self) -> bool;
@@ -251,6 +267,9 @@ pub trait FlashFs: Clone {
     }
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// These pages of a file are about to be written, in this order: the file system may look where they are all at once, which changes
+    /// nothing but how long the simulator takes.
+    fn expect_writes(&self, _ino: Ino, _pages: &[u32]) {}
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it
     /// writes back.
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
@@ -300,9 +319,10 @@ pub trait FlashFs: Clone {
         Ok(now)
     }
     /// The program sleeps until something is due.
-    fn begin_sleep(&mut self, now: Ns) {
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
         self.sched().sleep(now);
         self.set_caller(None);
+        Ok(now)
     }
     /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work until `now`.
     fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {

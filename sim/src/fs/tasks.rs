@@ -40,7 +40,7 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
 pub fn run_other<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
     match fs.sched().current() {
         Some(Task::Background) => run_flusher(fs, now, pages),
-        Some(Task::UbiThread | Task::Jffs2Thread) => fs.run_thread(now, pages),
+        Some(Task::UbiThread | Task::Jffs2Thread | Task::Yaffs2Thread) => fs.run_thread(now, pages),
         other => {
             assert!(other.is_some(), "the program waits for nobody");
             fs.sched().sleep(now); // It has nothing left to do.

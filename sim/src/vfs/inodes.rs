@@ -15,7 +15,7 @@ use super::reclaim::Lru;
 use super::wb_workfn::Reason;
 use super::writeback::DirtyState;
 use crate::content::Contents;
-use crate::fs::{FsError, Ino, PageCache, Result, Writeback, PAGE_BYTES};
+use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, Writeback, PAGE_BYTES};
 use crate::ticks::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -48,6 +48,10 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
+    /// The page that comes next in a window of read-ahead, which is locked if it is not there yet (fill).
+    pub next_in_window: Option<(usize, u32)>,
+    /// Pages that a file system has added while it read another.
+    pub added_besides: u64,
     lru: Lru,
 }
 
@@ -108,6 +112,8 @@ impl Inodes {
             by_ino: BTreeMap::new(),
             flusher: Flusher::new(ticks, now, background_pages(free_pages)),
             ticks,
+            next_in_window: None,
+            added_besides: 0,
             lru: Lru::new(free_pages),
         }
     }
@@ -202,6 +208,31 @@ impl PageCache for Inodes {
             self.add_page(index, page);
         }
         missing
+    }
+
+    fn grab_page(&mut self, ino: Ino, page: u32) -> Grabbed {
+        let index = self.index_of(ino);
+        let is_new = !self.list[index].cache.contains(page);
+        if is_new && self.next_in_window == Some((index, page)) {
+            return Grabbed::Locked;
+        }
+        let uptodate = self.list[index].cache.is_uptodate(page);
+        if is_new {
+            self.add_page(index, page);
+            self.added_besides += 1;
+        }
+        self.list[index].cache.insert(page);
+        self.mark_accessed(index, page);
+        if uptodate {
+            Grabbed::Uptodate
+        } else {
+            Grabbed::Empty
+        }
+    }
+
+    fn clear_uptodate(&mut self, ino: Ino, page: u32) {
+        let index = self.index_of(ino);
+        self.list[index].cache.clear_uptodate(page);
     }
 
     fn find_page(&self, ino: Ino, page: u32) -> Option<bool> {

@@ -271,7 +271,7 @@ impl<S: FlashFs> Vfs<S> {
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let first = (offset / page_bytes) as u32;
         let stop = end.div_ceil(page_bytes) as u32;
-        now += Ns::from_ps(end - offset, self.costs.copy_byte_ps);
+        now += Ns::from_ps(end - offset, self.costs.copy_to_user_byte_ps);
         for page in first..stop {
             match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
                 Ok(later) => now = later,
@@ -290,8 +290,12 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes.mark_accessed(open.inode, page);
             }
         }
-        if self.kernel.previous_position == PreviousPosition::LastPage {
-            open.readahead.previous_page = i64::from(stop) - 1;
+        match self.kernel.previous_position {
+            PreviousPosition::LastPage => open.readahead.previous_page = i64::from(stop) - 1,
+            PreviousPosition::NextByteAtEnd => {
+                open.readahead.previous_page = (end / page_bytes) as i64;
+            }
+            PreviousPosition::NextByte => {}
         }
         self.slots[slot] = Some(open);
         Ok(((end - offset) as i64, now))
@@ -346,7 +350,9 @@ impl<S: FlashFs> Vfs<S> {
         if cache.is_uptodate(page) {
             return Ok(now);
         }
-        match self.fs.read_page(now, ino, page) {
+        let read = self.fs.read_page(now, ino, page, &mut self.inodes);
+        self.cache_adds += std::mem::take(&mut self.inodes.added_besides);
+        match read {
             Ok(now) => {
                 self.inodes[index].cache.insert(page);
                 Ok(now)
@@ -367,13 +373,17 @@ impl<S: FlashFs> Vfs<S> {
     ) -> core::result::Result<Ns, FsError> {
         let Inode { ino, ref cache, .. } = self.inodes[inode];
         let window = window.cut_to(&self.kernel, cache.pages());
-        for page in window.start..window.start + window.pages {
+        let end = window.start + window.pages;
+        let waits = self.kernel.window_is_added_first;
+        for page in window.start..end {
             if self.inodes[inode].cache.contains(page) {
                 continue;
             }
-            let read = self.fs.read_page(now + self.costs.page_add_ns, ino, page);
-            self.cache_adds += 1;
+            self.inodes.next_in_window = (waits && page + 1 < end).then_some((inode, page + 1));
             self.inodes.add_page(inode, page);
+            let begun = now + self.costs.page_add_ns;
+            let read = self.fs.read_page(begun, ino, page, &mut self.inodes);
+            self.cache_adds += 1 + std::mem::take(&mut self.inodes.added_besides);
             now = match read {
                 Ok(later) => later,
                 Err(error) => {
@@ -386,6 +396,7 @@ impl<S: FlashFs> Vfs<S> {
                 self.inodes[inode].cache.set_marker(page);
             }
         }
+        self.inodes.next_in_window = None;
         Ok(now)
     }
 
@@ -475,7 +486,7 @@ impl<S: FlashFs> Vfs<S> {
         if !cached {
             now += self.costs.page_add_ns;
         }
-        now += Ns::from_ps(to - at, self.costs.copy_byte_ps);
+        now += Ns::from_ps(to - at, self.costs.copy_from_user_byte_ps);
         write.file_bytes = self.inodes[index].size_bytes.max(to);
         let writes_back = self.fs.writes_back();
         let contents = &mut self.inodes[index].contents;

@@ -1,8 +1,9 @@
 //! Read-ahead: which pages are read besides the one that was missed.
 //!
 //! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
-//! get_next_ra_size, force_page_cache_ra) of Linux 2.6.37 to 6.1. What differs between kernels is
-//! a field of [`KernelReadAhead`]; boards/kernels/ says which kernel has what, and why.
+//! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of Linux
+//! 2.6.37 to 6.12. What differs between kernels is a field of [`KernelReadAhead`]; boards/kernels/
+//! says which kernel has what, and why.
 //! On MTD every page of a window is read before the call returns: nothing is asynchronous, also
 //! where the kernel's names say so.
 //!
@@ -45,6 +46,8 @@ pub enum PreviousPosition {
     LastPage,
     /// At the next byte, set after every page (filemap_read).
     NextByte,
+    /// At the next byte, set when the call ends (filemap_read of 6.12).
+    NextByteAtEnd,
 }
 
 /// What a scan for a page that is not cached gives when it finds none within its limit.
@@ -70,14 +73,22 @@ pub struct KernelReadAhead {
     pub window_overflow: WindowOverflow,
     /// What counts as the previous position.
     pub previous_position: PreviousPosition,
-    /// The end of a scan of the page cache that found no hole.
+    /// The end of a scan of the page cache upward that found no hole.
     pub hole_not_found: HoleNotFound,
+    /// The end of a scan downward that found none.
+    pub hole_not_found_below: HoleNotFound,
+    /// A miss starts a window and only a marker continues one (page_cache_sync_ra and
+    /// page_cache_async_ra, where one ondemand_readahead served both before).
+    pub miss_never_continues: bool,
     /// The next window of a stream is not smaller than its last, though the limit has been lowered
     /// below that (posix_fadvise: normal after sequential).
     pub stream_keeps_its_window: bool,
     /// The marker of a window that is cut off at the end of the file is as far from there as it was
     /// to be from the window's end, or missing (do_page_cache_ra, since 5.8).
     pub cut_window_moves_its_marker: bool,
+    /// The pages of a window are all in the page cache, locked, before the first of them is read
+    /// (page_cache_ra_unbounded, since 5.8).
+    pub window_is_added_first: bool,
 }
 
 /// A run of pages to bring into the cache, and the page that gets the marker.
@@ -132,6 +143,11 @@ impl ReadAheadState {
             previous_page: -1,
             random: false,
         }
+    }
+
+    fn window(&self) -> Window {
+        let marker = self.start + self.size - self.async_size;
+        Window { start: self.start, pages: self.size, marker: Some(marker) }
     }
 }
 
@@ -197,29 +213,88 @@ fn on_demand(
     wanted: u32,
     marker: bool,
 ) -> Option<Window> {
+    if kernel.miss_never_continues {
+        return match marker {
+            true => on_marker_alone(kernel, state, cache, page, wanted),
+            false => Some(on_miss_alone(kernel, state, cache, page, wanted)),
+        };
+    }
     let max = state.max_pages;
     let expected = state.start + state.size;
     if page == 0 {
         set_initial(state, page, wanted);
     } else if page + state.async_size == expected || page == expected {
-        let least = if kernel.stream_keeps_its_window { state.size } else { 0 };
-        state.start = expected;
-        state.size = next_size(state.size, max).max(least);
-        state.async_size = state.size;
+        continue_stream(kernel, state);
     } else if marker {
-        let start = next_hole(kernel, cache, page + 1, max);
-        if start - page > max {
-            return None;
-        }
-        state.start = start;
-        state.size = next_size(start - page + wanted, max);
-        state.async_size = state.size;
+        continue_after_hole(kernel, state, cache, page, wanted)?;
     } else if wanted > max || looks_sequential(kernel, state, page) {
         set_initial(state, page, wanted);
     } else if !set_from_context(kernel, state, cache, page, wanted) {
         return Some(Window { start: page, pages: wanted, marker: None });
     }
     Some(submit(kernel, state, page))
+}
+
+/// page_cache_sync_ra: no window is continued, and none is merged with the one after it.
+fn on_miss_alone(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> Window {
+    if page == 0 || wanted > state.max_pages || looks_sequential(kernel, state, page) {
+        set_initial(state, page, wanted);
+        if state.size <= wanted {
+            state.async_size = state.size / 2;
+        }
+    } else if !set_from_context(kernel, state, cache, page, wanted) {
+        return Window { start: page, pages: wanted, marker: None };
+    }
+    state.window()
+}
+
+/// page_cache_async_ra.
+fn on_marker_alone(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> Option<Window> {
+    if page + state.async_size == state.start + state.size {
+        continue_stream(kernel, state);
+    } else {
+        continue_after_hole(kernel, state, cache, page, wanted)?;
+    }
+    Some(state.window())
+}
+
+/// The window after the last one, of the next size.
+fn continue_stream(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
+    let least = if kernel.stream_keeps_its_window { state.size } else { 0 };
+    state.start += state.size;
+    state.size = next_size(state.size, state.max_pages).max(least);
+    state.async_size = state.size;
+}
+
+/// A marker without valid state: the window begins at the next page that is not cached. None if that
+/// is too far away.
+fn continue_after_hole(
+    kernel: &KernelReadAhead,
+    state: &mut ReadAheadState,
+    cache: &FileCache,
+    page: u32,
+    wanted: u32,
+) -> Option<()> {
+    let start = next_hole(kernel, cache, page + 1, state.max_pages);
+    if start - page > state.max_pages {
+        return None;
+    }
+    state.start = start;
+    state.size = next_size(start - page + wanted, state.max_pages);
+    state.async_size = state.size;
+    Some(())
 }
 
 fn set_initial(state: &mut ReadAheadState, page: u32, wanted: u32) {
@@ -247,7 +322,7 @@ fn next_hole(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -
 fn history_pages(kernel: &KernelReadAhead, cache: &FileCache, page: u32, max: u32) -> u32 {
     let cached = |&back: &u32| back <= page && cache.contains(page - back);
     let history = (1..=max).take_while(cached).count() as u32;
-    match kernel.hole_not_found {
+    match kernel.hole_not_found_below {
         HoleNotFound::LastPage if history == max => max - 1,
         _ => history,
     }
@@ -300,8 +375,7 @@ fn submit(kernel: &KernelReadAhead, state: &mut ReadAheadState, page: u32) -> Wi
             state.async_size = max / 2;
         }
     }
-    let marker = state.start + state.size - state.async_size;
-    Window { start: state.start, pages: state.size, marker: Some(marker) }
+    state.window()
 }
 
 #[cfg(test)]
@@ -314,8 +388,11 @@ mod tests {
         window_overflow: WindowOverflow::Grows,
         previous_position: PreviousPosition::LastPage,
         hole_not_found: HoleNotFound::PageAfter,
+        hole_not_found_below: HoleNotFound::PageAfter,
+        miss_never_continues: false,
         stream_keeps_its_window: false,
         cut_window_moves_its_marker: false,
+        window_is_added_first: false,
     };
 
     #[test]
@@ -421,6 +498,33 @@ mod tests {
             let mut state = ReadAheadState { start: 40, size: 2, ..ReadAheadState::new(8) };
             let window = on_marker(&kernel, &mut state, &cache, 1, 1);
             assert_eq!(window.map(|window| window.start), start);
+        }
+    }
+
+    /// Linux 6.12 took ondemand_readahead apart: 8 pages that are read as a whole make a window of 16
+    /// whose marker stands after what was asked, as before; 32 of 32 have the marker in the middle,
+    /// where a merged next window stood; a miss right after a window is a new one.
+    #[test]
+    fn a_miss_never_continues_a_window_in_6_12() {
+        let apart = KernelReadAhead { miss_never_continues: true, ..LINUX_2_6_37 };
+        let cache = FileCache::new(1280);
+        let first = |kernel, wanted| {
+            let mut state = ReadAheadState::new(32);
+            on_miss(kernel, &mut state, &cache, 0, wanted).expect("a window")
+        };
+        assert_eq!(first(&apart, 8), Window { start: 0, pages: 16, marker: Some(8) });
+        assert_eq!(first(&apart, 8), first(&LINUX_2_6_37, 8));
+        assert_eq!(first(&apart, 32), Window { start: 0, pages: 32, marker: Some(16) });
+        for (kernel, pages) in [(LINUX_2_6_37, 64), (apart, 4)] {
+            let mut state = ReadAheadState {
+                start: 64,
+                size: 32,
+                async_size: 32,
+                previous_page: 95,
+                ..ReadAheadState::new(32)
+            };
+            let window = on_miss(&kernel, &mut state, &cache, 96, 1).expect("a window");
+            assert_eq!((window.start, window.pages), (96, pages));
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
 
+/// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
+const EXPECTED_PAGES: usize = 64;
+
 /// i_state and dirtied_when of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirtyState {
@@ -31,7 +34,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        self.fs.begin_sleep(now);
+        let now = self.fs.begin_sleep(now)?;
         let now = self.idle(now, end)?;
         self.fs.wake_program(now, end, &mut self.inodes)
     }
@@ -117,9 +120,13 @@ impl<S: FlashFs> Vfs<S> {
         first: u32,
         end: u32,
     ) -> Result<Ns, FsError> {
-        for page in self.inodes[index].cache.tag_dirty(first, end) {
+        let pages = self.inodes[index].cache.tag_dirty(first, end);
+        for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
             let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
+            if at % EXPECTED_PAGES == 0 {
+                self.fs.expect_writes(ino, &pages[at..pages.len().min(at + EXPECTED_PAGES)]);
+            }
             if !cache.is_page_dirty(page) {
                 continue;
             }

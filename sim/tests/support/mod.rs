@@ -8,7 +8,7 @@ pub mod writes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sim::content::{Contents, Source};
-use sim::fs::{Ino, PageCache};
+use sim::fs::{Grabbed, Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
 use sim::units::Ns;
@@ -79,6 +79,12 @@ impl PageCache for NoPages {
     fn read_cache_page(&mut self, _ino: Ino, _page: u32) -> bool {
         true
     }
+
+    fn grab_page(&mut self, _ino: Ino, _page: u32) -> Grabbed {
+        Grabbed::Empty
+    }
+
+    fn clear_uptodate(&mut self, _ino: Ino, _page: u32) {}
 
     fn find_page(&self, _ino: Ino, _page: u32) -> Option<bool> {
         None

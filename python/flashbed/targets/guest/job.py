@@ -106,7 +106,7 @@ def groups_of(items: Iterable[Item]) -> list[Group]:
     sorted_out: dict[tuple[object, ...], list[Item]] = {}
     for item in items:
         chip = tuple(setup_commands(item.program))
-        sorted_out.setdefault((item.program.fs, item.prepare, chip), []).append(item)
+        sorted_out.setdefault((item.program.mounted, item.prepare, chip), []).append(item)
     groups: list[Group] = []
     for same in sorted_out.values():
         fresh = True
@@ -147,7 +147,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
         if our_chip:
             parts += (f"setup {command}\n" for command in setup_commands(first.program))
         wear = " wear" if any(item.program.record_wear for item in group.items) else ""
-        parts += (f"group {group.name} {first.program.fs}{wear}\n", _section(first.prepare))
+        parts += (f"group {group.name} {first.program.mounted}{wear}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))

@@ -239,7 +239,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
         let now = self.wait_for_inode(now, ino, false)?;
         self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
     }
@@ -357,10 +357,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.run_collector(now, Some(pages))
     }
 
-    fn begin_sleep(&mut self, now: Ns) {
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
         self.page_is_read(now);
         self.sched.sleep(now);
         self.set_caller(None);
+        Ok(now)
     }
 
     fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {

@@ -5,6 +5,7 @@
 //! a budget; taking them away goes on without one. Left out: links, exchange, names with equal hashes.
 
 use super::budget::Request;
+use super::bulk::Habit;
 use super::inode::Inode;
 use super::key::Key;
 use super::Ubifs;
@@ -50,6 +51,7 @@ impl<F: Flash> Ubifs<F> {
         if std::mem::replace(&mut self.inode(ino.0).in_memory, true) {
             return Ok(now);
         }
+        self.inode(ino.0).habit = Habit::default();
         self.read_inode(now, ino.0)
     }
 

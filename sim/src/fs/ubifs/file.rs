@@ -2,7 +2,7 @@
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
 //! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime) and compress.c of Linux 6.1.
-//! Left out: bulk-read.
+//! Bulk-read is bulk.rs's.
 
 use super::budget::Request;
 use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
@@ -11,6 +11,7 @@ use super::Ubifs;
 use crate::chip::Flash;
 use crate::compress::{Compressors, UbifsData};
 use crate::fs::{FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::ubi::Ubi;
 use crate::units::Ns;
 
 /// The attribute that look_for_capabilities asks for.
@@ -39,8 +40,15 @@ impl core::fmt::Debug for WorkingSpace {
     }
 }
 
-/// What reading a data node looks at, by offset and length: magic; length and type; key; size and compressor.
-const DATA_CHECKED: [(u32, u32); 4] = [(0, 4), (16, 5), (24, 8), (40, 6)];
+/// What reading a data node looks at, by offset and length: magic; length and type; key.
+pub(super) const DATA_NODE: [(u32, u32); 3] = [(0, 4), (16, 5), (24, 8)];
+/// Size and compressor.
+pub(super) const DATA_SIZE: (u32, u32) = (40, 6);
+
+/// Whether any of these parts of a node has wrong bits.
+pub(super) fn wrong_data<F: Flash>(ubi: &Ubi<F>, place: Place, parts: &[(u32, u32)]) -> bool {
+    parts.iter().any(|&(from, bytes)| ubi.is_wrong(place.leb, place.offset + from, bytes))
+}
 
 fn page_of(bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(PAGE_BYTES)).expect("a file below 16 TiB")
@@ -60,10 +68,7 @@ impl<F: Flash> Ubifs<F> {
         match leaf {
             Some(leaf) => {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
-                let costs = self.ubi.costs();
-                let packed = place.bytes < DATA_HEADER_BYTES + unpacked;
-                let unpack_ns = if packed { costs.ubifs_unpack_ns } else { Ns::ZERO };
-                match self.read_located(now, place, costs.ubifs_node_ns + unpack_ns) {
+                match self.read_located(now, place, self.node_cost(place, unpacked)) {
                     Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
                     other => other,
                 }
@@ -72,15 +77,22 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
+    /// What it takes to make a page of a node, besides its bytes.
+    pub(super) fn node_cost(&self, place: Place, unpacked_bytes: u32) -> Ns {
+        let costs = self.ubi.costs();
+        let packed = place.bytes < DATA_HEADER_BYTES + unpacked_bytes;
+        costs.ubifs_node_ns + if packed { costs.ubifs_unpack_ns } else { Ns::ZERO }
+    }
+
     /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong data are
     /// returned as if they were right, unless they have to be unpacked.
-    fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
-        let is_wrong = |(from, bytes)| self.ubi.is_wrong(place.leb, place.offset + from, bytes);
-        if DATA_CHECKED.into_iter().any(is_wrong) {
+    pub(super) fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
+        if wrong_data(&self.ubi, place, &DATA_NODE) || wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(at));
         }
         let packed_bytes = place.bytes - DATA_HEADER_BYTES;
-        if packed_bytes != unpacked_bytes && is_wrong((DATA_HEADER_BYTES, packed_bytes)) {
+        let packed = [(DATA_HEADER_BYTES, packed_bytes)];
+        if packed_bytes != unpacked_bytes && wrong_data(&self.ubi, place, &packed) {
             return Err(FsError::NotModelled("unpacking data with wrong bits"));
         }
         Ok(at)

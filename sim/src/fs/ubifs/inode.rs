@@ -5,6 +5,8 @@
 //!
 //! Invariant: an inode that is not in memory is clean.
 
+use super::bulk::Habit;
+
 /// A set of pages, a bit each.
 #[derive(Clone, Debug, Default)]
 struct PageSet(Vec<u64>);
@@ -54,6 +56,8 @@ pub struct Inode {
     pub is_unlinked: bool,
     /// The commit before which its last name went (`del_cmtno`).
     pub deleted_in: u64,
+    /// What bulk-read goes by; of an inode that has come into memory anew, nothing.
+    pub habit: Habit,
     budgeted: PageSet,
     holes: PageSet,
 }
@@ -69,6 +73,7 @@ impl Inode {
             is_directory,
             is_unlinked: false,
             deleted_in: 0,
+            habit: Habit::default(),
             budgeted: PageSet::default(),
             holes: PageSet::default(),
         }

@@ -6,14 +6,14 @@
 //! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
 //! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
 //!
-//! Left out so far: bulk-read, names with equal hashes, encryption,
-//! authentication. What is left out is refused, not guessed.
+//! Left out so far: names with equal hashes, encryption, authentication. What is left out is refused, not guessed.
 //!
 //! Invariants:
 //! 1. Every node that is in use has one leaf in the index, and the leaf its place.
 //! 2. An inode that is not in memory is clean.
 
 mod budget;
+mod bulk;
 mod commit;
 mod dir;
 mod file;
@@ -102,6 +102,8 @@ pub struct Ubifs<F> {
     /// `idx_gc`.
     collected_index: Vec<CollectedIndex>,
     options: Options,
+    /// Mounted with `bulk_read`.
+    reads_in_bulk: bool,
     compressors: WorkingSpace,
     /// What a mount after a power cut would find, where the power can fail.
     on_flash: Option<Box<OnFlash>>,
@@ -152,6 +154,7 @@ impl<F: Flash> Ubifs<F> {
             gc_leb: Some(main + FIRST_GC_LEB),
             collected_index: Vec::new(),
             options,
+            reads_in_bulk: false,
             compressors: WorkingSpace::default(),
             on_flash: None,
             geometry,
@@ -180,6 +183,11 @@ impl<F: Flash> Ubifs<F> {
             now = self.ubi.write(now, leb, 0, align(bytes, page))?;
         }
         Ok(now)
+    }
+
+    /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not asked for before a page is read.
+    pub fn read_in_bulk(self) -> Ubifs<F> {
+        Ubifs { reads_in_bulk: true, ..self }
     }
 
     /// The driver below.
@@ -270,8 +278,14 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32) -> Result<Ns> {
-        self.do_read_page(now, ino, page)
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
+        if !self.reads_in_bulk {
+            return self.do_read_page(now, ino, page);
+        }
+        match self.bulk_read(now, ino, page, pages)? {
+            (true, now) => Ok(now),
+            (false, now) => self.do_read_page(now, ino, page),
+        }
     }
 
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
@@ -328,7 +342,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_page(now, write, pages)
+        self.begin_page(now + self.ubi.costs().ubifs_budget_ns, write, pages)
+    }
+
+    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
+        self.tnc.touch(pages.iter().map(|&page| Key::data(ino.0, page)));
     }
 
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {

@@ -1,0 +1,138 @@
+"""`[energy]` of a board's profile: constants of each convention, each table with its source.
+
+`[energy.paper]` is the read-ahead paper's model (2014, section 4.2): mean power above idle of the
+CPU's rail and of the rail of RAM and flash while a program does one thing, by file system, access
+pattern and read-ahead. `[energy.supply]` is the same of a board whose supply can be measured only
+as a whole. `[energy.component]` is what each thing that works takes (methodology slides, 2015).
+Left out: idle power itself, temperature, voltage and frequency steps.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flashbed.toml_models import Strict
+
+__all__ = [
+    "Activity",
+    "ComponentConstants",
+    "Energy",
+    "MeanPower",
+    "RailPower",
+    "SupplyPower",
+]
+
+Text = Annotated[str, Field(min_length=1)]
+MicroWatt = Annotated[int, Field(ge=0, lt=2**40)]
+Nj = Annotated[int, Field(ge=0, lt=2**53)]
+Ns = Annotated[int, Field(gt=0, lt=2**53)]
+Pj = Annotated[int, Field(ge=0, lt=2**53)]
+Activity = Literal["read", "write", "select"]
+"""What a program does while it is measured (energy/fold.py `activity`)."""
+
+
+class MeanPower(Strict):
+    """For what a row holds; a key that is missing holds for all."""
+
+    activity: Activity
+    fs: Text | None = None
+    pattern: Text | None = None
+    read_ahead: Literal["on", "off"] | None = None
+    source: Text | None = None
+    """Its own, where it is not the table's."""
+
+    @property
+    def condition(self) -> tuple[str | None, ...]:
+        """Two rows of a table may not have the same."""
+        return (self.activity, self.fs, self.pattern, self.read_ahead)
+
+
+class RailPower(MeanPower):
+    """A row of `[energy.paper]`: mean power above idle by rail; `mem` is RAM and flash."""
+
+    cpu_uw: MicroWatt
+    mem_uw: MicroWatt
+
+
+class SupplyPower(MeanPower):
+    """A row of `[energy.supply]`: mean power above idle of the whole board."""
+
+    supply_uw: MicroWatt
+
+
+class _Rows(Strict):
+    """A table of mean powers. A case takes the row that names most of what it is."""
+
+    source: Text
+
+    def _check(self, rows: tuple[MeanPower, ...]) -> None:
+        conditions = [row.condition for row in rows]
+        for condition in conditions:
+            if conditions.count(condition) > 1:
+                named = ", ".join(word for word in condition if word)
+                raise ValueError(f"power: two rows are of {named}")
+
+
+class PaperConstants(_Rows):
+    """`[energy.paper]`."""
+
+    power: Annotated[tuple[RailPower, ...], Field(min_length=1, strict=False)]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        self._check(self.power)
+        return self
+
+
+class SupplyConstants(_Rows):
+    """`[energy.supply]`."""
+
+    power: Annotated[tuple[SupplyPower, ...], Field(min_length=1, strict=False)]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        self._check(self.power)
+        return self
+
+
+class ComponentConstants(Strict):
+    """`[energy.component]`: what works, and what it takes above idle; missing is not known.
+
+    A page operation of the driver takes `driver_*_ns` in all, of which the CPU's part is
+    `driver_*_nj`, the chip's array `flash_*_nj`, and moving the page `bus_*_nj` (an erase moves
+    none). The CPU's time besides that is `cpu_busy_uw`; each byte that a program reads or writes
+    costs memory `memory_byte_pj`.
+    """
+
+    source: Text
+    cpu_busy_uw: MicroWatt | None = None
+    memory_byte_pj: Pj | None = None
+    driver_read_ns: Ns | None = None
+    driver_program_ns: Ns | None = None
+    driver_erase_ns: Ns | None = None
+    driver_read_nj: Nj | None = None
+    driver_program_nj: Nj | None = None
+    driver_erase_nj: Nj | None = None
+    flash_read_nj: Nj | None = None
+    flash_program_nj: Nj | None = None
+    flash_erase_nj: Nj | None = None
+    bus_read_nj: Nj | None = None
+    bus_program_nj: Nj | None = None
+
+
+class Energy(Strict):
+    """`[energy]`."""
+
+    paper: PaperConstants | None = None
+    supply: SupplyConstants | None = None
+    component: ComponentConstants | None = None
+
+    @model_validator(mode="after")
+    def _one_measured(self) -> Self:
+        if self.paper and self.supply:
+            raise ValueError(
+                "paper and supply: one of them; the energy of a case would be of two conventions"
+            )
+        return self

@@ -1,0 +1,181 @@
+"""The energy of cases, folded over what was recorded of them; all of it above idle.
+
+Convention `paper` (or `supply`): E = t x P, with t the time of the case (pauses are none of it) and
+P the mean power of its row in the board's profile (read-ahead paper 2014, section 4.2). Convention
+`component`: what worked, times what that takes (methodology slides 2015). The two are of different
+measurements and differ; nothing adds them up.
+
+Invariants: 1. a column is null if anything it needs is unknown: the time (user-mode Linux), a row,
+a constant. 2. Something that did not happen takes 0, known constant or not. 3. Integers in,
+integers out: nanojoules, each column rounded once.
+
+Left out of `component`: an operation on part of a page takes what one on a whole page does; and the
+CPU's time outside the driver is unknown, so null, where the chip worked in a pause, because nothing
+tells then how many of the operations were within the time of the case.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from flashbed.energy.constants import ComponentConstants, Energy, RailPower, SupplyPower
+
+__all__ = ["COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "activity", "energy_of", "power_row"]
+
+COMPONENTS = {
+    "component_cpu_busy_nj": "CPU outside the driver",
+    "component_cpu_driver_nj": "CPU in the driver",
+    "component_memory_nj": "memory",
+    "component_flash_read_nj": "flash reads",
+    "component_flash_program_nj": "flash programs",
+    "component_flash_erase_nj": "flash erases",
+    "component_bus_nj": "bus",
+}
+"""Columns of convention `component` -> what they are of. Their sum is the case's energy."""
+CONVENTIONS = ("paper", "supply")
+"""Values of `energy_convention`: what `energy_nj`, `energy_cpu_nj`, `energy_mem_nj` are of."""
+ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem_nj", *COMPONENTS)
+
+_READING = frozenset({"open", "close", "read", "fadvise", "pause", "drop_caches"})
+_COMPUTING = frozenset({"compute", "sql"})
+_KINDS = ("read", "program", "erase")
+
+
+def activity(requests: pl.DataFrame) -> pl.DataFrame:
+    """case_id -> `activity`: read, write, or null for what computes besides.
+
+    A case that does nothing but read is `read`; one that changes anything is `write`. `select` is
+    what only an experiment can know (`[experiment] activity`).
+    """
+    op = pl.col("op")
+    return requests.group_by("case_id", maintain_order=True).agg(
+        pl.when(op.is_in(_COMPUTING).any() | (op == "pause").all())
+        .then(pl.lit(None, pl.String))
+        .when(op.is_in(_READING).all())
+        .then(pl.lit("read"))
+        .otherwise(pl.lit("write"))
+        .alias("activity"),
+        ((op == "pause") & (pl.col("flash_time_ns").fill_null(0) > 0)).any().alias("_background"),
+    )
+
+
+def power_row(
+    energy: Energy | None, activity: str | None, fs: str, pattern: str, read_ahead_kib: int
+) -> RailPower | SupplyPower | None:
+    """The row of the profile that a case takes: of those that hold for it the most exact."""
+    table = energy and (energy.paper or energy.supply)
+    if not table or activity is None:
+        return None
+    case = (activity, fs, pattern, "on" if read_ahead_kib else "off")
+    holding: list[RailPower | SupplyPower] = [
+        row
+        for row in table.power
+        if all(mine in (None, its) for mine, its in zip(row.condition, case, strict=True))
+    ]
+    # Equally exact rows do not tie: the earlier key decides.
+    return max(
+        holding, key=lambda row: (sum(map(bool, row.condition)), [*map(bool, row.condition)]),
+        default=None,
+    )  # fmt: skip
+
+
+def energy_of(cases: pl.DataFrame, requests: pl.DataFrame, boards: dict[str, Energy | None],
+              given_activity: str | None = None) -> pl.DataFrame:  # fmt: skip
+    """A row a case, in their order: case_id and ENERGY_COLUMNS.
+
+    `cases` has case_id, board, fs, pattern, read_ahead_kib and what was measured; `requests` op and
+    flash_time_ns of their operations; `given_activity` is what an experiment says they do.
+    """
+    wanted = ("time_ns", "bytes", *(f"flash_{kind}s" for kind in _KINDS))
+    absent = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in cases.columns]
+    if not requests.width:  # no case had an operation
+        requests = pl.DataFrame(schema={"case_id": pl.String, "op": pl.String})
+    if "flash_time_ns" not in requests.columns:
+        requests = requests.with_columns(pl.lit(None, pl.Int64).alias("flash_time_ns"))
+    known = cases.with_columns(absent).join(
+        activity(requests), on="case_id", how="left", maintain_order="left"
+    )
+    if given_activity:
+        known = known.with_columns(pl.lit(given_activity).alias("activity"))
+    rows = [
+        {"case_id": case["case_id"], **_paper(case, boards.get(case["board"])),
+         **_component(case, boards.get(case["board"]))}
+        for case in known.to_dicts()
+    ]  # fmt: skip
+    kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
+    return pl.DataFrame(rows, schema={"case_id": pl.String(), **kinds})
+
+
+def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
+    """Time times power; nothing if either is unknown."""
+    time_ns = case["time_ns"]
+    row = power_row(energy, case["activity"], case["fs"], case["pattern"], case["read_ahead_kib"])
+    if row is None or time_ns is None:
+        return {}
+    if isinstance(row, SupplyPower):
+        return {"energy_convention": "supply", "energy_nj": _nj(time_ns, row.supply_uw)}
+    cpu_nj, mem_nj = _nj(time_ns, row.cpu_uw), _nj(time_ns, row.mem_uw)
+    return {
+        "energy_convention": "paper",
+        "energy_nj": cpu_nj + mem_nj,
+        "energy_cpu_nj": cpu_nj,
+        "energy_mem_nj": mem_nj,
+    }
+
+
+def _nj(time_ns: int, power_uw: int) -> int:
+    """Nanojoules; 1 ns at 1 uW is a millionth of one."""
+    return (time_ns * power_uw + 500_000) // 1_000_000
+
+
+def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | None]:
+    constants = energy and energy.component
+    if not constants:
+        return {}
+    counts = {kind: case[f"flash_{kind}s"] for kind in _KINDS}
+    each = {
+        "driver": _each(constants, "driver", "nj", counts),
+        "bus": _each(constants, "bus", "nj", {kind: counts[kind] for kind in _KINDS[:2]}),
+        **{kind: _each(constants, "flash", "nj", {kind: counts[kind]}) for kind in _KINDS},
+    }
+    moved = _times(constants.memory_byte_pj, case["bytes"])
+    return {
+        "component_cpu_busy_nj": _busy_nj(case, constants, counts),
+        "component_cpu_driver_nj": each["driver"],
+        "component_memory_nj": None if moved is None else (moved + 500) // 1000,
+        **{f"component_flash_{kind}_nj": each[kind] for kind in _KINDS},
+        "component_bus_nj": each["bus"],
+    }
+
+
+def _times(constant: int | None, count: int | None) -> int | None:
+    """Nothing happened: 0; else null unless both are known."""
+    if count == 0:
+        return 0
+    return None if constant is None or count is None else constant * count
+
+
+def _each(
+    constants: ComponentConstants, part: str, unit: str, counts: dict[str, Any]
+) -> int | None:
+    """The sum over kinds of operations."""
+    values = [
+        _times(getattr(constants, f"{part}_{kind}_{unit}"), count) for kind, count in counts.items()
+    ]
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _busy_nj(
+    case: dict[str, Any], constants: ComponentConstants, counts: dict[str, Any]
+) -> int | None:
+    """The time that is left when the driver's is taken away; null where that cannot be told."""
+    time_ns = case["time_ns"]
+    driver_ns = _each(constants, "driver", "ns", counts)
+    if constants.cpu_busy_uw is None or driver_ns is None or time_ns is None:
+        return None
+    if case["_background"] or driver_ns > time_ns:
+        return None
+    return _nj(time_ns - driver_ns, constants.cpu_busy_uw)

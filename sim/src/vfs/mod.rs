@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
-//! 2. Background work that is due runs before the next operation begins.
+//! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
 mod flusher;

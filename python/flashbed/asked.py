@@ -16,7 +16,8 @@ from flashbed.toml_models import Strict
 
 __all__ = [
     "LIST", "Axis", "Claim", "Count", "Counts", "Differs", "Figure", "FileReadMetric",
-    "FileSystems", "Metric", "Pattern", "Patterns", "Positive", "Positives", "PublishedPoint",
+    "FileSystems", "Metric", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric",
+    "PublishedPoint",
     "RateMetric", "RequestMetric", "SavingMetric", "TargetNames", "Text", "Texts", "Value",
     "chosen_axes",
 ]  # fmt: skip
@@ -54,6 +55,8 @@ RateMetric = Literal[
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
+PowerMetric = Literal["power_mw", "component_power_mw"]
+"""Power over time of a case, in either convention (analysis/power.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
 Metric = SavingMetric | RateMetric | FileReadMetric
@@ -114,8 +117,8 @@ class Figure(Strict):
     title: Text
     caption: Text
     text: Text | None = None
-    metric: Metric | RequestMetric
-    x: Literal["request"] | Axis = "requests"
+    metric: Metric | RequestMetric | PowerMetric
+    x: Literal["request", "time"] | Axis = "requests"
     only: dict[Axis, Values] = Field(default_factory=dict)
     colour: Literal["stack"] | Axis | None = None
     rows: Axis | None = None
@@ -131,7 +134,9 @@ class Figure(Strict):
     def _drawable(self) -> Self:
         if (self.x == "request") != (self.metric in get_args(RequestMetric)):
             raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
-        usual = ("requests", "request_bytes", "request", "pattern", "fs")
+        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
+            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
+        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
         if self.over_axes:
             if None in (self.colour, self.rows, self.columns):
                 raise ValueError("colour, rows and columns go together")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flashbed.conditions import NEW, NONE, Faults, State
+from flashbed.sqlite.settings import PAPERS, Database
 
 __all__ = ["AXES", "NO_ADVICE", "Case"]
 
@@ -28,6 +29,7 @@ AXES = (
     "advice",
     "state",
     "faults",
+    "database",
 )
 """The common axes, in the order of the `cases` table."""
 
@@ -56,20 +58,22 @@ class Case:
     faults: Faults = NONE
     pause_ns: int = 0
     advice: str = NO_ADVICE
+    database: Database = PAPERS
     bulk_read: bool = False
 
     @cached_property
     def case_id(self) -> str:
         """The case's name, the same on every machine; running it alone repeats this case."""
+        of = f"-of-{self.file_bytes}" if self.file_bytes else ""
         name = (
             f"{self.fs}-{self.board}-{self.kernel}-{self.pattern}-{self.requests}x"
-            f"{self.request_bytes}-of-{self.file_bytes}-ra{self.read_ahead_kib}-s{self.seed}"
+            f"{self.request_bytes}{of}-ra{self.read_ahead_kib}-s{self.seed}"
         )
         if self.pause_ns:
             name += f"-pause{_duration(self.pause_ns)}"
         if self.advice != NO_ADVICE:
             name += f"-{self.advice}advice"
-        others = ((self.state, NEW), (self.faults, NONE))
+        others = ((self.state, NEW), (self.faults, NONE), (self.database, PAPERS))
         bulk = ["bulk"] if self.bulk_read else []
         return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])
 

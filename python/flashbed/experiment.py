@@ -7,7 +7,7 @@ claims come to is analysis/claims.py's, what a figure looks like figures.py's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,7 @@ from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
+from flashbed.sqlite.settings import PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
 from flashbed.workloads.postmark_script import read_script
@@ -90,7 +91,7 @@ class WorkloadTable(Strict):
 
     kind: Text
     request_bytes: Positive
-    file_bytes: Positive
+    file_bytes: Count = 0
     settle_ns: Count
     script: Text | None = None
 
@@ -98,6 +99,8 @@ class WorkloadTable(Strict):
     def _known(self) -> Self:
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
+        if (self.file_bytes == 0) != (self.kind == "sqlite"):
+            raise ValueError("file_bytes: goes with every workload but sqlite")
         if self.script is not None:
             if self.kind != "postmark":
                 raise ValueError("script: only postmark has one")
@@ -135,6 +138,7 @@ class Grid(Strict):
     seed: Counts
     state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
     request_bytes: Positives | None = None
     file_bytes: Positives | None = None
@@ -266,7 +270,9 @@ _READ: Mapping[str, Callable[[str], int | bool | str]] = {
 }
 """Axes with values of their own, and what reads them. What no grid has is added to all."""
 _PROFILED = ("kernel", "board")
-_CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
+_CONDITIONS: Mapping[str, type[Condition]] = {
+    "state": State, "faults": Faults, "database": Database,
+}  # fmt: skip
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
 
 
@@ -315,8 +321,16 @@ def load_experiment(name: str) -> Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads an experiment's file, not what it names. Raises `ExperimentError`."""
-    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
+    """Reads an experiment's file, not what it names. Raises `ExperimentError`.
+
+    Paths in it are meant from the folder it is in.
+    """
+    values = read_toml(path, ExperimentError)
+    for table in _databases(values):
+        for key in ("script", "file"):
+            if isinstance(table.get(key), str):
+                table[key] = str(path.parent / table[key])
+    experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()
     if experiment.workload.script is not None:
         _check_script(experiment, experiment.workload.script)
@@ -349,6 +363,14 @@ def _check_script(experiment: Experiment, script: str) -> None:
             raise ExperimentError(
                 f"{places.shown(experiment.path)}: grid: {axis}: the script has {said}, no grid has"
             )
+
+
+def _databases(values: Any) -> Iterator[dict[str, Any]]:
+    """The tables `database` of its grids, before anything of the file is checked."""
+    grids = values.get("grid")
+    for grid in grids if isinstance(grids, list) else []:
+        found = grid.get("database", []) if isinstance(grid, dict) else []
+        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:

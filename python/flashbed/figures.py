@@ -16,6 +16,7 @@ import polars as pl
 __all__ = [
     "agreement_figure",
     "axes_figure",
+    "power_figure",
     "rate_figure",
     "request_figure",
     "saving_figure",
@@ -26,6 +27,7 @@ _COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b", "#
 _SHADES = ("#b9d4ec", "#7fb0da", "#4a8bc2", "#1f6fb2", "#0f4a80", "#082d52")
 """From few to many."""
 _PUBLISHED = "stated in the paper"
+_ABOVE_IDLE = "above idle (mW)"
 _PANEL = {"width": 350, "height": 165}
 _SMALL = {"width": 215, "height": 150}
 _NARROW = {"width": 320, "height": 165}
@@ -426,6 +428,54 @@ def request_figure(points: pl.DataFrame, title: str) -> dict[str, Any]:
         layers.append(rings.encode(shape=encoding["shape"]))
     chart = alt.layer(*layers, data=data).properties(**_NARROW)
     specification: dict[str, Any] = _theme(_faceted(chart, points, row="fs")).to_dict()
+    return specification
+
+
+def power_figure(points: pl.DataFrame) -> dict[str, Any]:
+    """Power above idle over time: a row for each rail, a column for each file system and machine.
+
+    `points` as analysis.power_points and measured_points make them; what was measured is drawn
+    in grey behind the lines. Returns a Vega-Lite specification.
+    """
+    data = points.with_columns(pl.format("{} on {}", pl.col("fs").str.to_uppercase(), "machine")
+                               .alias("panel"))  # fmt: skip
+    measured = data.filter(target="measured")["line"].unique(maintain_order=True).to_list()
+    lines = sorted(data.filter(pl.col("target") != "measured")["line"].unique().to_list())
+    colours = [*(_COLOURS[2 + n % 4] for n in range(len(lines))), *["#a7adb6"] * len(measured)]
+    base = alt.Chart().encode(
+        x=alt.X("time_ms:Q", title="time (ms)"),
+        y=alt.Y("value:Q", title=_ABOVE_IDLE, scale=alt.Scale(zero=True)),
+        color=alt.Color(
+            "line:N",
+            sort=None,
+            scale=alt.Scale(domain=[*lines, *measured], range=colours),
+            legend=alt.Legend(symbolType="stroke"),
+        ),
+        tooltip=[
+            alt.Tooltip("line:N", title="what"),
+            alt.Tooltip("time_ms:Q", title="time (ms)", format=".3f"),
+            alt.Tooltip("value:Q", title=_ABOVE_IDLE, format=".1f"),
+        ],
+    )
+    behind = base.transform_filter(alt.datum.target == "measured").mark_line(strokeWidth=1)
+    drawn = base.transform_filter(alt.datum.target != "measured").mark_line(
+        strokeWidth=1.6, interpolate="linear"
+    )
+    layers = [behind, drawn] if measured else [drawn]
+    rails = data["rail"].unique(maintain_order=True).to_list()
+    panels = data["panel"].unique(maintain_order=True).to_list()
+    chart = (
+        alt.layer(*layers, data=data)
+        .properties(**_NARROW)
+        .facet(
+            column=alt.Column("panel:N", sort=panels, title=None),
+            row=alt.Row("rail:N", sort=rails, title=None),
+        )
+        .resolve_axis(x="independent", y="independent")
+        .resolve_scale(y="independent", x="independent")
+    )
+    with alt.data_transformers.disable_max_rows():
+        specification: dict[str, Any] = _theme(chart).to_dict()
     return specification
 
 

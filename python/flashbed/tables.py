@@ -47,6 +47,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "advice": _TEXT,
         "state": _TEXT,
         "faults": _TEXT,
+        "database": _TEXT,
         "state_valid": _REAL,
         "state_invalid": _REAL,
         "time_ns": _WHOLE,

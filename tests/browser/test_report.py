@@ -116,6 +116,28 @@ def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -
     assert int(drawn["figure-0-wear"]) >= 12 * 800
 
 
+def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) -> None:
+    experiment = load_experiment("energy/figure5")
+    directory = RunDirectory.create(tmp_path / "run", experiment.id)
+    run_target(
+        experiment, plan(experiment), FakeTarget("sim"), directory, trace_flash=False,
+        progress=lambda *_: None,
+    )  # fmt: skip
+    page = write_report([directory.path], tmp_path / "report.html")
+    said = look(page, tmp_path)
+    assert said["wrong"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    # Two rails on two file systems, with read-ahead and without; and the legends.
+    assert {name: int(marks) >= 8 for name, marks in drawn.items()} == {
+        "figure-0-5": True,
+        "figure-0-5-component": True,
+    }
+    text = page.read_text()
+    energy = text[text.index("<h2>Energy</h2>") : text.index("<h2>What was run</h2>")]
+    assert energy.count("<caption>") == 2
+    assert "By component: what worked" in energy
+
+
 def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: Path) -> None:
     values = {"flash_reads": 5, "flash_programs": 5, "flash_erases": 0, "flash_time_ns": 9}
     simulated = pl.DataFrame([{"case_id": "validate-jffs2-one", **values, "time_ns": 150}])

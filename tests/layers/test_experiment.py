@@ -62,6 +62,21 @@ def test_a_number_that_no_grid_has_is_added(small: Path) -> None:
     assert {case.file_bytes for case in cases("file_bytes=1048576")} == {1048576}
 
 
+def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> None:
+    experiment = load_experiment("one")
+    without, bulk = programs_of(
+        experiment,
+        cases("fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1")
+        + cases(
+            "fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1",
+            "bulk_read=true",
+        ),
+    )  # fmt: skip
+    assert bulk.case_id == f"{without.case_id}-bulk"
+    assert (without.mounted, bulk.mounted) == ("ubifs", "ubifs,bulk_read")
+    assert (without.prepare, without.body) == (bulk.prepare, bulk.body)
+
+
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
@@ -71,6 +86,8 @@ def test_a_number_that_no_grid_has_is_added(small: Path) -> None:
         ("fs=ext4", "fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("requests=many", "requests takes whole numbers"),
         ("requests=0", "grid.1.requests.1: "),
+        ("bulk_read=maybe", "bulk_read takes true and false"),
+        ("bulk_read=true", "grid.1: bulk_read: a mount option of ubifs; jffs2 has none"),
         ("file_bytes=1,2", "takes one value"),
     ],
 )

@@ -13,17 +13,21 @@ from flashbed.analysis import (
     agreement,
     agreement_summary,
     curves,
+    energy_gaps,
+    energy_summary,
     file_reads,
     judge,
     measures,
     per_request,
+    power_points,
     rate_points,
     rates,
     wear_map,
     wear_summary,
 )
 from flashbed.analysis.points import chosen, table_of
-from flashbed.asked import Figure, RequestMetric, SavingMetric
+from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.energy import Energy
 from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
@@ -55,6 +59,10 @@ MEASURES = {
     "time_error_pct": "time",
 }
 """Error -> what it is of, for reading."""
+
+
+CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
+"""Metric -> the convention of energy it is of."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,11 @@ class Content:
     """Points by table (analysis/points.py), those that a figure or claim needs."""
     single: pl.DataFrame
     """Each request, where a figure draws them."""
+    power: dict[str, pl.DataFrame]
+    """Power over time by metric, where a figure draws it."""
+    energy: list[dict[str, Any]]
+    """`energy_summary`."""
+    energy_gaps: list[str]
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
@@ -111,11 +124,16 @@ def collect(directory: Path) -> Content:
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(cases)
+    energy = energy_summary(cases)
+    asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
         experiment=experiment,
         cases=cases,
         tables=tables,
         single=single,
+        power=_power(directory, experiment, cases),
+        energy=energy,
+        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
         verdicts=judge(experiment, tables),
         agreement=table,
         agreement_summary=agreement_summary(table),
@@ -189,6 +207,27 @@ def _flash(directory: Path) -> pl.DataFrame:
     return read_table(directory, "flash") if there else pl.DataFrame()
 
 
+def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
+    """The constants of each board, as the run had them."""
+    return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+
+
+def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Power over time of every case, for the figures that draw it."""
+    drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
+    if not drawn:
+        return {}
+    requests = read_table(directory, "requests")
+    boards = _energies(directory, cases)
+    given = experiment.experiment.activity
+    return {
+        metric: power_points(
+            cases, requests, _flash(directory), boards, CONVENTIONS_DRAWN[metric], given
+        )
+        for metric in sorted(drawn)
+    }
+
+
 def _power_cuts(directory: Path) -> list[dict[str, Any]]:
     """A row a case that power was cut in; none if it was not."""
     if not (directory / "power_cuts.parquet").is_file():
@@ -242,6 +281,8 @@ def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What a figure draws, and what the paper states as points of it."""
+    if figure.metric in get_args(PowerMetric):
+        return content.power[figure.metric], pl.DataFrame()
     published = _published(figure, content.experiment.workload.request_bytes)
     if figure.over_axes:
         drawn = [axis for axis in (figure.x, figure.colour, figure.rows, figure.columns) if axis]

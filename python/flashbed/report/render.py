@@ -6,6 +6,7 @@ Chooses words and order, computes nothing. The page asks for nothing from a netw
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +20,12 @@ from markupsafe import Markup
 
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
-from flashbed.asked import Claim, Figure, RequestMetric, SavingMetric
+from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.energy import COMPONENTS
 from flashbed.figures import (
     agreement_figure,
     axes_figure,
+    power_figure,
     rate_figure,
     request_figure,
     saving_figure,
@@ -79,6 +82,7 @@ def render(
     environment.filters["signed"] = _signed
     environment.filters["hundredths"] = _hundredths
     environment.filters["microseconds"] = _microseconds
+    environment.filters["significant"] = _significant
     sections = [_section(content, number) for number, content in enumerate(contents)]
     specifications = {
         figure["id"]: figure["specification"]
@@ -177,6 +181,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
+        "energy": content.energy,
+        "energy_gaps": content.energy_gaps,
+        "components": COMPONENTS,
         "wear": content.wear,
         "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
         "causes": CAUSES,
@@ -203,7 +210,11 @@ def _name(figure: Figure) -> str:
 
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
-    key = "" if figure.x in ("pattern", "fs") else "Lines: simulated; open points: a real kernel. "
+    key = (
+        ""
+        if figure.x in ("pattern", "fs", "time")
+        else "Lines: simulated; open points: a real kernel. "
+    )
     if any(point.low is not None for point in figure.published):
         key += "Black crosses: what the paper gives, with what its rounding leaves open. "
     elif figure.published:
@@ -214,6 +225,8 @@ def _key(figure: Figure) -> str:
 
 
 def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+    if figure.metric in get_args(PowerMetric):
+        return power_figure(drawn)
     if figure.colour and figure.rows and figure.columns:
         axes = {"x": figure.x, "colour": figure.colour, "rows": figure.rows}
         return axes_figure(drawn, published, figure.title, axes | {"columns": figure.columns})
@@ -345,6 +358,15 @@ def _signed(value: float | None) -> str:
 
 def _hundredths(value: float | None) -> str:
     return "—" if value is None else f"{value:.2f}"
+
+
+def _significant(value: float | None) -> str:
+    """Three digits that mean something; a dash if nobody knows."""
+    if value is None:
+        return "—"
+    if value == 0:
+        return "0"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _microseconds(value_ns: int | None) -> str:

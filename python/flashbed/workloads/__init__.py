@@ -18,6 +18,7 @@ from flashbed.workloads import (
     postmark,
     raw,
     read_layout,
+    sqlite,
 )
 
 __all__ = ["ADVISING", "PAUSING", "WORKLOADS", "Workload"]
@@ -34,6 +35,7 @@ WORKLOADS: dict[str, Workload] = {
     "fsync-files": fsync_files.operations,
     "overwrite": overwrite.operations,
     "postmark": postmark.operations,
+    "sqlite": sqlite.operations,
 }
 
 PAUSING = frozenset({"micro-read"})

@@ -29,7 +29,7 @@ from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["FITTED", "FOLDED", "Fit", "fill_byte_ps", "fit", "programs", "with_software_table"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
+FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
 SMALL_FILES = 8
 DROPS = 4
@@ -85,11 +85,18 @@ FITTED = (
     "ubifs_packed_node_ns",
     "ubifs_write_byte_ps",
     "ubifs_unpack_ns",
+    "ubifs_budget_ns",
+    "yaffs2_chunk_ns",
+    "yaffs2_write_ns",
+    "yaffs2_header_ns",
+    "yaffs2_inode_ns",
+    "yaffs2_delete_ns",
+    "yaffs2_checkpoint_byte_ps",
+    "yaffs2_mount_ns",
 )
 FOLDED = {
     "fill_byte_ps": "the agent's own work, between the requests of the cases",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
-    "yaffs2_chunk_ns": "no packaged kernel has it; by analogy a flash page at jffs2_byte_ps",
     "compute_step_ps": "one instruction of the board's clock",
 }
 UNIT = 10_000
@@ -303,11 +310,9 @@ def fill_byte_ps(requests: pl.DataFrame) -> int:
 def folded_costs(costs: Mapping[str, int], board: Board, fill_ps: int) -> dict[str, int]:
     """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
     clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
-    flash_page_ns = costs["jffs2_byte_ps"] * board.chip.page_bytes // 1000
     return {
         "fill_byte_ps": fill_ps,
         "nand_byte_ps": 0,
-        "yaffs2_chunk_ns": flash_page_ns,
         "compute_step_ps": clock_ps,
     }
 
@@ -339,8 +344,8 @@ class Fit:
 def _priced(board: Board, costs: dict[str, int]) -> str:
     """The board's simulator profile with these costs and no others."""
     profile = json.loads(board.sim_json)
-    clock = {"sched_clock_ns": profile["software"].pop("sched_clock_ns")}
-    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]} | clock
+    kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
+    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]} | kept
     return json.dumps(profile)
 
 

@@ -56,9 +56,9 @@ class Case:
     seed: int
     state: State = NEW
     faults: Faults = NONE
+    database: Database = PAPERS
     pause_ns: int = 0
     advice: str = NO_ADVICE
-    database: Database = PAPERS
     bulk_read: bool = False
 
     @cached_property

@@ -337,6 +337,14 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
+def _databases(values: Any) -> Iterator[dict[str, Any]]:
+    """The tables `database` of its grids, before anything of the file is checked."""
+    grids = values.get("grid")
+    for grid in grids if isinstance(grids, list) else []:
+        found = grid.get("database", []) if isinstance(grid, dict) else []
+        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
+
+
 def _check_script(experiment: Experiment, script: str) -> None:
     """Whether a script says of the axes what the file does; `--set` may change it afterwards."""
     settings, workload, grids = read_script(script), experiment.workload, experiment.grid
@@ -363,14 +371,6 @@ def _check_script(experiment: Experiment, script: str) -> None:
             raise ExperimentError(
                 f"{places.shown(experiment.path)}: grid: {axis}: the script has {said}, no grid has"
             )
-
-
-def _databases(values: Any) -> Iterator[dict[str, Any]]:
-    """The tables `database` of its grids, before anything of the file is checked."""
-    grids = values.get("grid")
-    for grid in grids if isinstance(grids, list) else []:
-        found = grid.get("database", []) if isinstance(grid, dict) else []
-        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:

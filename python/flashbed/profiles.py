@@ -189,7 +189,14 @@ class Software(Strict):
     ubifs_packed_node_ns: Ns
     ubifs_write_byte_ps: Ps
     ubifs_unpack_ns: Ns
+    ubifs_budget_ns: Ns
     yaffs2_chunk_ns: Ns
+    yaffs2_write_ns: Ns
+    yaffs2_header_ns: Ns
+    yaffs2_inode_ns: Ns
+    yaffs2_delete_ns: Ns
+    yaffs2_checkpoint_byte_ps: Ps
+    yaffs2_mount_ns: Ns
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1
     """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""

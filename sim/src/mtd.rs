@@ -408,6 +408,7 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
     /// neither asked nor filled.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
+        self.last_column_change = Ns::ZERO;
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
@@ -510,6 +511,11 @@ impl<F: Flash> Mtd<F> {
     /// Bytes of a block of the partition up to the end of what was programmed last.
     pub fn programmed_bytes(&self, block: u32) -> u32 {
         self.flash.programmed_bytes(BlockNo(self.partition.first_block + block))
+    }
+
+    /// How often a block of the partition was erased.
+    pub fn block_erases(&self, block: u32) -> u32 {
+        self.flash.block_erases(BlockNo(self.partition.first_block + block))
     }
 
     /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the partition.

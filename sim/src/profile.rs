@@ -184,8 +184,22 @@ pub struct SoftwareCosts {
     pub ubifs_write_byte_ps: u64,
     /// UBIFS: unpacking one data node, besides its bytes.
     pub ubifs_unpack_ns: Ns,
-    /// YAFFS2: one chunk: tnode walk, tags, copy.
+    /// UBIFS: one page that is about to be written: its budget (ubifs_write_begin).
+    pub ubifs_budget_ns: Ns,
+    /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
+    /// YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a chunk allocated, the file's tree changed.
+    pub yaffs2_write_ns: Ns,
+    /// YAFFS2: making the header of an object, which is a chunk besides.
+    pub yaffs2_header_ns: Ns,
+    /// YAFFS2: making an inode of an object (yfs_iget).
+    pub yaffs2_inode_ns: Ns,
+    /// YAFFS2: one chunk that a file does without as it becomes shorter or is gone.
+    pub yaffs2_delete_ns: Ns,
+    /// YAFFS2: one byte of a checkpoint, written or read, in picoseconds.
+    pub yaffs2_checkpoint_byte_ps: u64,
+    /// YAFFS2: unmounting and mounting, besides what is read: memory, a thread.
+    pub yaffs2_mount_ns: Ns,
     /// One step of a `compute` operation, in picoseconds.
     pub compute_step_ps: u64,
     /// What the scheduler's clock counts in: nanoseconds but where only ticks are counted

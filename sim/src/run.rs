@@ -289,8 +289,6 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
         && faults.bits_flipped > ecc.strength_bits + 1
     {
         Some("a Hamming code that takes three wrong bits for one")
-    } else if setting.fs == FsKind::Yaffs2 && *faults != Faults::default() {
-        Some("yaffs2 on a chip that fails")
     } else {
         None
     }

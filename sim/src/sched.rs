@@ -39,9 +39,19 @@ fn weight(task: Task) -> u64 {
     }
 }
 
+/// __calc_delta: `delta_ns * weight / total` by an inverse that is rounded down, so that half of 6 ms is 2,999,998 ns.
+fn calc_delta(delta_ns: u64, weight: u64, total: u64) -> u64 {
+    let factor = weight * (u64::from(u32::MAX) / total);
+    let surplus = 64 - (factor >> 32).leading_zeros();
+    (u128::from(delta_ns) * u128::from(factor >> surplus) >> (32 - surplus)) as u64
+}
+
 /// calc_delta_fair: how much of its share of the processor a time is for a task.
 fn fair_ns(delta_ns: u64, task: Task) -> u64 {
-    delta_ns * WEIGHT / weight(task)
+    match weight(task) {
+        WEIGHT => delta_ns,
+        other => calc_delta(delta_ns, WEIGHT, other),
+    }
 }
 
 /// One processor's run queue.
@@ -162,7 +172,7 @@ impl Sched {
     fn slice_ns(&self, task: Task) -> u64 {
         let all = Task::ALL.into_iter().filter(|&other| self.is_runnable(other) || other == task);
         let weights: u64 = all.map(weight).sum();
-        (LATENCY_NS * weight(task) / weights).max(MIN_GRANULARITY_NS)
+        calc_delta(LATENCY_NS, weight(task), weights).max(MIN_GRANULARITY_NS)
     }
 
     fn check_preempt_tick(&mut self) {
@@ -192,7 +202,8 @@ impl Sched {
         self.runnable[task as usize] = false;
         let others = Task::ALL.into_iter().filter(|&other| self.is_runnable(other)).count() as u64;
         // It is of nice 0 still.
-        self.vruntime_ns[task as usize] = self.min_vruntime_ns + LATENCY_NS / (others + 1);
+        self.vruntime_ns[task as usize] =
+            self.min_vruntime_ns + calc_delta(LATENCY_NS, WEIGHT, WEIGHT * (others + 1));
     }
 
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.

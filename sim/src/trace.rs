@@ -37,19 +37,27 @@ pub enum Task {
     UbifsThread,
     /// JFFS2's collector.
     Jffs2Thread,
+    /// YAFFS2's background thread.
+    Yaffs2Thread,
 }
 
 /// How many there are.
-pub const TASKS: usize = 5;
+pub const TASKS: usize = 6;
 
 /// Names by `Task as usize`.
 pub const TASK_NAMES: [&str; TASKS] =
-    ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0", "jffs2_gcd"];
+    ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0", "jffs2_gcd", "yaffs-bg-0"];
 
 impl Task {
     /// All of them, in order.
-    pub const ALL: [Task; TASKS] =
-        [Task::Program, Task::Background, Task::UbiThread, Task::UbifsThread, Task::Jffs2Thread];
+    pub const ALL: [Task; TASKS] = [
+        Task::Program,
+        Task::Background,
+        Task::UbiThread,
+        Task::UbifsThread,
+        Task::Jffs2Thread,
+        Task::Yaffs2Thread,
+    ];
 }
 
 /// Records while it is told to.

@@ -101,7 +101,7 @@ def on_uml(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
 FLASH = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
 
 
-@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+@pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
 @pytest.mark.parametrize(
     "state",
     [
@@ -168,6 +168,24 @@ def test_ubi_moves_a_block_with_corrected_bits(tmp_path: Path) -> None:
     assert [simulated[name] for name in changes] == [real[name] for name in changes]
 
 
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        (READ, Faults(bit_flips=BitFlips(rate=0.1))),
+        (WRITE, Faults(bit_flips=BitFlips(rate=0.02))),
+        (READ, Faults(bit_flips=BitFlips(rate=0.1, bits=2))),
+        (WRITE, Faults(program_fail=(1,))),
+        (WRITE, Faults(erase_fail=(1, 3))),
+        (WRITE + "close 0\nremount\nopen 0 new ro\nread 0 0 65536\n", Faults(program_fail=(9, 99))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_yaffs2_collects_and_retires_as_the_core(
+    tmp_path: Path, body: str, faults: Faults
+) -> None:
+    held(tmp_path, program("yaffs2", body + "pause 10000000000\n", faults=faults))
+
+
 def test_jffs2_finds_what_ecc_cannot_correct(tmp_path: Path) -> None:
     flips = BitFlips(rate=1.0, bits=2)
     real, results = held(tmp_path, program("jffs2", READ, faults=Faults(bit_flips=flips)))
@@ -210,7 +228,7 @@ def test_the_partition_itself_fails_alike(tmp_path: Path, fs: str, faults: Fault
     held(tmp_path, replace(one, check_contents=False))
 
 
-@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+@pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
 @pytest.mark.parametrize("given", [(20, 300), 0.01], ids=str)
 def test_what_a_failed_program_held_is_written_elsewhere(
     tmp_path: Path, fs: str, given: tuple[int, ...] | float
@@ -268,13 +286,17 @@ def test_jffs2_marks_a_block_bad_whose_erase_failed_twice(tmp_path: Path) -> Non
     assert real["bad_blocks"] > 0
 
 
+STALE = "sync\nmark\nopen 0 new wo,create\nclose 0\nremount\n"
+"""A checkpoint that a change makes void: its erase, and the one before it is marked, can fail."""
+
+
 def test_the_simulator_names_the_faults_it_does_not_model() -> None:
     failing = [
-        ("yaffs2", Faults(program_fail=(1,)), "a chip that fails"),
-        ("jffs2", Faults(bit_flips=BitFlips(rate=0.1, bits=3)), "three wrong bits for one"),
+        ("yaffs2", STALE, Faults(erase_fail=(1, 2)), "in a block that could not be erased"),
+        ("jffs2", READ, Faults(bit_flips=BitFlips(rate=0.1, bits=3)), "three wrong bits for one"),
     ]
-    for fs, faults, says in failing:
-        one = program(fs, READ, faults=faults)
+    for fs, body, faults, says in failing:
+        one = program(fs, body, faults=faults)
         (batch,) = SimTarget().run([one], trace_flash=False, progress=lambda *_: None)
         (failure,) = batch.failures
         assert says in failure.message

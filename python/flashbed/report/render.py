@@ -210,11 +210,8 @@ def _name(figure: Figure) -> str:
 
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
-    key = (
-        ""
-        if figure.x in ("pattern", "fs", "time")
-        else "Lines: simulated; open points: a real kernel. "
-    )
+    drawn_as_bars = figure.x in ("pattern", "fs", "time")
+    key = "" if drawn_as_bars else "Lines: simulated; open points: a real kernel. "
     if any(point.low is not None for point in figure.published):
         key += "Black crosses: what the paper gives, with what its rounding leaves open. "
     elif figure.published:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["FILE_SYSTEMS", "SuiteCase"]
 
-FILE_SYSTEMS = ("jffs2", "ubifs")
+FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 """Those that every suite is run on."""
 
 

@@ -115,7 +115,9 @@ class Compared:
             **told,
             "limits": kept(told, self.limits),
             "file_systems": {
-                fs: summary(self.table.filter(system(f"validate-{fs}-"))) for fs in FILE_SYSTEMS
+                fs: summary(part)
+                for fs in FILE_SYSTEMS
+                if (part := self.table.filter(system(f"validate-{fs}-"))).height
             },
             "kinds": by_kind,
             "refused": dict(self.refused),

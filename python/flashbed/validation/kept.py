@@ -79,7 +79,8 @@ def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
         rows.append({**named, "fs": None, **told, "limits": limits, "missing": missing})
         for fs in FILE_SYSTEMS:
             part = compared.filter(pl.col("case_id").str.starts_with(f"validate-{fs}-"))
-            rows.append({**named, "fs": fs, **summary(part), "limits": {}, "missing": 0})
+            if part.height:
+                rows.append({**named, "fs": fs, **summary(part), "limits": {}, "missing": 0})
     return rows
 
 

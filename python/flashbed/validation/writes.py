@@ -33,7 +33,14 @@ END = "pause 10000000000"
 """The last operation of every case: what threads (UBI's above all) still do for it counts too."""
 FILLS_PCT = (30, 60, 90)
 
-CAPACITY_PCT = {("jffs2", 2048): 95, ("jffs2", 4096): 94, ("ubifs", 2048): 80, ("ubifs", 4096): 74}
+CAPACITY_PCT = {
+    ("jffs2", 2048): 95,
+    ("jffs2", 4096): 94,
+    ("yaffs2", 2048): 95,
+    ("yaffs2", 4096): 93,
+    ("ubifs", 2048): 80,
+    ("ubifs", 4096): 74,
+}
 """What of a partition of 50 MiB files can take, by file system and page size.
 
 Measured on user-mode Linux: 1 MiB files in requests of 64 KiB until one failed.

@@ -34,8 +34,8 @@ WORKLOADS: dict[str, Workload] = {
     "raw": raw.operations,
     "fsync-files": fsync_files.operations,
     "overwrite": overwrite.operations,
-    "postmark": postmark.operations,
     "sqlite": sqlite.operations,
+    "postmark": postmark.operations,
 }
 
 PAUSING = frozenset({"micro-read"})

@@ -340,7 +340,7 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.begin_page(now, write, pages)
+        self.begin_page(now + self.ubi.costs().ubifs_budget_ns, write, pages)
     }
 
     fn expect_writes(&self, ino: Ino, pages: &[u32]) {

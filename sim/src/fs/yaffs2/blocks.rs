@@ -157,7 +157,7 @@ impl<F: Flash> Yaffs2<F> {
         causes: Causes,
         from_reserve: bool,
     ) -> Result<(Option<Chunk>, Ns)> {
-        let mut now = self.invalidate_checkpoint(now)?;
+        let mut now = self.invalidate_checkpoint(now + self.mtd.costs().yaffs2_write_ns)?;
         for _ in 0..=WRITE_ATTEMPTS {
             let Some(chunk) = self.alloc_chunk(from_reserve) else { break };
             let block = chunk / self.pages_per_block;
@@ -174,8 +174,10 @@ impl<F: Flash> Yaffs2<F> {
             let (mut written, later) = self.write_chunk(now, chunk, what.clone(), causes)?;
             now = later;
             if unchecked {
-                now = self.read_chunk(now, chunk)?.1;
-                written = true; // as the core has it: what was read decides
+                // As the core has it: what was read decides.
+                let (ecc, later) = self.read_chunk(now, chunk)?;
+                now = later;
+                written = ecc < Ecc::Unfixed && self.on_flash.tags(chunk).is_some();
             }
             if written {
                 self.blocks.get_mut(block).skip_erased_check = true;

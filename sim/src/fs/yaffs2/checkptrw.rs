@@ -6,11 +6,11 @@
 //! Invariant: `saved` is there exactly if the last checkpoint was written to its end and none of its blocks was erased since.
 
 use super::blocks::{Blocks, State};
-use super::nand::{Payload, Tags};
+use super::nand::{Ecc, Payload, Tags};
 use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
 use crate::chip::Flash;
-use crate::fs::Result;
+use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
 /// YAFFS_CHECKPOINT_MIN_BLOCKS.
@@ -120,6 +120,7 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs2_checkpt_flush_buffer, chunk after chunk. Whether there were blocks enough.
     fn write_checkpoint(&mut self, mut now: Ns, bytes: u64) -> Result<(bool, Ns)> {
         let chunks = bytes.div_ceil(u64::from(self.mtd.page_bytes())) as u32;
+        now += Ns::from_ps(bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
         let mut block = 0;
         for number in 0..chunks {
             let page = number % self.pages_per_block;
@@ -173,6 +174,7 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn restore_checkpoint(&mut self, now: Ns) -> Result<(bool, Ns)> {
         let (blocks, now) = self.read_checkpoint(now)?;
         let Some((blocks, saved)) = blocks.zip(self.saved.take()) else { return Ok((false, now)) };
+        let now = now + Ns::from_ps(saved.bytes, self.mtd.costs().yaffs2_checkpoint_byte_ps);
         self.erased_blocks = saved.erased_blocks - blocks.len() as u32;
         self.free_chunks =
             saved.free_chunks - i64::from(blocks.len() as u32 * self.pages_per_block);
@@ -215,13 +217,20 @@ impl<F: Flash> Yaffs2<F> {
                     next += 1;
                 }
                 let Some((block, tags)) = found else { return Ok((None, now)) };
+                if self.mtd.is_bad(block - 1) {
+                    let what = "a checkpoint of yaffs2 in a block that could not be erased";
+                    return Err(FsError::NotModelled(what));
+                }
                 blocks.push(block);
                 next = tags.object;
             }
             let block = blocks.last().expect("just found");
             let chunk = block * self.pages_per_block + number % self.pages_per_block;
-            now = self.read_quietly(now, chunk)?.1;
-            if self.on_flash.tags(chunk).is_none_or(|tags| tags.chunk != number + 1) {
+            let (ecc, later) = self.read_quietly(now, chunk)?;
+            now = later;
+            if ecc == Ecc::Unfixed
+                || self.on_flash.tags(chunk).is_none_or(|tags| tags.chunk != number + 1)
+            {
                 return Ok((None, now));
             }
         }

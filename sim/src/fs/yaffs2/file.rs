@@ -87,13 +87,15 @@ impl<F: Flash> Yaffs2<F> {
 
     /// write_begin of kernel/yaffs2/file.c.
     pub(super) fn begin_write(&mut self, now: Ns, write: PageWrite) -> Result<Ns> {
+        let now = self.lock(now)?;
+        self.unlock(now);
         if self.reported_free_chunks() <= ALWAYS_FREE_CHUNKS {
             return Err(FsError::NoSpace);
         }
         if write.cached {
             return Ok(now);
         }
-        self.file_read(now, write.ino.0, write.page)
+        self.locked(now, |fs, now| fs.file_read(now, write.ino.0, write.page))
     }
 
     /// yaffs_wr_file.
@@ -105,6 +107,7 @@ impl<F: Flash> Yaffs2<F> {
     ) -> Result<Ns> {
         let start = u64::from(write.page) * u64::from(PAGE_BYTES);
         let (from, to) = (start + u64::from(write.from), start + u64::from(write.to));
+        self.is_dirty = true;
         let now = self.handle_hole(now, write.ino.0, from)?;
         let contents = self.remembers.then(|| pages.contents(write.ino));
         let (done, now) = self.do_file_write(now, write.ino.0, (from, to), contents)?;
@@ -219,6 +222,15 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
+    /// yfs_setattr: the resize and the attributes write a header each.
+    pub(super) fn set_size(&mut self, now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
+        let now = self.resize(now, object, new_bytes)?;
+        match self.update_header(now, object, None, false, 0)? {
+            (true, now) => Ok(now),
+            (false, _) => Err(FsError::NoSpace),
+        }
+    }
+
     /// yaffs_resize_file.
     pub(super) fn resize(&mut self, now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
         let now = self.flush_file_cache(now, object)?;
@@ -251,7 +263,7 @@ impl<F: Flash> Yaffs2<F> {
             let place = file.tree.take(chunk);
             if place != 0 {
                 file.data_chunks -= 1;
-                now = self.delete_chunk(now, place)?;
+                now = self.delete_chunk(now + self.mtd.costs().yaffs2_delete_ns, place)?;
             }
         }
         let used = new_bytes % whole;

@@ -17,6 +17,7 @@ mod gc;
 mod nand;
 mod object;
 mod scan;
+mod tasks;
 mod tnode;
 
 use crate::causes::Causes;
@@ -26,6 +27,7 @@ use crate::fs::{
 };
 use crate::mtd::Mtd;
 use crate::ticks::Ticks;
+use crate::trace::Task;
 use crate::units::Ns;
 use background::Thread;
 use blocks::Blocks;
@@ -34,6 +36,7 @@ use checkptrw::Saved;
 use gc::Gc;
 use nand::OnFlash;
 use object::Objects;
+use tasks::Tasks;
 
 /// A chunk's place; 0 is none.
 type Chunk = u32;
@@ -88,6 +91,7 @@ pub struct Yaffs2<F> {
     /// Changed since the last sync.
     is_dirty: bool,
     thread: Thread,
+    tasks: Tasks,
 }
 
 impl<F: Flash> Yaffs2<F> {
@@ -111,8 +115,10 @@ impl<F: Flash> Yaffs2<F> {
             ));
         }
         let pages = mtd.blocks() * pages_per_block;
+        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Yaffs2 {
-            ticks: Ticks::new(ticks_per_second),
+            ticks,
+            tasks: Tasks::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
             pages_per_block,
             chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
@@ -160,41 +166,36 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     type Flash = F;
 
     fn create(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        let (number, now) = self.create_object(now, at, false)?;
-        Ok((Ino(number), now))
+        self.make(now, at, false)
     }
 
     fn mkdir(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        let (number, now) = self.create_object(now, at, true)?;
-        Ok((Ino(number), now))
+        self.make(now, at, true)
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        let (_, now) = self.find_by_name(now, at)?;
-        if let Some(ino) = found {
-            self.iget(ino.0);
-        }
-        Ok(now)
+        let now = self.locked(now, |fs, now| Ok(fs.find_by_name(now, at)?.1))?;
+        let is_new = found.is_some_and(|ino| self.iget(ino.0));
+        Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
     }
 
     #[inline]
     fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
-        self.file_read(now, ino.0, page)
+        self.locked(now, |fs, now| fs.file_read(now, ino.0, page))
     }
 
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.remove(now, at, ino.0)
+        self.locked(now, |fs, now| fs.remove(now, at, ino.0))
     }
 
     fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.remove(now, at, ino.0)
+        self.locked(now, |fs, now| fs.remove(now, at, ino.0))
     }
 
     fn rename(&mut self, now: Ns, rename: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
-        self.do_rename(now, rename)
+        self.locked(now, |fs, now| fs.do_rename(now, rename))
     }
 
-    /// yfs_setattr: the resize and the attributes write a header each.
     fn truncate(
         &mut self,
         now: Ns,
@@ -203,17 +204,15 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         pages.truncate_setsize(ino, size_bytes);
-        let now = self.resize(now, ino.0, size_bytes)?;
-        match self.update_header(now, ino.0, None, false, 0)? {
-            (true, now) => Ok(now),
-            (false, _) => Err(FsError::NoSpace),
-        }
+        self.locked(now, |fs, now| fs.set_size(now, ino.0, size_bytes))
     }
 
     fn evict(&mut self, now: Ns, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        let now = self.delete_object(now, ino.0)?;
-        self.put_inode(ino.0);
-        Ok(now)
+        self.locked(now, |fs, now| {
+            let now = fs.delete_object(now, ino.0)?;
+            fs.put_inode(ino.0);
+            Ok(now)
+        })
     }
 
     fn remount(&mut self, now: Ns) -> Result<Ns> {
@@ -233,7 +232,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.end_write(now, write, pages)
+        self.locked(now, |fs, now| fs.end_write(now, write, pages))
     }
 
     /// The header goes with the file's chunks, in close, fsync and sync.
@@ -242,11 +241,11 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn fsync(&mut self, now: Ns, ino: Ino, inode: bool, _: &mut dyn PageCache) -> Result<Ns> {
-        self.flush_file(now, ino.0, !inode)
+        self.locked(now, |fs, now| fs.flush_file(now, ino.0, !inode))
     }
 
     fn flush(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        self.flush_file(now, ino.0, false)
+        self.locked(now, |fs, now| fs.flush_file(now, ino.0, false))
     }
 
     fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
@@ -254,20 +253,39 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns> {
+        let now = self.lock(now)?;
         for number in self.objects.inodes.clone() {
             if number != ROOT_OBJECT && !kept.contains(&Ino(number)) {
                 self.put_inode(number);
             }
         }
+        self.unlock(now);
         Ok(now)
     }
 
     fn next_due(&self) -> Option<Ns> {
-        self.thread.due
+        self.thread_due()
     }
 
     fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
-        self.run_thread(now)
+        self.run_thread_alone(now)
+    }
+
+    fn set_task(&mut self, now: Ns, task: Option<Task>, _: &mut dyn PageCache) -> Result<Ns> {
+        self.set_foreground(now, task)
+    }
+
+    fn wake_program(&mut self, now: Ns, rang: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.foreground_wakes(now, rang, Task::Program)
+    }
+
+    fn call_rcu(&mut self, now: Ns) {
+        self.is_shared(now);
+        self.tasks.sched.call_rcu(now);
+    }
+
+    fn resched(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.between_calls(now)
     }
 
     fn flash(&self) -> &F {

@@ -11,7 +11,7 @@ use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
 use crate::chip::{Done, Failed, Fault, Flash};
 use crate::content::Contents;
-use crate::fs::{FsError, Result};
+use crate::fs::Result;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ impl OnFlash {
         self.tags[self.page(chunk)] == 0
     }
 
-    /// The power failed while a chunk was being programmed, or the block that begins with it erased.
+    /// A program failed, or the power in one, or while the block was erased that begins with the chunk: its tags say nothing.
     pub fn tear(&mut self, chunk: Chunk) {
         let page = self.page(chunk);
         self.tags[page] = TORN;
@@ -208,12 +208,16 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn read_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<(Ecc, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.read_with_oob(now, self.offset(chunk), 1);
-        self.ecc_of(done)
+        let (ecc, now) = self.ecc_of(done)?;
+        self.may_make_way(now);
+        Ok((ecc, now))
     }
 
     /// The same of the tags alone.
     pub(super) fn read_tags_quietly(&mut self, now: Ns, chunk: Chunk) -> Result<Ns> {
-        Ok(self.mtd.read_oob(now, self.offset(chunk), 1)?)
+        let now = self.mtd.read_oob(now, self.offset(chunk), 1)?;
+        self.may_make_way(now);
+        Ok(now)
     }
 
     /// yaffs_rd_chunk_tags_nand with a buffer: a block with wrong bits is to be collected first.
@@ -250,14 +254,19 @@ impl<F: Flash> Yaffs2<F> {
     ) -> Result<(bool, Ns)> {
         let now = now + self.mtd.costs().yaffs2_chunk_ns;
         let done = self.mtd.write_with_oob(now, self.offset(chunk), causes);
-        if !matches!(done, Err(Failed { fault: Fault::PowerLost, .. })) {
-            self.on_flash.put(chunk, tags, sequence, payload);
-        }
-        match done {
-            Ok(now) => Ok((true, now)),
-            Err(Failed { at, fault: Fault::ProgramFailed }) => Ok((false, at)),
-            Err(failed) => Err(failed.into()),
-        }
+        let (written, now) = match done {
+            Ok(now) => {
+                self.on_flash.put(chunk, tags, sequence, payload);
+                (true, now)
+            }
+            Err(Failed { at, fault: Fault::ProgramFailed }) => {
+                self.on_flash.tear(chunk);
+                (false, at)
+            }
+            Err(failed) => return Err(failed.into()),
+        };
+        self.may_make_way(now);
+        Ok((written, now))
     }
 
     /// A chunk that holds nothing of a program's.
@@ -299,22 +308,30 @@ impl<F: Flash> Yaffs2<F> {
 
     /// mtd_erase of a block counted from 1; whether it succeeded.
     pub(super) fn erase(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
-        match self.mtd.erase(now, block - 1) {
+        let (erased, now) = match self.mtd.erase(now, block - 1) {
             Ok(now) => {
                 self.on_flash.clear(block);
-                Ok((true, now))
+                (true, now)
             }
-            Err(Failed { at, fault: Fault::EraseFailed }) => Ok((false, at)),
-            Err(failed) => Err(failed.into()),
-        }
+            Err(Failed { at, fault: Fault::EraseFailed }) => (false, at),
+            Err(failed) => return Err(failed.into()),
+        };
+        self.may_make_way(now);
+        Ok((erased, now))
     }
 
-    /// mtd_block_markbad.
+    /// mtd_block_markbad, which erases the block if that works.
     pub(super) fn mark_bad(&mut self, now: Ns, block: u32) -> Result<Ns> {
-        match self.mtd.mark_bad(now, block - 1) {
-            Ok(now) => Ok(now),
-            Err(failed @ Failed { fault: Fault::PowerLost, .. }) => Err(FsError::from(failed)),
-            Err(Failed { at, .. }) => Ok(at),
+        let erases = self.mtd.block_erases(block - 1);
+        let now = match self.mtd.mark_bad(now, block - 1) {
+            Ok(now) => now,
+            Err(failed @ Failed { fault: Fault::PowerLost, .. }) => return Err(failed.into()),
+            Err(Failed { at, .. }) => at,
+        };
+        if self.mtd.block_erases(block - 1) > erases {
+            self.on_flash.clear(block);
         }
+        self.may_make_way(now);
+        Ok(now)
     }
 }

@@ -13,7 +13,7 @@ use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::chip::Flash;
-use crate::fs::{FsError, Name, Rename, Result};
+use crate::fs::{FsError, Ino, Name, Rename, Result};
 use crate::units::Ns;
 
 /// YAFFS_NOBJECT_BUCKETS.
@@ -236,12 +236,14 @@ impl<F: Flash> Yaffs2<F> {
         Ok((None, now))
     }
 
-    /// yfs_iget.
-    pub(super) fn iget(&mut self, number: u32) {
+    /// yfs_iget: whether there was no inode of it.
+    pub(super) fn iget(&mut self, number: u32) -> bool {
         let object = self.object_mut(number);
-        if !std::mem::replace(&mut object.has_inode, true) {
+        let is_new = !std::mem::replace(&mut object.has_inode, true);
+        if is_new {
             self.objects.inodes.push(number);
         }
+        is_new
     }
 
     /// The end of yfs_evict_inode.
@@ -272,6 +274,7 @@ impl<F: Flash> Yaffs2<F> {
         if old != 0 {
             now = self.read_chunk(now, old)?.1;
         }
+        now += self.mtd.costs().yaffs2_header_ns;
         let header = self.header_of(number, name, is_shrink, shadows);
         let what = (Tags { object: number, chunk: 0, bytes: 0 }, Payload::Header(header));
         let (new, now) = self.write_new_chunk(now, what, self.metadata(), old != 0)?;
@@ -324,13 +327,19 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
+    /// make of kernel/yaffs2/names.c.
+    pub(super) fn make(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(Ino, Ns)> {
+        let mut number = 0;
+        let now = self.locked(now, |fs, now| {
+            let (made, now) = fs.create_object(now, at, is_directory)?;
+            number = made;
+            Ok(now)
+        })?;
+        Ok((Ino(number), now))
+    }
+
     /// yaffs_create_obj and the inode of what it makes.
-    pub(super) fn create_object(
-        &mut self,
-        now: Ns,
-        at: Name<'_>,
-        is_directory: bool,
-    ) -> Result<(u32, Ns)> {
+    fn create_object(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(u32, Ns)> {
         let (_, now) = self.find_by_name(now, at)?;
         let number = self.objects.new_number();
         self.new_object(number, is_directory);

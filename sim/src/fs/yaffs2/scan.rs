@@ -9,7 +9,7 @@
 use super::blocks::{Blocks, State};
 use super::checkptrw;
 use super::gc::Gc;
-use super::nand::{Header, Tags, SUMMARY};
+use super::nand::{Ecc, Header, Tags, SUMMARY};
 use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::chip::Flash;
@@ -69,6 +69,7 @@ impl<F: Flash> Yaffs2<F> {
             if !self.mtd.is_bad(block) {
                 let start = u64::from(block) * u64::from(self.mtd.block_bytes());
                 now = self.mtd.read(now, start, self.mtd.page_bytes())?;
+                self.may_make_way(now);
             }
         }
         Ok(now)
@@ -136,10 +137,11 @@ impl<F: Flash> Yaffs2<F> {
     fn read_summary(&mut self, mut now: Ns, number: u32) -> Result<(bool, Ns)> {
         for page in self.chunks_per_summary..self.pages_per_block {
             let chunk = number * self.pages_per_block + page;
-            now = self.read_chunk(now, chunk)?.1;
+            let (ecc, later) = self.read_chunk(now, chunk)?;
+            now = later;
             let wanted = page - self.chunks_per_summary + 1;
             let is_it = |tags: Tags| tags.object == SUMMARY && tags.chunk == wanted;
-            if !self.on_flash.tags(chunk).is_some_and(is_it) {
+            if ecc == Ecc::Unfixed || !self.on_flash.tags(chunk).is_some_and(is_it) {
                 return Ok((false, now));
             }
             self.set_in_use(chunk, true);
@@ -303,10 +305,9 @@ impl<F: Flash> Yaffs2<F> {
 
     /// put_super, and fill_super of what is on the flash then.
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.update_dirty_directories(now)?;
-        let now = self.flush_whole_cache(now)?;
-        let now = self.save_checkpoint(now)?;
-        self.mount(now)
+        let now = self.stop_thread(now)?;
+        let now = self.locked(now, |fs, now| fs.flush_rest(now, true))?;
+        self.mount(now + self.mtd.costs().yaffs2_mount_ns)
     }
 
     /// The power was lost and is back. Returns every name with what it names.
@@ -322,6 +323,7 @@ impl<F: Flash> Yaffs2<F> {
             }
             None => {}
         }
+        self.forget_tasks();
         let now = self.mount(now)?;
         Ok((self.tree(), now))
     }

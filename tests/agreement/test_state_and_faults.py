@@ -180,9 +180,7 @@ def test_ubi_moves_a_block_with_corrected_bits(tmp_path: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_yaffs2_collects_and_retires_as_the_core(
-    tmp_path: Path, body: str, faults: Faults
-) -> None:
+def test_yaffs2_collects_and_retires_as_the_core(tmp_path: Path, body: str, faults: Faults) -> None:
     held(tmp_path, program("yaffs2", body + "pause 10000000000\n", faults=faults))
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flashbed.conditions import NEW, NONE, Faults, State
+from flashbed.sqlite.settings import PAPERS, Database
 
-__all__ = ["AXES", "Case"]
+__all__ = ["AXES", "NO_ADVICE", "Case"]
 
 AXES = (
     "board",
@@ -24,15 +25,24 @@ AXES = (
     "request_bytes",
     "file_bytes",
     "seed",
+    "pause_ns",
+    "advice",
     "state",
     "faults",
+    "database",
 )
 """The common axes, in the order of the `cases` table."""
 
 
+NO_ADVICE = "none"
+
+
 @dataclass(frozen=True)
 class Case:
-    """One point of an experiment. `read_ahead_kib` 0 is off."""
+    """One point of an experiment. `read_ahead_kib` 0 is off.
+
+    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file.
+    """
 
     experiment: str
     board: str
@@ -46,15 +56,28 @@ class Case:
     seed: int
     state: State = NEW
     faults: Faults = NONE
+    database: Database = PAPERS
+    pause_ns: int = 0
+    advice: str = NO_ADVICE
     bulk_read: bool = False
 
     @cached_property
     def case_id(self) -> str:
         """The case's name, the same on every machine; running it alone repeats this case."""
+        of = f"-of-{self.file_bytes}" if self.file_bytes else ""
         name = (
             f"{self.fs}-{self.board}-{self.kernel}-{self.pattern}-{self.requests}x"
-            f"{self.request_bytes}-of-{self.file_bytes}-ra{self.read_ahead_kib}-s{self.seed}"
+            f"{self.request_bytes}{of}-ra{self.read_ahead_kib}-s{self.seed}"
         )
-        others = ((self.state, NEW), (self.faults, NONE))
+        if self.pause_ns:
+            name += f"-pause{_duration(self.pause_ns)}"
+        if self.advice != NO_ADVICE:
+            name += f"-{self.advice}advice"
+        others = ((self.state, NEW), (self.faults, NONE), (self.database, PAPERS))
         bulk = ["bulk"] if self.bulk_read else []
         return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])
+
+
+def _duration(nanoseconds: int) -> str:
+    whole, rest = divmod(nanoseconds, 1_000_000)
+    return f"{nanoseconds}ns" if rest else f"{whole}ms"

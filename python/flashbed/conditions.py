@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -27,12 +27,15 @@ Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length
 """As many as kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 
-_PART = re.compile(r"([a-z]+)(@?[0-9].*)")
+_PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
 PPM = 1_000_000
 
 
 class Condition(Strict):
     """A table that can be written as one word."""
+
+    example: ClassVar[str]
+    """One of its words, for messages."""
 
     name: Name | None = None
     seed: Number = 1
@@ -63,7 +66,7 @@ class Condition(Strict):
                 matched = _PART.fullmatch(part)
                 if not matched:
                     raise ValueError(part)
-                word, value = matched[1], matched[2]
+                word, value = matched[1], matched[2] or ""
                 values |= {"seed": int(value)} if word == "seed" else cls.values_of(word, value)
             return cls.model_validate(values)
         except ValidationError as why:
@@ -72,9 +75,8 @@ class Condition(Strict):
             detail = first["msg"].removeprefix("Value error, ")
             raise InputError(f"{text}: {key}{detail}") from None
         except (ValueError, KeyError):
-            example = "valid0.6-invalid0.2" if cls is State else "badfraction0.02-flips0.001x1"
             raise InputError(
-                f"{text}: no such name, and no {cls.__name__.lower()} such as {example}"
+                f"{text}: no such name, and no {cls.__name__.lower()} such as {cls.example}"
             ) from None
 
     def _joined(self, parts: list[str]) -> str:
@@ -90,6 +92,8 @@ class Worn(Strict):
 
 class State(Condition):
     """What is there when measuring begins. Shares are of the usable space (docs/state.md)."""
+
+    example = "valid0.6-invalid0.2"
 
     valid: Share = 0.0
     invalid: Share = 0.0
@@ -148,6 +152,8 @@ class Faults(Condition):
     the mark.
     """
 
+    example = "badfraction0.02-flips0.001x1"
+
     bad_blocks: Numbers = ()
     bad_fraction: Share = 0.0
     endurance_erases: Annotated[int, Field(ge=0, le=100_000_000)] = 0
@@ -175,7 +181,7 @@ class Faults(Condition):
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """See `Condition`."""
-        numbers = [int(number) for number in value[1:].split("+")] if value[0] == "@" else None
+        numbers = [int(number) for number in value[1:].split("+")] if value[:1] == "@" else None
         if word == "flips":
             rate, _, bits = value.partition("x")
             return {"bit_flips": {"rate": float(rate), "bits": int(bits or 1)}}

@@ -7,7 +7,7 @@ claims come to is analysis/claims.py's, what a figure looks like figures.py's.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,33 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import places
-from flashbed.case import Case
+from flashbed.asked import (
+    LIST,
+    Claim,
+    Count,
+    Counts,
+    Figure,
+    FileSystems,
+    Patterns,
+    Positive,
+    Positives,
+    RateMetric,
+    RequestMetric,
+    SavingMetric,
+    TargetNames,
+    Text,
+    Texts,
+    chosen_axes,
+)
+from flashbed.case import NO_ADVICE, Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
+from flashbed.sqlite.settings import PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
-from flashbed.workloads import WORKLOADS
+from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
+from flashbed.workloads.postmark_script import read_script
 
 __all__ = [
     "Claim",
@@ -41,53 +61,11 @@ __all__ = [
     "study_names",
 ]
 
-Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[int, Field(gt=0, lt=2**40)]
-Count = Annotated[int, Field(ge=0, lt=2**40)]
-FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
-Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
-TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
-DrawnSaving = Literal[
-    "time_saved_pct", "flash_reads_saved_pct", "energy_saved_pct", "component_energy_saved_pct"
-]
-SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib"]
-"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
-RateMetric = Literal[
-    "time_ms",
-    "flash_time_ms",
-    "response_ms",
-    "flash_response_ms",
-    "throughput_mb_s",
-    "flash_reads",
-    "flash_programs",
-    "flash_erases",
-    "flash_reads_per_request",
-    "flash_programs_per_request",
-    "flash_share_pct",
-    "background_flash_pct",
-    "energy_mj",
-    "energy_cpu_mj",
-    "energy_mem_mj",
-    "component_energy_mj",
-]
-"""What is said of one case (analysis/rates.py)."""
-RequestMetric = Literal["latency_ms", "flash_pages"]
-"""What is said of one request (analysis/rates.py)."""
+Booleans = Annotated[tuple[bool, ...], LIST]
 
 
 class ExperimentError(InputError):
     """An experiment or a setting that cannot be meant; names the file and the key."""
-
-
-_LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
-Texts = Annotated[tuple[Text, ...], _LIST]
-Positives = Annotated[tuple[Positive, ...], _LIST]
-Counts = Annotated[tuple[Count, ...], _LIST]
-Booleans = Annotated[tuple[bool, ...], _LIST]
-FileSystems = Annotated[tuple[FileSystem, ...], _LIST]
-Patterns = Annotated[tuple[Pattern, ...], _LIST]
-TargetNames = Annotated[tuple[TargetName, ...], _LIST]
 
 
 class Facts(Strict):
@@ -106,23 +84,42 @@ class Facts(Strict):
 
 
 class WorkloadTable(Strict):
-    """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before."""
+    """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
+
+    `script` is Postmark's.
+    """
 
     kind: Text
     request_bytes: Positive
-    file_bytes: Positive
+    file_bytes: Count = 0
     settle_ns: Count
+    script: Text | None = None
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
+        if (self.file_bytes == 0) != (self.kind == "sqlite"):
+            raise ValueError("file_bytes: goes with every workload but sqlite")
+        if self.script is not None:
+            if self.kind != "postmark":
+                raise ValueError("script: only postmark has one")
+            read_script(self.script)
         return self
+
+    def operations(self, case: Case) -> tuple[str, str]:
+        """A case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
+        if self.script is not None:
+            return postmark.operations(case, self.settle_ns, self.script)
+        return WORKLOADS[self.kind](case, self.settle_ns)
 
 
 def _one_or_more(given: Any) -> Any:
     """A table where a list of tables may be."""
     return [given] if isinstance(given, dict) else given
+
+
+Advice = Literal["none", "normal", "random", "sequential"]
 
 
 class Grid(Strict):
@@ -139,11 +136,15 @@ class Grid(Strict):
     pattern: Patterns
     requests: Positives
     seed: Counts
-    state: Annotated[tuple[State, ...], _LIST, BeforeValidator(_one_or_more)] = (NEW,)
-    faults: Annotated[tuple[Faults, ...], _LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
+    faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
+    database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
     request_bytes: Positives | None = None
-    """Those of `[workload]` where it is missing."""
+    file_bytes: Positives | None = None
+    """Those of `[workload]` where they are missing."""
+    pause_ns: Counts = (0,)
+    advice: Annotated[tuple[Advice, ...], LIST] = ("none",)
 
     @model_validator(mode="after")
     def _mountable(self) -> Self:
@@ -168,99 +169,12 @@ class Measures(Strict):
     stall_ns: Positive
 
 
-class PublishedPoint(Strict):
-    """`[[figure.published]]`: a value the paper states in words, for all its file systems."""
-
-    fs: FileSystems
-    pattern: Pattern
-    requests: Positive
-    request_bytes: Positive | None = None
-    value: float = Field(strict=False)
-    text: Text
-
-
-class Figure(Strict):
-    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests."""
-
-    id: Text
-    title: Text
-    caption: Text
-    metric: DrawnSaving | RateMetric | RequestMetric
-    x: Literal["requests", "request_bytes", "request", "pattern", "fs"] = "requests"
-    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
-
-    @model_validator(mode="after")
-    def _drawable(self) -> Self:
-        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
-            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
-        return self
-
-
-class Claim(Strict):
-    """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
-
-    `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
-    ours where it does not, and `reading` says why. `each` names what gets a verdict of its own.
-    """
-
-    id: Text
-    text: Text
-    source: Text
-    reading: Text
-    published: float | None = Field(default=None, strict=False)
-    unit: Text
-    metric: SavingMetric | RateMetric
-    fs: FileSystems
-    pattern: Patterns
-    requests: Positives
-    request_bytes: Positives | None = None
-    reduce: Literal[
-        "min",
-        "max",
-        "mean",
-        "only",
-        "largest_rise",
-        "last_above_lowest",
-        "last_above_rest",
-        "largest_difference_between_fs",
-        "smallest_ratio_of_patterns",
-        "smallest_ratio_of_fs",
-        "largest_over_smallest",
-    ]
-    operator: Literal[">", ">=", "<", "<=", "within"]
-    bound: float = Field(strict=False)
-    tolerance: float | None = Field(default=None, strict=False)
-    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if (self.operator == "within") != (self.tolerance is not None):
-            raise ValueError("tolerance: goes with the operator `within`, and with no other")
-        if self.reduce == "only" and len(self.pattern) * len(self.requests) != 1:
-            raise ValueError("reduce = 'only' takes one pattern and one number of requests")
-        steps = ("largest_rise", "last_above_lowest", "last_above_rest")
-        if self.reduce in steps and len(self.requests) < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
-        if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
-            raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
-        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
-        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
-            raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
-        return self
-
-    @property
-    def of_pairs(self) -> bool:
-        """Whether it is about cases with read-ahead on and off."""
-        return self.metric in get_args(SavingMetric)
-
-
 class Experiment(FromFile):
     """A whole experiment file."""
 
     experiment: Facts
     workload: WorkloadTable
-    grid: Annotated[tuple[Grid, ...], _LIST]
+    grid: Annotated[tuple[Grid, ...], LIST]
     measures: Measures | None = None
     compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
@@ -274,10 +188,26 @@ class Experiment(FromFile):
         if of_pairs and self.measures is None:
             raise ValueError("measures: missing, and there are figures or claims of savings")
         windows = {window for grid in self.grid for window in grid.read_ahead_kib}
-        if len(of_pairs) < len(metrics) and len(windows) != 1:
-            raise ValueError("grid: read_ahead_kib: one value where a metric is of single cases")
+        items: list[Figure | Claim] = [*self.figure, *self.claim]
+        for item in items:
+            chosen = chosen_axes(item)
+            told_apart = len(windows) == 1 or "read_ahead_kib" in chosen
+            if item.metric in get_args(RateMetric | RequestMetric) and not told_apart:
+                raise ValueError(
+                    f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"
+                )
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")
+        return self
+
+    @model_validator(mode="after")
+    def _known_to_the_workload(self) -> Self:
+        kind = self.workload.kind
+        for number, grid in enumerate(self.grid, start=1):
+            if kind not in PAUSING and any(grid.pause_ns):
+                raise ValueError(f"grid.{number}.pause_ns: {kind} has no pauses")
+            if kind not in ADVISING and set(grid.advice) != {NO_ADVICE}:
+                raise ValueError(f"grid.{number}.advice: {kind} gives no advice")
         return self
 
     @model_validator(mode="after")
@@ -297,7 +227,7 @@ class Experiment(FromFile):
     @property
     def metrics(self) -> list[str]:
         """What its figures and claims are about."""
-        return [figure.metric for figure in self.figure] + [claim.metric for claim in self.claim]
+        return [*(figure.metric for figure in self.figure), *(claim.metric for claim in self.claim)]
 
     @property
     def id(self) -> str:
@@ -327,16 +257,22 @@ Settings = Mapping[str, tuple[str | int | bool, ...]]
 """Axis -> the values of it that are asked for."""
 _GRID_AXES = (
     "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
+    "pause_ns", "advice",
 )  # fmt: skip
-_NUMBERS = frozenset({"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes"})
+_NUMBERS = frozenset(
+    {"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes", "pause_ns"}
+)
 _YES_OR_NO = {"true": True, "false": False}
-_READ: Mapping[str, Callable[[str], int | bool]] = {
+_READ: Mapping[str, Callable[[str], int | bool | str]] = {
     **dict.fromkeys(_NUMBERS, int),
     "bulk_read": _YES_OR_NO.__getitem__,
+    "advice": {word: word for word in get_args(Advice)}.__getitem__,
 }
-"""Axes that are no words, and what reads them. What no grid has is added to all."""
+"""Axes with values of their own, and what reads them. What no grid has is added to all."""
 _PROFILED = ("kernel", "board")
-_CONDITIONS: Mapping[str, type[Condition]] = {"state": State, "faults": Faults}
+_CONDITIONS: Mapping[str, type[Condition]] = {
+    "state": State, "faults": Faults, "database": Database,
+}  # fmt: skip
 _SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
 
 
@@ -385,10 +321,56 @@ def load_experiment(name: str) -> Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads an experiment's file, not what it names. Raises `ExperimentError`."""
-    experiment = read_model(Experiment, read_toml(path, ExperimentError), path, ExperimentError)
+    """Reads an experiment's file, not what it names. Raises `ExperimentError`.
+
+    Paths in it are meant from the folder it is in.
+    """
+    values = read_toml(path, ExperimentError)
+    for table in _databases(values):
+        for key in ("script", "file"):
+            if isinstance(table.get(key), str):
+                table[key] = str(path.parent / table[key])
+    experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()
+    if experiment.workload.script is not None:
+        _check_script(experiment, experiment.workload.script)
     return experiment
+
+
+def _databases(values: Any) -> Iterator[dict[str, Any]]:
+    """The tables `database` of its grids, before anything of the file is checked."""
+    grids = values.get("grid")
+    for grid in grids if isinstance(grids, list) else []:
+        found = grid.get("database", []) if isinstance(grid, dict) else []
+        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
+
+
+def _check_script(experiment: Experiment, script: str) -> None:
+    """Whether a script says of the axes what the file does; `--set` may change it afterwards."""
+    settings, workload, grids = read_script(script), experiment.workload, experiment.grid
+    axes: dict[str, tuple[str, set[object]]] = {
+        "transactions": ("requests", {value for grid in grids for value in grid.requests}),
+        "read_bytes": (
+            "request_bytes",
+            {size for grid in grids for size in grid.request_bytes or (workload.request_bytes,)},
+        ),
+        "size_high_bytes": (
+            "file_bytes",
+            {size for grid in grids for size in grid.file_bytes or (workload.file_bytes,)},
+        ),
+        "seed": ("seed", {value for grid in grids for value in grid.seed}),
+        "fill_valid": ("state.valid", {state.valid for grid in grids for state in grid.state}),
+        "fill_invalid": (
+            "state.invalid",
+            {state.invalid for grid in grids for state in grid.state},
+        ),
+    }
+    for setting, (axis, values) in axes.items():
+        said = getattr(settings, setting)
+        if setting in settings.said and said not in values:
+            raise ExperimentError(
+                f"{places.shown(experiment.path)}: grid: {axis}: the script has {said}, no grid has"
+            )
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
@@ -491,39 +473,13 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
 def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
     for grid in chosen.grid:
-        points = itertools.product(
-            grid.board, grid.kernel, grid.fs, grid.pattern, grid.requests,
-            grid.read_ahead_kib, grid.bulk_read, grid.seed, grid.state, grid.faults,
-            grid.request_bytes or (chosen.workload.request_bytes,),
-        )  # fmt: skip
-        for (
-            board,
-            kernel,
-            fs,
-            pattern,
-            requests,
-            read_ahead_kib,
-            bulk_read,
-            seed,
-            state,
-            faults,
-            size,
-        ) in points:
-            case = Case(
-                experiment=chosen.id,
-                board=board,
-                kernel=kernel,
-                fs=fs,
-                read_ahead_kib=read_ahead_kib,
-                bulk_read=bulk_read,
-                pattern=pattern,
-                requests=requests,
-                request_bytes=size,
-                file_bytes=chosen.workload.file_bytes,
-                seed=seed,
-                state=state,
-                faults=faults,
-            )
+        axes: dict[str, Sequence[Any]] = {
+            axis: getattr(grid, axis) for axis in (*_GRID_AXES, *_CONDITIONS)
+        }
+        axes["file_bytes"] = grid.file_bytes or (chosen.workload.file_bytes,)
+        axes["request_bytes"] = grid.request_bytes or (chosen.workload.request_bytes,)
+        for values in itertools.product(*axes.values()):
+            case = Case(experiment=chosen.id, **dict(zip(axes, values, strict=True)))
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
     stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))

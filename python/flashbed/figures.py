@@ -7,7 +7,7 @@ states in words as black crosses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,6 +15,8 @@ import polars as pl
 
 __all__ = [
     "agreement_figure",
+    "axes_figure",
+    "power_figure",
     "rate_figure",
     "request_figure",
     "saving_figure",
@@ -22,8 +24,12 @@ __all__ = [
 ]
 
 _COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b")
+_SHADES = ("#b9d4ec", "#7fb0da", "#4a8bc2", "#1f6fb2", "#0f4a80", "#082d52")
+"""From few to many."""
 _PUBLISHED = "stated in the paper"
+_ABOVE_IDLE = "above idle (mW)"
 _PANEL = {"width": 350, "height": 165}
+_SMALL = {"width": 215, "height": 150}
 _NARROW = {"width": 320, "height": 165}
 _PATTERNS = ["sequential", "random"]
 _REQUESTS = "number of 4 KiB requests"
@@ -264,6 +270,130 @@ def _faceted(chart: Any, points: pl.DataFrame, row: str) -> Any:
     )
 
 
+_AXIS_TITLES = {
+    "requests": "number of requests",
+    "request_bytes": "bytes of a request",
+    "file_bytes": "bytes of the largest file",
+    "pause_ms": "pause between requests (ms)",
+    "read_ahead_kib": "read-ahead (KiB)",
+    "read_pct": "part of the file that is read (%)",
+    "kernel": "Linux",
+    "window": "window",
+    "disabled_by": "disabled by",
+    "advice": "advice",
+    "pattern": None,
+    "fs": None,
+}
+_DOUBLING = ("requests", "request_bytes", "file_bytes")
+"""Axes whose values double from one to the next; the others are drawn evenly spaced."""
+_UNORDERED = ("pattern", "fs", "board", "advice", "window", "disabled_by")
+"""Axes between whose values there is nothing, so no line."""
+
+
+def axes_figure(
+    points: pl.DataFrame, published: pl.DataFrame, title: str, axes: Mapping[str, str]
+) -> dict[str, Any]:
+    """A metric over any axes: `axes` says which column is `x`, `colour`, `rows` and `columns`.
+
+    `points` as analysis.points.chosen makes it, `published` with the same axes, value, low, high,
+    text. Returns a Vega-Lite specification.
+    """
+    x, colour = axes["x"], axes["colour"]
+    data = _named_targets(pl.concat([points, published], how="diagonal"))
+    order = {axis: points[axis].unique(maintain_order=True).to_list() for axis in axes.values()}
+    place = _place(x, order[x])
+    shades = _SHADES if colour in _DOUBLING else _COLOURS
+    told = alt.Color(
+        f"{colour}:N",
+        sort=order[colour],
+        scale=alt.Scale(domain=order[colour], range=[*shades[: len(order[colour])]]),
+        legend=alt.Legend(
+            symbolType="circle",
+            title=_AXIS_TITLES.get(colour),
+            columns=2 if colour == "stack" else 6,
+        ),
+    )
+    y = alt.Y("value:Q", title=title)
+    tooltip = [
+        alt.Tooltip("stack:N", title="stack"),
+        *(alt.Tooltip(f"{axis}:N", title=_AXIS_TITLES.get(axis) or axis) for axis in axes.values()),
+        alt.Tooltip("value:Q", title=title, format=".3~f"),
+        alt.Tooltip("seeds:Q", title="seeds"),
+    ]
+    base = alt.Chart().encode(x=place, y=y, color=told, tooltip=tooltip)
+    layers = _marks(base, points, alt.XOffset(f"{colour}:N", sort=order[colour]), x in _UNORDERED)
+    if published.height:
+        paper = alt.Chart().transform_filter(alt.datum.target == "paper")
+        bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
+        layers.append(bar.encode(x=place, y=alt.Y("low:Q", title=title), y2="high:Q"))
+        layers.append(_cross(place, y))
+    chart = (
+        alt.layer(*layers, data=data)
+        .properties(**_SMALL if len(order[axes["columns"]]) > 2 else _PANEL)
+        .facet(
+            column=alt.Column(
+                f"{axes['columns']}:N",
+                sort=order[axes["columns"]],
+                title=None,
+                header=_header(axes["columns"]),
+            ),
+            row=alt.Row(
+                f"{axes['rows']}:N",
+                sort=order[axes["rows"]],
+                title=None,
+                header=_header(axes["rows"]),
+            ),
+        )
+        .resolve_axis(x="independent")
+    )
+    specification: dict[str, Any] = _theme(chart).to_dict()
+    return specification
+
+
+def _marks(base: Any, points: pl.DataFrame, beside: Any, unordered: bool) -> list[Any]:
+    """Simulated lines, or bars where there is nothing between two values; real points."""
+    layers = []
+    if "sim" in points["target"]:
+        simulated = base.transform_filter(_IS_SIM)
+        if unordered:
+            layers.append(simulated.mark_bar().encode(xOffset=beside))
+        else:
+            detail = alt.Detail("stack:N")
+            layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=detail))
+            layers.append(simulated.mark_point(filled=True, size=26))
+    real = [name for name in _targets_of(points) if name != "sim"]
+    if real:
+        shape = alt.Shape(
+            "ran on:N",
+            scale=alt.Scale(
+                domain=[_TARGET_NAMES[name] for name in real],
+                range=[_SHAPES[name] for name in real],
+            ),
+        )
+        rings = base.transform_filter(_IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
+        layers.append(rings.encode(shape=shape, **({"xOffset": beside} if unordered else {})))
+    return layers
+
+
+def _header(axis: str) -> Any:
+    """What stands over a panel: the value, and of numbers what they are of."""
+    title = _AXIS_TITLES.get(axis)
+    return alt.Header(labelExpr=f"'{title}: ' + datum.label") if title else alt.Header()
+
+
+def _place(axis: str, order: Sequence[Any]) -> Any:
+    """Where a point stands on an axis: doubling numbers by their logarithm, others in a row."""
+    title = _AXIS_TITLES.get(axis, axis)
+    if axis not in _DOUBLING:
+        return alt.X(f"{axis}:N", sort=order, title=title, axis=alt.Axis(labelAngle=0))
+    return alt.X(
+        f"{axis}:Q",
+        title=title,
+        scale=alt.Scale(type="log", base=2),
+        axis=alt.Axis(values=sorted(order), format="d", labelOverlap=True),
+    )
+
+
 def request_figure(points: pl.DataFrame, title: str) -> dict[str, Any]:
     """A metric of each request over its number.
 
@@ -290,6 +420,54 @@ def request_figure(points: pl.DataFrame, title: str) -> dict[str, Any]:
         layers.append(rings.encode(shape=encoding["shape"]))
     chart = alt.layer(*layers, data=data).properties(**_NARROW)
     specification: dict[str, Any] = _theme(_faceted(chart, points, row="fs")).to_dict()
+    return specification
+
+
+def power_figure(points: pl.DataFrame) -> dict[str, Any]:
+    """Power above idle over time: a row for each rail, a column for each file system and machine.
+
+    `points` as analysis.power_points and measured_points make them; what was measured is drawn
+    in grey behind the lines. Returns a Vega-Lite specification.
+    """
+    data = points.with_columns(pl.format("{} on {}", pl.col("fs").str.to_uppercase(), "machine")
+                               .alias("panel"))  # fmt: skip
+    measured = data.filter(target="measured")["line"].unique(maintain_order=True).to_list()
+    lines = sorted(data.filter(pl.col("target") != "measured")["line"].unique().to_list())
+    colours = [*(_COLOURS[2 + n % 4] for n in range(len(lines))), *["#a7adb6"] * len(measured)]
+    base = alt.Chart().encode(
+        x=alt.X("time_ms:Q", title="time (ms)"),
+        y=alt.Y("value:Q", title=_ABOVE_IDLE, scale=alt.Scale(zero=True)),
+        color=alt.Color(
+            "line:N",
+            sort=None,
+            scale=alt.Scale(domain=[*lines, *measured], range=colours),
+            legend=alt.Legend(symbolType="stroke"),
+        ),
+        tooltip=[
+            alt.Tooltip("line:N", title="what"),
+            alt.Tooltip("time_ms:Q", title="time (ms)", format=".3f"),
+            alt.Tooltip("value:Q", title=_ABOVE_IDLE, format=".1f"),
+        ],
+    )
+    behind = base.transform_filter(alt.datum.target == "measured").mark_line(strokeWidth=1)
+    drawn = base.transform_filter(alt.datum.target != "measured").mark_line(
+        strokeWidth=1.6, interpolate="linear"
+    )
+    layers = [behind, drawn] if measured else [drawn]
+    rails = data["rail"].unique(maintain_order=True).to_list()
+    panels = data["panel"].unique(maintain_order=True).to_list()
+    chart = (
+        alt.layer(*layers, data=data)
+        .properties(**_NARROW)
+        .facet(
+            column=alt.Column("panel:N", sort=panels, title=None),
+            row=alt.Row("rail:N", sort=rails, title=None),
+        )
+        .resolve_axis(x="independent", y="independent")
+        .resolve_scale(y="independent", x="independent")
+    )
+    with alt.data_transformers.disable_max_rows():
+        specification: dict[str, Any] = _theme(chart).to_dict()
     return specification
 
 

@@ -25,7 +25,6 @@ from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
-from flashbed.workloads import WORKLOADS
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
@@ -46,14 +45,13 @@ def programs_of(
 ) -> list[Program]:
     """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
     record_wear = record_wear or "wear" in experiment.experiment.trace
-    workload = WORKLOADS[experiment.workload.kind]
     boards = {name: load_board(name) for name in {case.board for case in cases}}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
         board = boards[case.board]
         blocks = board.partition.blocks
-        prepare, body = workload(case, experiment.workload.settle_ns)
+        prepare, body = experiment.workload.operations(case)
         bad = case.faults.bad(blocks)
         programs.append(
             Program(

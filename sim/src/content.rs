@@ -131,6 +131,10 @@ impl Piece {
         (self.packed >> REGION_BITS) % REGION_BYTES
     }
 
+    const fn holds(self, position: u64) -> bool {
+        self.first() <= position && position <= self.last()
+    }
+
     fn shift(self) -> Option<usize> {
         let shift = (self.packed >> (2 * REGION_BITS)) % REGION_BYTES;
         (self.packed >> (3 * REGION_BITS) & 1 == 1).then_some(shift as usize)
@@ -178,6 +182,11 @@ impl Region {
     #[inline]
     fn first_after(&self, position: u64) -> usize {
         let position = position.saturating_sub(self.start);
+        // Pieces of one size, as most are, have it where it should be.
+        let guess = (position * self.pieces.len() as u64 >> REGION_BITS) as usize;
+        if self.pieces.get(guess).is_some_and(|piece| piece.holds(position)) {
+            return guess;
+        }
         let ends_before = |piece: &Piece| piece.last() < position;
         partition_point_near(&self.pieces, (position, REGION_BYTES), ends_before)
     }
@@ -277,6 +286,11 @@ impl Contents {
     /// Index of the first region from a position on.
     #[inline]
     fn first_region(&self, position: u64) -> usize {
+        // A file without long holes has all regions, and so has every file up to its first.
+        let (at, start) = ((position / REGION_BYTES) as usize, position & !(REGION_BYTES - 1));
+        if self.regions.get(at).is_some_and(|region| region.start == start) {
+            return at;
+        }
         let whole = self.regions.last().map_or(0, |last| last.start + REGION_BYTES);
         let before = |region: &Region| region.start + REGION_BYTES <= position;
         partition_point_near(&self.regions, (position, whole), before)

@@ -16,9 +16,11 @@ from flashbed import validation
 from flashbed.experiment import load_experiment, plan
 from flashbed.report import write_report
 from flashbed.runner import run_target
+from flashbed.study import load_study
 from flashbed.tables import RunDirectory
 from flashbed.validation import kept
 from tests.fake import FakeTarget
+from tests.layers.test_study import CLAIM, FIGURE, STUDY
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -114,6 +116,28 @@ def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -
     assert int(drawn["figure-0-wear"]) >= 12 * 800
 
 
+def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) -> None:
+    experiment = load_experiment("energy/figure5")
+    directory = RunDirectory.create(tmp_path / "run", experiment.id)
+    run_target(
+        experiment, plan(experiment), FakeTarget("sim"), directory, trace_flash=False,
+        progress=lambda *_: None,
+    )  # fmt: skip
+    page = write_report([directory.path], tmp_path / "report.html")
+    said = look(page, tmp_path)
+    assert said["wrong"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    # Two rails on two file systems, with read-ahead and without; and the legends.
+    assert {name: int(marks) >= 8 for name, marks in drawn.items()} == {
+        "figure-0-5": True,
+        "figure-0-5-component": True,
+    }
+    text = page.read_text()
+    energy = text[text.index("<h2>Energy</h2>") : text.index("<h2>What was run</h2>")]
+    assert energy.count("<caption>") == 2
+    assert "By component: what worked" in energy
+
+
 def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: Path) -> None:
     values = {"flash_reads": 5, "flash_programs": 5, "flash_erases": 0, "flash_time_ns": 9}
     simulated = pl.DataFrame([{"case_id": "validate-jffs2-one", **values, "time_ns": 150}])
@@ -129,6 +153,20 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     assert '<td class="n off">50.00</td>' in text
     assert "not kept" in text
     assert look(page, tmp_path)["wrong"] == []
+
+
+def test_a_figure_over_axes_and_a_study_are_drawn(small: Path, tmp_path: Path) -> None:
+    (small / "experiments" / "small.toml").write_text(STUDY)
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    file.write_text(text[: text.index("[[claim]]")] + CLAIM + FIGURE)
+    report(["sim", "emulator"], tmp_path)
+    page = write_report([tmp_path / "run"], tmp_path / "study.html", study=load_study("small"))
+    said = look(page, tmp_path)
+    assert said["wrong"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    # Two kernels, file systems, patterns and numbers of requests, and the paper's cross.
+    assert int(drawn["figure-0-axes"]) >= 17
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

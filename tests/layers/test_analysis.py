@@ -8,14 +8,24 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import agreement, agreement_summary, curves, judge, measures, savings
+from flashbed.analysis import (
+    agreement,
+    agreement_summary,
+    curves,
+    file_reads,
+    judge,
+    measures,
+    savings,
+)
+from flashbed.analysis.claims import items
+from flashbed.analysis.points import chosen
 from flashbed.energy import ENERGY_COLUMNS
 from flashbed.experiment import Claim, load_experiment
 
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,
     "flash_programs": 0, "flash_erases": 0,
-    "flash_time_ns": None,
+    "flash_time_ns": None, "pause_ns": 0, "advice": "none", **dict.fromkeys(ENERGY_COLUMNS),
 }  # fmt: skip
 
 
@@ -89,10 +99,11 @@ def verdict(claim: Claim, values: Mapping[tuple[str, str, int], float]) -> tuple
     experiment = load_experiment("figure3").model_copy(update={"claim": (claim,)})
     rows = [
         {"target": "sim", "board": "omap3evm", "kernel": "2.6.37", "fs": fs, "pattern": pattern,
-         "requests": requests, "time_saved_pct": value}
+         "requests": requests, "request_bytes": 4096, "disabled_by": "kernel", "window": "forced",
+         "time_saved_pct": value}
         for (fs, pattern, requests), value in values.items()
     ]  # fmt: skip
-    first = judge(experiment, pl.DataFrame(rows), pl.DataFrame(rows))[0]
+    first = judge(experiment, {"savings": pl.DataFrame(rows), "rates": pl.DataFrame(rows)})[0]
     assert first.judged["emulator"].verdict == "not measured"
     return first.judged["sim"].value, first.judged["sim"].verdict
 
@@ -134,3 +145,123 @@ def test_file_systems_are_compared_point_by_point() -> None:
     alike = claim("largest_difference_between_fs", "<=", 5, fs=["jffs2", "yaffs2"], requests=[8])
     values = {("jffs2", "random", 8): 10.0, ("yaffs2", "random", 8): 16.0}
     assert verdict(alike, values) == (6.0, "differs")
+
+
+def test_what_fadvise_saves_stands_beside_what_a_kernel_without_read_ahead_saves() -> None:
+    cases = pl.DataFrame(
+        [
+            case(128, 1, 100, 10),
+            case(0, 1, 50, 5),
+            case(128, 1, 60, 5, advice="random"),
+            case(0, 1, 1, 1, advice="random"),
+        ]
+    )
+    saved = savings(cases)
+    assert dict(saved.select("disabled_by", "time_saved_pct").iter_rows()) == {
+        "kernel": pytest.approx(50),
+        "fadvise": pytest.approx(40),
+    }
+    assert curves(saved, "time_saved_pct")["value"].to_list() == [50]
+
+
+def test_as_shipped_nothing_is_saved_where_the_kernel_has_no_window() -> None:
+    cases = pl.DataFrame([case(128, 1, 100, 10), case(0, 1, 50, 5)])
+    for window, expected in ((128, 50), (0, 0)):
+        shipped = pl.DataFrame([{"kernel": "2.6.37", "fs": "jffs2", "shipped_kib": window}])
+        rows = savings(cases, shipped).filter(window="shipped")
+        assert rows["time_saved_pct"].to_list() == [expected]
+        assert savings(cases, shipped).filter(window="forced")["time_saved_pct"].to_list() == [50]
+
+
+def test_points_are_chosen_by_their_axes_or_are_the_usual_ones() -> None:
+    cases = pl.DataFrame(
+        [
+            case(128, 1, 100, 10),
+            case(0, 1, 50, 5),
+            case(128, 1, 60, 5, advice="random"),
+            case(128, 1, 100, 10, requests=16),
+            case(0, 1, 90, 5, requests=16),
+        ]
+    )
+    saved = savings(cases)
+    usual = chosen(saved, "time_saved_pct", {}, ["requests"])
+    assert usual["value"].to_list() == [50, pytest.approx(10)]
+    named = chosen(saved, "time_saved_pct", {"requests": [16, 8]}, [])
+    assert named["requests"].to_list() == [16, 8]
+    one = chosen(saved, "time_saved_pct", {"requests": [8]}, ["disabled_by"])
+    assert sorted(one["value"].to_list()) == [pytest.approx(40), 50]
+
+
+def test_a_curve_runs_along_the_axis_that_is_named() -> None:
+    sized = claim("last_above_rest", ">", 0, requests=[8, 16], request_bytes=[4096, 2048])
+    along = sized.model_copy(update={"along": "request_bytes"})
+    rows = [
+        {"target": "sim", "board": "omap3evm", "kernel": "2.6.37", "fs": "jffs2",
+         "pattern": "random", "requests": requests, "request_bytes": size, "disabled_by": "kernel",
+         "window": "forced", "time_saved_pct": float(value)}
+        for requests, size, value in ((8, 4096, 10), (8, 2048, 12), (16, 4096, 30), (16, 2048, 33))
+    ]  # fmt: skip
+    experiment = load_experiment("figure3")
+    tables = {"savings": pl.DataFrame(rows), "rates": pl.DataFrame(rows)}
+
+    def value(one: Claim) -> float | None:
+        (found,) = judge(experiment.model_copy(update={"claim": (one,)}), tables)
+        return found.judged["sim"].value
+
+    assert value(sized) == 33 - 30  # one curve: 10, 12, 30, 33
+    assert value(along) == 2  # the smaller of 12 - 10 and 33 - 30
+    points = claim(
+        "spread", "<=", 5, requests=None,
+        points=[{"requests": 8, "request_bytes": 2048}, {"requests": 16, "request_bytes": 4096}],
+    )  # fmt: skip
+    assert value(points) == 18
+
+
+def test_a_verdict_that_differs_says_why_and_one_that_agrees_does_not() -> None:
+    reasons = [
+        {"on": ["sim"], "fs": ["yaffs2"], "why": "another", "evidence": "e"},
+        {"on": ["sim"], "why": "because", "evidence": "e"},
+    ]
+    values = {("jffs2", "random", 8): 10.0}
+    for bound, why in ((20, "because"), (5, None)):
+        one = claim("min", ">", bound, requests=[8], differs=reasons, item="Figure 1")
+        experiment = load_experiment("figure3").model_copy(update={"claim": (one,)})
+        rows = pl.DataFrame(
+            [{"target": "sim", "board": "omap3evm", "kernel": "2.6.37", "fs": "jffs2",
+              "pattern": "random", "requests": 8, "disabled_by": "kernel", "window": "forced",
+              "time_saved_pct": values["jffs2", "random", 8]}]
+        )  # fmt: skip
+        (found,) = judge(experiment, {"savings": rows})
+        reason = found.judged["sim"].why
+        assert (reason.why if reason else None) == why
+        assert items([found]) == {
+            "Figure 1": {"sim": (int(why is None), 1), "uml": (0, 0), "emulator": (0, 0)}
+        }
+
+
+def test_a_file_has_been_read_so_fast_when_a_part_of_it_is_read() -> None:
+    def row(seq: int, op: str, result: int, latency_ns: int, **other: Any) -> dict[str, Any]:
+        return {"case_id": "c", "target": "sim", "seq": seq, "op": op, "result": result,
+                "latency_ns": latency_ns} | other  # fmt: skip
+
+    reads = [
+        row(0, "open", 0, 9), row(1, "read", 500, 100), row(2, "read", 500, 300),
+        row(3, "close", 0, 9), row(4, "open", 0, 9), row(5, "write", 100, 9),
+        row(6, "close", 0, 9), row(7, "open", 0, 9), row(8, "read", 1000, 600),
+    ]  # fmt: skip
+    slow = [one | {"case_id": "d", "latency_ns": 2 * one["latency_ns"]} for one in reads]
+    cases = pl.DataFrame(
+        [case(0, 1, 1, 1) | {"case_id": "c"}, case(128, 1, 1, 1) | {"case_id": "d"}]
+    )
+    points = file_reads(cases, pl.DataFrame(reads + slow))
+    off = points.filter(read_ahead_kib=0)
+    # 25 and 50 % of the first file are there after 500 bytes, of the second after all of it.
+    assert dict(off.select("read_pct", "read_throughput_mb_s").iter_rows()) == {
+        25: pytest.approx(1500 / 700 * 1e3),
+        50: pytest.approx(1500 / 700 * 1e3),
+        100: pytest.approx(2000 / 1000 * 1e3),
+    }
+    assert off["read_throughput_ratio"].to_list() == [None] * 3
+    assert points.filter(read_ahead_kib=128)["read_throughput_ratio"].to_list() == [0.5] * 3
+    untimed = pl.DataFrame(reads).with_columns(pl.lit(None, pl.Int64).alias("latency_ns"))
+    assert file_reads(cases, untimed)["read_throughput_mb_s"].to_list() == [None] * 3

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flashbed.analysis import rates, savings
+from flashbed.analysis import energy_gaps, energy_summary, rates, savings
 from flashbed.energy import COMPONENTS, Energy, energy_of
 from flashbed.experiment import Settings, load_experiment, plan
 from flashbed.profiles import ProfileError, load_board
@@ -159,6 +159,13 @@ def test_what_a_case_does_is_read_off_its_operations() -> None:
         assert energy(*others)["energy_nj"] is None, others
 
 
+def test_a_case_that_did_nothing_has_no_power() -> None:
+    cases = pl.DataFrame([case(time_ns=0, bytes=0, flash_reads=0)])
+    (row,) = energy_of(cases, pl.DataFrame(), OMAP).to_dicts()
+    assert row["energy_nj"] is None
+    assert row["component_cpu_driver_nj"] == 0
+
+
 def test_the_cpu_is_unknown_where_the_chip_worked_in_a_pause() -> None:
     assert energy("write", "pause", flash_time_ns=5)["component_cpu_busy_nj"] is None
     assert energy("write", "pause", flash_time_ns=0)["component_cpu_busy_nj"] is not None
@@ -171,7 +178,8 @@ def test_a_time_shorter_than_the_driver_needs_is_not_clipped() -> None:
 def point(**given: Any) -> dict[str, Any]:
     return {
         "target": "sim", "kernel": "2.6.37", "requests": 8, "request_bytes": 4096,
-        "file_bytes": 8192, "seed": 1, "flash_time_ns": 1, **case(**given),
+        "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "flash_time_ns": 1,
+        **case(**given),
     }  # fmt: skip
 
 
@@ -209,6 +217,42 @@ def test_energies_of_single_cases_are_metrics() -> None:
     assert row["component_energy_mj"] == pytest.approx(
         2 * 0.0368 + (10 - 0.37013) * 0.28 + 0.0042435, abs=1e-6
     )
+
+
+def summarised(*cases: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = pl.DataFrame(cases, schema_overrides={"time_ns": pl.Int64})
+    named = [operations("read").with_columns(case_id=pl.lit(each["case_id"])) for each in cases]
+    energies = energy_of(rows, pl.concat(named), OMAP)
+    return energy_summary(rows.join(energies, on="case_id", maintain_order="left"))
+
+
+def test_a_report_has_the_means_of_either_convention_by_what_ran() -> None:
+    (jffs2, ubifs) = summarised(
+        point(case_id="a"), point(case_id="b", time_ns=20_000_000), point(case_id="c", fs="ubifs"),
+        point(case_id="d", board="emulated"),
+    )  # fmt: skip
+    assert (jffs2["fs"], jffs2["cases"], jffs2["known"], jffs2["convention"]) == (
+        "jffs2", 2, 2, "paper",
+    )  # fmt: skip
+    assert jffs2["energy_mj"] == pytest.approx((2.52 + 5.04) / 2)
+    assert jffs2["energy_cpu_mj"] == pytest.approx((2.23 + 4.46) / 2)
+    assert sum(jffs2["parts"].values()) == pytest.approx(jffs2["component_mj"])
+    assert (ubifs["known"], ubifs["energy_mj"], ubifs["component_known"]) == (0, None, 1)
+
+
+def test_a_report_says_what_is_not_known_and_why() -> None:
+    cases = [
+        point(case_id="a"), point(case_id="b", fs="ubifs"), point(case_id="c", board="emulated"),
+        point(case_id="d", target="uml", time_ns=None),
+    ]  # fmt: skip
+    rows = pl.DataFrame(cases, schema_overrides={"time_ns": pl.Int64})
+    named = [operations("read").with_columns(case_id=pl.lit(each["case_id"])) for each in cases]
+    table = rows.join(energy_of(rows, pl.concat(named), OMAP), on="case_id")
+    assert energy_gaps(table, OMAP) == [
+        "The mean powers of board omap3evm do not cover any case on ubifs.",
+        "The profile of board emulated has no [energy].",
+        "Code takes no time on uml, so there is no energy.",
+    ]
 
 
 POWER = {"activity": "read", "cpu_uw": 10, "mem_uw": 1}

@@ -62,6 +62,21 @@ def test_a_number_that_no_grid_has_is_added(small: Path) -> None:
     assert {case.file_bytes for case in cases("file_bytes=1048576")} == {1048576}
 
 
+def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> None:
+    experiment = load_experiment("one")
+    without, bulk = programs_of(
+        experiment,
+        cases("fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1")
+        + cases(
+            "fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1",
+            "bulk_read=true",
+        ),
+    )  # fmt: skip
+    assert bulk.case_id == f"{without.case_id}-bulk"
+    assert (without.mounted, bulk.mounted) == ("ubifs", "ubifs,bulk_read")
+    assert (without.prepare, without.body) == (bulk.prepare, bulk.body)
+
+
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
@@ -71,6 +86,8 @@ def test_a_number_that_no_grid_has_is_added(small: Path) -> None:
         ("fs=ext4", "fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("requests=many", "requests takes whole numbers"),
         ("requests=0", "grid.1.requests.1: "),
+        ("bulk_read=maybe", "bulk_read takes true and false"),
+        ("bulk_read=true", "grid.1: bulk_read: a mount option of ubifs; jffs2 has none"),
         ("file_bytes=1,2", "takes one value"),
     ],
 )
@@ -130,3 +147,62 @@ def test_a_kernel_or_board_that_has_a_profile_is_added_where_it_runs() -> None:
     assert {target for item in other for target in item.targets} == {"sim", "uml", "emulator"}
     with pytest.raises(InputError, match="no such kernel"):
         plan(experiment, parse_settings(["kernel=7.0"]))
+
+
+def test_pauses_and_advice_are_axes_and_stand_in_the_name(small: Path) -> None:
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    axes = 'seed = [1, 2]\npause_ns = [0, 5_000_000, 1500]\nadvice = ["none", "random"]\n'
+    file.write_text(text.replace("seed = [1, 2]\n", axes, 1))
+    experiment = load_experiment("one")
+    planned = plan(experiment, parse_settings(["fs=yaffs2", "seed=1", "requests=8"]))
+    named = {item.case.case_id.partition("-s1")[2]: item.case for item in planned}
+    assert set(named) == {
+        "", "-pause5ms", "-pause1500ns", "-randomadvice", "-pause5ms-randomadvice",
+        "-pause1500ns-randomadvice",
+    }  # fmt: skip
+    (program,) = programs_of(experiment, [named["-pause5ms-randomadvice"]])
+    operations = [str(operation) for operation in parse(program.body)]
+    mark = operations.index("mark")
+    assert operations[mark - 1] == "fadvise 0 0 0 random"
+    assert operations[mark + 1 :: 2] == [one for one in operations if one.startswith("read ")]
+    assert set(operations[mark + 2 :: 2]) == {"pause 5000000"}
+    assert {case.advice for case in cases("advice=random", "fs=yaffs2")} == {"random"}
+
+
+def test_what_a_workload_does_not_know_is_refused(small: Path) -> None:
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text().replace('kind = "micro-read"', 'kind = "micro-write"')
+    file.write_text(text.replace("seed = [1, 2]\n", "seed = [1, 2]\npause_ns = [5]\n", 1))
+    with pytest.raises(ExperimentError, match="pause_ns: micro-write has no pauses"):
+        load_experiment("one")
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("set transactions 9", "grid: requests: the script has 9, no grid has"),
+        ("set size 100 9999", "grid: file_bytes: the script has 9999, no grid has"),
+        ("set fill creation valid 0.5", "grid: state.valid: the script has 0.5, no grid has"),
+        ("set nothing", "script: line 1: 'set nothing' cannot be meant"),
+    ],
+)
+def test_a_script_that_says_otherwise_than_the_axes_is_refused(
+    small: Path, script: str, says: str
+) -> None:
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text().replace(
+        'kind = "micro-read"', f'kind = "postmark"\nscript = "{script}"'
+    )
+    file.write_text(text)
+    with pytest.raises(InputError) as refused:
+        load_experiment("one")
+    assert says in str(refused.value)
+
+
+def test_a_script_is_of_postmark_only(small: Path) -> None:
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text().replace('"micro-read"', '"micro-read"\nscript = "set number 5"')
+    file.write_text(text)
+    with pytest.raises(ExperimentError, match="script: only postmark has one"):
+        load_experiment("one")

@@ -93,6 +93,18 @@ def test_four_reads_programs_share_a_preparation() -> None:
     assert len(set(prepared[:4])) == len(set(prepared[4:])) == 1
 
 
+def test_some_ubifs_programs_are_mounted_with_bulk_read_and_do_the_same() -> None:
+    seeds = range(80)
+    for kind in ("reads", "any", "faults"):
+        bulk = [generate(kind, "ubifs", seed).bulk_read for seed in seeds]
+        assert 10 < sum(bulk) < 50
+        for seed in seeds:
+            without = generate(kind, "ubifs", seed, ("bulk-read",))
+            assert not without.bulk_read
+            assert without.text == generate(kind, "ubifs", seed).text
+    assert not any(generate(kind, "jffs2", seed).bulk_read for kind in CLASSES for seed in seeds)
+
+
 def test_reads_write_nothing_after_the_mark() -> None:
     changing = {"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount"}
     for seed in SEEDS:

@@ -18,7 +18,7 @@ from flashbed.targets.base import Program, refused
 from flashbed.targets.sim import SimTarget
 from flashbed.validation import kept
 
-CASES = {"reads": 207, "writes": 213}
+CASES = {"reads": 234, "writes": 213}
 
 
 @pytest.fixture(scope="module", params=list(CASES))

@@ -26,8 +26,8 @@ def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run)
     assert len(rows) == 96 + 32
     assert rows[0]["case_id"] == "jffs2-omap3evm-2.6.37-sequential-8x4096-of-524288-ra0-s1"
     assert rows[0]["energy_cpu_nj"] == round(rows[0]["time_ns"] * 0.223)
-    assert rows[-1]["board"] == "emulated"
-    assert rows[-1]["energy_cpu_nj"] is None
+    assert rows[-1]["fs"] == "ubifs"
+    assert rows[-1]["energy_cpu_nj"] is None  # the board's profile has none of it
     assert run("table", "r", "requests")[1].startswith("case_id,target,seq,op,file,")
 
 
@@ -67,7 +67,7 @@ def test_reproduce_prints_claims_and_agreement(small: Path, fakes: Fakes, run: R
     assert status == 0
     result = json.loads(out)
     assert set(result) == {"claims", "agreement"}
-    keys = "id text source published sim uml emulator verdict_sim verdict_uml verdict_emulator"
+    keys = "id item text source published sim uml emulator verdict_sim verdict_uml verdict_emulator"
     assert all(list(claim) == keys.split() for claim in result["claims"])
     keys = (
         "target case_id flash_reads_error_pct flash_programs_error_pct flash_erases_error_pct"

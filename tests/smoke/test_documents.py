@@ -18,6 +18,7 @@ DOCUMENTS = [
     *sorted(f"docs/{path.name}" for path in (PROJECT / "docs").glob("*.md")),
 ]
 COMMANDS = {command.name for command in app.registered_commands} | {"--help", "--version"}
+COMMANDS |= {group.name for group in app.registered_groups}
 
 
 def commands(text: str) -> list[list[str]]:

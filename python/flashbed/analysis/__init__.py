@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, judge
+from flashbed.analysis.energy import energy_gaps, energy_summary
+from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.power import measured_points, power_points
 from flashbed.analysis.rates import per_request, rate_points, rates
 from flashbed.analysis.wear import wear_map, wear_summary
 
@@ -13,9 +16,14 @@ __all__ = [
     "agreement",
     "agreement_summary",
     "curves",
+    "energy_gaps",
+    "energy_summary",
+    "file_reads",
     "judge",
+    "measured_points",
     "measures",
     "per_request",
+    "power_points",
     "rate_points",
     "rates",
     "savings",

@@ -11,12 +11,16 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from flashbed.experiment import Claim, Compared, Experiment
+from flashbed.analysis.points import USUAL, table_of
+from flashbed.asked import Claim, Differs
+from flashbed.errors import InputError
+from flashbed.experiment import Compared, Experiment
 
-__all__ = ["AGREES", "DIFFERS", "JUDGED", "NOT_MEASURED", "Judged", "Verdict", "judge"]
+__all__ = ["AGREES", "DIFFERS", "JUDGED", "NOT_MEASURED", "Judged", "Verdict", "items", "judge"]
 
 JUDGED = ("sim", "uml", "emulator")
 """The targets that get verdicts, in the order in which they are shown."""
@@ -24,6 +28,9 @@ JUDGED = ("sim", "uml", "emulator")
 AGREES = "agrees"
 DIFFERS = "differs"
 NOT_MEASURED = "not measured"
+
+Key = tuple[str | float, ...]
+"""Of a curve: file system, pattern, and its places on the axes it does not run along."""
 
 _BETWEEN_FS = ("largest_difference_between_fs", "smallest_ratio_of_fs")
 """These take all file systems of a claim together."""
@@ -42,6 +49,8 @@ class Judged:
     kernel: str | None
     value: float | None
     verdict: str
+    why: Differs | None = None
+    """Why it differs, as far as the experiment says so."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +62,51 @@ class Verdict:
     fs: str
     judged: Mapping[str, Judged]
 
-    def as_json(self) -> dict[str, str | float | None]:
+    def as_json(self) -> dict[str, Any]:
         """The row as `flashbed reproduce --format json` prints it."""
+        reasons = {
+            target: {"why": judged.why.why, "evidence": judged.why.evidence}
+            for target, judged in self.judged.items()
+            if judged.why
+        }
         return {
             "id": self.id,
+            "item": self.claim.item,
             "text": self.claim.text,
             "source": self.claim.source,
             "published": self.claim.published,
             **{target: judged.value for target, judged in self.judged.items()},
             **{f"verdict_{target}": judged.verdict for target, judged in self.judged.items()},
+            **({"differs": reasons} if reasons else {}),
         }
 
 
-def judge(experiment: Experiment, measured: pl.DataFrame, rated: pl.DataFrame) -> list[Verdict]:
-    """Every claim of an experiment, judged on `measures` and `rates` of its tables."""
+def judge(experiment: Experiment, tables: Mapping[str, pl.DataFrame]) -> list[Verdict]:
+    """Every claim of an experiment, judged on the points of its tables (analysis/points.py)."""
     verdicts = []
     for claim in experiment.claim:
         groups = [claim.fs] if claim.reduce in _BETWEEN_FS else [(fs,) for fs in claim.fs]
-        table = measured if claim.of_pairs else rated
+        table = tables[table_of(claim.metric)]
         for kernel, group in itertools.product((None, *claim.also_kernels), groups):
             verdicts.append(_verdict(experiment, claim, group, kernel, table))
     return verdicts
+
+
+def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Item of the paper -> target -> verdicts that agree, verdicts there are.
+
+    A claim's further kernels are not counted: the item is judged on what stands for the paper's.
+    """
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for verdict in verdicts:
+        if verdict.claim.item is None or verdict.id.endswith(verdict.claim.also_kernels or ("\0",)):
+            continue
+        of_item = counts.setdefault(verdict.claim.item, dict.fromkeys(JUDGED, (0, 0)))
+        for target, judged in verdict.judged.items():
+            if judged.verdict != NOT_MEASURED:
+                agree, known = of_item[target]
+                of_item[target] = (agree + (judged.verdict == AGREES), known + 1)
+    return counts
 
 
 def _verdict(
@@ -81,7 +114,7 @@ def _verdict(
     claim: Claim,
     group: Sequence[str],
     kernel: str | None,
-    measured: pl.DataFrame,
+    points: pl.DataFrame,
 ) -> Verdict:
     """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
     judged = {}
@@ -90,10 +123,23 @@ def _verdict(
         if compared is not None and kernel is not None:
             further = compared.model_copy(update={"kernel": kernel})
             compared = further if target == "sim" else None
-        value = _value(claim, group, target, compared, measured)
-        judged[target] = Judged(compared.kernel if compared else None, value, _holds(claim, value))
+        value = _value(claim, group, target, compared, points)
+        holds = _holds(claim, value)
+        why = _why(claim, group, target, kernel) if holds == DIFFERS else None
+        name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else None
+        judged[target] = Judged((name or compared.kernel) if compared else None, value, holds, why)
     identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)
     return Verdict(identity, claim, " and ".join(group), judged)
+
+
+def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) -> Differs | None:
+    """The first reason the experiment gives for these file systems on this target and kernel."""
+    for differs in claim.differs:
+        of_fs = differs.fs is None or set(group) <= set(differs.fs)
+        of_kernel = differs.kernel is None or kernel in differs.kernel
+        if target in differs.on and of_fs and of_kernel:
+            return differs
+    return None
 
 
 def _holds(claim: Claim, value: float | None) -> str:
@@ -109,39 +155,41 @@ def _value(
     group: Sequence[str],
     target: str,
     compared: Compared | None,
-    measured: pl.DataFrame,
+    points: pl.DataFrame,
 ) -> float | None:
     """The claim's number on a target; null unless every point it speaks of was measured."""
     if compared is None:
         return None
-    curves: dict[tuple[str, str], list[float | None]] = {
-        (fs, pattern): _curve(claim, fs, pattern, target, compared, measured)
-        for fs, pattern in itertools.product(group, claim.pattern)
-    }
+    curves: dict[Key, list[float | None]] = {}
+    for fs, pattern in itertools.product(group, claim.pattern):
+        curves |= _curves(claim, fs, pattern, target, compared, points)
     if any(value is None for curve in curves.values() for value in curve):
         return None
     known = {key: [value for value in curve if value is not None] for key, curve in curves.items()}
     return round(_reduce(claim, group, known), 6)
 
 
-def _curve(
-    claim: Claim, fs: str, pattern: str, target: str, compared: Compared, measured: pl.DataFrame
-) -> list[float | None]:
-    """The metric at each of the claim's numbers and sizes of requests, in its order."""
-    rows = measured.filter(
-        target=target, board=compared.board, kernel=compared.kernel, fs=fs, pattern=pattern
-    )
-    if claim.request_bytes is None:
-        values: dict[int, float | None] = dict(rows.select("requests", claim.metric).iter_rows())
-        return [values.get(requests) for requests in claim.requests]
-    columns = rows.select("requests", "request_bytes", claim.metric).iter_rows()
-    sized = {(requests, size): value for requests, size, value in columns}
-    return [sized.get(point) for point in itertools.product(claim.requests, claim.request_bytes)]
+def _curves(
+    claim: Claim, fs: str, pattern: str, target: str, compared: Compared, points: pl.DataFrame
+) -> dict[Key, list[float | None]]:
+    """The metric at each of the claim's points, in its order: one curve, or one along an axis."""
+    usual = {axis: value for axis, value in USUAL.items() if axis in points.columns}
+    asked = [{**usual, "kernel": compared.kernel, **place} for place in claim.places]
+    axes = list(asked[0])
+    rows = points.filter(target=target, board=compared.board, fs=fs, pattern=pattern)
+    values: dict[tuple[Any, ...], float | None] = {}
+    for *where, value in rows.select(*axes, claim.metric).iter_rows():
+        if values.setdefault(tuple(where), value) != value:
+            there = dict(zip(axes, where, strict=True))
+            raise InputError(f"claim {claim.id}: several points are {there}: name a further axis")
+    curves: dict[Key, list[float | None]] = {}
+    for place in asked:
+        rest = tuple(place[axis] for axis in axes if axis != claim.along) if claim.along else ()
+        curves.setdefault((fs, pattern, *rest), []).append(values.get(tuple(place.values())))
+    return curves
 
 
-def _reduce(
-    claim: Claim, group: Sequence[str], curves: dict[tuple[str, str], list[float]]
-) -> float:
+def _reduce(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Curves, one a file system and pattern, to one number."""
     if claim.reduce in ("smallest_ratio_of_patterns", "smallest_ratio_of_fs"):
         return _smallest_ratio(claim, group, curves)
@@ -149,8 +197,9 @@ def _reduce(
         first, second = group
         return max(
             abs(one - other)
-            for pattern in claim.pattern
-            for one, other in zip(curves[first, pattern], curves[second, pattern], strict=True)
+            for key, curve in curves.items()
+            if key[0] == first
+            for one, other in zip(curve, curves[(second, *key[1:])], strict=True)
         )
     everything = [value for curve in curves.values() for value in curve]
     match claim.reduce:
@@ -163,8 +212,10 @@ def _reduce(
         case "only":
             (value,) = everything
             return value
+        case "spread":
+            return max(max(curve) - min(curve) for curve in curves.values())
         case "largest_over_smallest":
-            return max(everything) / min(everything)
+            return _ratio(max(everything), min(everything))
         case "largest_rise":
             return max(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
         case "last_above_lowest":
@@ -174,24 +225,34 @@ def _reduce(
     raise AssertionError(claim.reduce)
 
 
-def _smallest_ratio(
-    claim: Claim, group: Sequence[str], curves: dict[tuple[str, str], list[float]]
-) -> float:
+def _smallest_ratio(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """How much more the second is than the first, the third than the second, at each point.
 
     Of patterns or of file systems, in the claim's order; the smallest of all such ratios. A first
     of nothing is left out where the second is nothing too, and infinitely less otherwise.
     """
+    rests = dict.fromkeys(key[2:] for key in curves)
     if claim.reduce == "smallest_ratio_of_patterns":
-        rows = [[curves[fs, pattern] for pattern in claim.pattern] for fs in group]
+        rows = [
+            [curves[(fs, pattern, *rest)] for pattern in claim.pattern]
+            for fs, rest in itertools.product(group, rests)
+        ]
     else:
-        rows = [[curves[fs, pattern] for fs in group] for pattern in claim.pattern]
+        rows = [
+            [curves[(fs, pattern, *rest)] for fs in group]
+            for pattern, rest in itertools.product(claim.pattern, rests)
+        ]
     pairs = [
         (first, second)
         for row in rows
         for one, other in itertools.pairwise(row)
         for first, second in zip(one, other, strict=True)
     ]
-    return min(
-        second / first if first else float("inf") if second else 1.0 for first, second in pairs
-    )
+    return min(_ratio(second, first) for first, second in pairs)
+
+
+def _ratio(one: float, other: float) -> float:
+    """Infinite over nothing, but 1 if both are nothing."""
+    if other:
+        return one / other
+    return float("inf") if one else 1.0

@@ -1,6 +1,7 @@
 """What is read off the tables, a row each per point of an experiment (seeds taken together).
 
-A point is target, board, kernel, fs, pattern, requests. Savings compare the run without read-ahead
+A point is target, board, kernel, fs, pattern, number and size of requests, pause, how read-ahead
+was disabled and what it was before. Savings compare the run without read-ahead
 with the run with it, seed by seed, and are then averaged, so a seed weighs the same whatever its
 time. Energy is of one convention a metric (docs/energy.md), and unknown where a case's is.
 """
@@ -11,10 +12,12 @@ import polars as pl
 
 from flashbed.energy import COMPONENTS
 
-__all__ = ["COMPONENT_NJ", "POINT", "curves", "measures", "savings"]
+__all__ = ["COMPONENT_NJ", "PAUSE_MS", "POINT", "SAVING_POINT", "curves", "measures", "savings"]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
-_PAIR = [*POINT, "request_bytes", "file_bytes", "seed"]
+_CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns"]
+SAVING_POINT = [*_CASE, "disabled_by", "window"]
+PAUSE_MS = (pl.col("pause_ns") / 1e6).alias("pause_ms")
 
 COMPONENT_NJ = pl.sum_horizontal(*COMPONENTS, ignore_nulls=False)
 """The energy of a case in convention `component`; null if any part of it is."""
@@ -26,21 +29,42 @@ _SAVED = {
 }
 
 
-def savings(cases: pl.DataFrame) -> pl.DataFrame:
+def savings(cases: pl.DataFrame, shipped_kib: pl.DataFrame | None = None) -> pl.DataFrame:
     """What disabling read-ahead saves, in percent of the run with it.
 
     Columns: the point; what is saved of time, flash reads, energy and energy by component (mean
     over seeds), their standard deviations over seeds (`_sd`, null for one seed), and `seeds`. A run
     with read-ahead that has no partner without it, or the other way round, is left out. Source:
     read-ahead paper, Figures 3 and 4.
+
+    `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
+    `forced`, the one that was set; or `shipped`, what the kernel itself has for the file system
+    (`shipped_kib`: kernel, fs, shipped_kib), which saves nothing where that is none.
     """
     summed = cases.with_columns(COMPONENT_NJ.alias("component_nj"))
-    off = summed.filter(pl.col("read_ahead_kib") == 0)
-    on = summed.filter(pl.col("read_ahead_kib") > 0)
-    pairs = on.join(off, on=_PAIR, suffix="_off")
+    plain = summed.filter(pl.col("advice") == "none")
+    off = plain.filter(pl.col("read_ahead_kib") == 0)
+    on = plain.filter(pl.col("read_ahead_kib") > 0)
+    advised = summed.filter(pl.col("advice") == "random", pl.col("read_ahead_kib") > 0)
+    pair = [*_CASE, "seed"]
+    compared = [
+        _saved(on.join(off, on=pair, suffix="_off"), "kernel", "forced"),
+        _saved(on.join(advised, on=[*pair, "read_ahead_kib"], suffix="_off"), "fadvise", "forced"),
+    ]
+    if shipped_kib is not None:
+        known = plain.join(shipped_kib, on=["kernel", "fs"], maintain_order="left")
+        shipped = known.filter(pl.col("read_ahead_kib") == pl.col("shipped_kib"))
+        pairs = shipped.drop("shipped_kib").join(off, on=pair, suffix="_off")
+        compared.append(_saved(pairs, "kernel", "shipped"))
+    return pl.concat(compared).with_columns(PAUSE_MS)
+
+
+def _saved(pairs: pl.DataFrame, disabled_by: str, window: str) -> pl.DataFrame:
+    saved = [_saved_pct(column).alias(name) for name, column in _SAVED.items()]
+    how = [pl.lit(disabled_by).alias("disabled_by"), pl.lit(window).alias("window")]
     return (
-        pairs.with_columns(_saved_pct(column).alias(name) for name, column in _SAVED.items())
-        .group_by(POINT, maintain_order=True)
+        pairs.with_columns(*how, *saved)
+        .group_by(SAVING_POINT, maintain_order=True)
         .agg(
             pl.col(*_SAVED).mean(),
             *(pl.col(name).std().alias(f"{name}_sd") for name in _SAVED),
@@ -62,7 +86,8 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     did. What sequential requests read ahead at a time is
     the distance in the file between two that did: its median over a case, mean over seeds.
     """
-    on = cases.filter(pl.col("read_ahead_kib") > 0).select("case_id", *POINT)
+    on = cases.filter(pl.col("read_ahead_kib") > 0, pl.col("advice") == "none")
+    on = on.select("case_id", *_CASE)
     reads = (
         requests.lazy()
         .filter(pl.col("op") == "read")
@@ -70,23 +95,30 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     )
     stalled = pl.coalesce(pl.col("flash_time_ns") > 0, pl.col("latency_ns") >= stall_ns)
     distance_bytes = pl.col("offset_bytes").filter(stalled).diff().drop_nulls()
-    per_case = reads.group_by("case_id", *POINT, maintain_order=True).agg(
+    per_case = reads.group_by("case_id", *_CASE, maintain_order=True).agg(
         ((~stalled).mean() * 100).alias("cache_hit_pct"),
         (distance_bytes.median() / 1024).alias("prefetch_kib"),
     )
     sequential = pl.col("pattern") == "sequential"
     return (
-        per_case.group_by(POINT, maintain_order=True)
+        per_case.group_by(_CASE, maintain_order=True)
         .agg(pl.col("cache_hit_pct", "prefetch_kib").mean())
         .with_columns(pl.when(sequential).then("prefetch_kib").alias("prefetch_kib"))
         .collect()
     )
 
 
-def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
+def measures(
+    cases: pl.DataFrame,
+    requests: pl.DataFrame,
+    stall_ns: int,
+    shipped_kib: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """Savings, cache_hit_pct and prefetch_kib (null where they mean nothing) of every point."""
-    waits = _waits(cases, requests, stall_ns)
-    return savings(cases).join(waits, on=POINT, how="left", maintain_order="left")
+    forced = [pl.lit("kernel").alias("disabled_by"), pl.lit("forced").alias("window")]
+    waits = _waits(cases, requests, stall_ns).with_columns(forced)
+    saved = savings(cases, shipped_kib)
+    return saved.join(waits, on=SAVING_POINT, how="left", maintain_order="left")
 
 
 def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -100,7 +132,8 @@ def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
         {"sim": "simulated"}, default=pl.format("real ({})", "target")
     )
     spread = pl.col(f"{metric}_sd").fill_null(0.0)
-    return measured.filter(pl.col(metric).is_not_null()).select(
+    usual = measured.filter(pl.col("disabled_by") == "kernel", pl.col("window") == "forced")
+    return usual.filter(pl.col(metric).is_not_null()).select(
         "fs",
         "pattern",
         "requests",

@@ -1,6 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
-A point is target, board, kernel, fs, pattern, number and size of requests; seeds are averaged. What
+A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
+read-ahead, advice; seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -11,17 +12,18 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
 
-__all__ = ["RATE_POINT", "per_request", "rate_points", "rates"]
+__all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
-RATE_POINT = [*POINT, "request_bytes"]
+RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
 _MJ = 1e6
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _OF_DATA = ("read", "write", "erase")
 """Operations whose number is `requests`."""
-_MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
+MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
+"""What ran a case, as the columns of figures are headed."""
 
 
 def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
@@ -54,6 +56,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
+        .with_columns(PAUSE_MS)
     )  # fmt: skip
 
 
@@ -75,7 +78,7 @@ def rate_points(rated: pl.DataFrame, metric: str) -> pl.DataFrame:
     """A metric as a figure draws it: the point, `machine` and `value`; without what is unknown."""
     return rated.filter(pl.col(metric).is_not_null()).select(
         "target", "fs", "pattern", "requests", "request_bytes", "seeds",
-        _MACHINE,
+        MACHINE,
         pl.col(metric).alias("value"),
     )  # fmt: skip
 
@@ -94,7 +97,7 @@ def per_request(
         pl.col("start_ns").cast(pl.Int64),
     )
     counted = _pages(numbered, flash, kinds)
-    axes = cases.select("case_id", *RATE_POINT, _MACHINE)
+    axes = cases.select("case_id", *RATE_POINT, MACHINE)
     return counted.join(axes, on=["case_id", "target"], how="inner", maintain_order="left").select(
         *RATE_POINT,
         "machine",

@@ -13,7 +13,18 @@ from typing import Annotated
 import typer
 
 from flashbed import __version__
-from flashbed.cli import calibrate, doctor, fuzz, lifetime, powercut, prepare, run, show, validate
+from flashbed.cli import (
+    calibrate,
+    doctor,
+    fuzz,
+    lifetime,
+    power,
+    powercut,
+    prepare,
+    run,
+    show,
+    validate,
+)
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
 
@@ -31,6 +42,7 @@ app = typer.Typer(
 run.register(app)
 powercut.register(app)
 lifetime.register(app)
+power.register(app)
 calibrate.register(app)
 validate.register(app)
 fuzz.register(app)

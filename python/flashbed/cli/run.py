@@ -21,6 +21,7 @@ from flashbed.experiment import (
     study_experiments,
 )
 from flashbed.places import shown
+from flashbed.study import in_order, load_study
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
@@ -129,7 +130,8 @@ def reproduce(
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
-    experiments = study_experiments(study)
+    paper = load_study(study)
+    experiments = in_order(paper, study_experiments(study))
     targets = target_names(on)
     base = out or Path("results") / study
     directories: list[Path] = []
@@ -146,7 +148,7 @@ def reproduce(
         raise RunError(f"nothing of {study} could be run")
     validated = Path("results/validation")
     kept = validated if directory_has_kept(validated) else None
-    report = write_report(directories, base / "report.html", kept)
+    report = write_report(directories, base / "report.html", kept, paper)
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))

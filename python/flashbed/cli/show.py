@@ -67,5 +67,6 @@ def report(
         raise InputError("results of `validate` from one directory, not from several")
     others = [directory for directory in directories if directory not in validated]
     runs = [run for directory in others for run in runs_in(directory)]
-    report = write_report(runs, out or directories[0] / "report.html", *validated)
+    kept = validated[0] if validated else None
+    report = write_report(runs, out or directories[0] / "report.html", kept)
     print(shown(report))

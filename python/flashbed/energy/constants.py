@@ -40,6 +40,8 @@ class MeanPower(Strict):
     fs: Text | None = None
     pattern: Text | None = None
     read_ahead: Literal["on", "off"] | None = None
+    source: Text | None = None
+    """Its own, where it is not the table's."""
 
     @property
     def condition(self) -> tuple[str | None, ...]:

@@ -90,6 +90,8 @@ def energy_of(cases: pl.DataFrame, requests: pl.DataFrame, boards: dict[str, Ene
     """
     wanted = ("time_ns", "bytes", *(f"flash_{kind}s" for kind in _KINDS))
     absent = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in cases.columns]
+    if not requests.width:  # no case had an operation
+        requests = pl.DataFrame(schema={"case_id": pl.String, "op": pl.String})
     if "flash_time_ns" not in requests.columns:
         requests = requests.with_columns(pl.lit(None, pl.Int64).alias("flash_time_ns"))
     known = cases.with_columns(absent).join(

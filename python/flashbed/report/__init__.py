@@ -8,19 +8,26 @@ from typing import Any
 
 from flashbed.analysis.agreement import ERRORS
 from flashbed.report.content import collect, collect_validation
+from flashbed.study import Study
 
 __all__ = ["summary_json", "write_report"]
 
 
-def write_report(directories: Sequence[Path], out: Path, validated: Path | None = None) -> Path:
+def write_report(
+    directories: Sequence[Path],
+    out: Path,
+    validated: Path | None = None,
+    study: Study | None = None,
+) -> Path:
     """Writes the report of run directories, whole or not at all. Raises `InputError`.
 
-    `validated` is where `validate` keeps what it found; it is shown behind them.
+    `validated` is where `validate` keeps what it found; it is shown behind them. With a `study` the
+    page opens with what became of the paper's figures and tables.
     """
     from flashbed.report.render import render  # altair and jinja2 take most of a second
 
     contents = [collect(directory) for directory in directories]
-    text = render(contents, collect_validation(validated) if validated else None)
+    text = render(contents, collect_validation(validated) if validated else None, study)
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_name(f".{out.name}.new")
     temporary.write_text(text, encoding="utf-8")

@@ -13,18 +13,27 @@ from flashbed.analysis import (
     agreement,
     agreement_summary,
     curves,
+    energy_gaps,
+    energy_summary,
+    file_reads,
     judge,
     measures,
     per_request,
+    power_points,
     rate_points,
     rates,
     wear_map,
     wear_summary,
 )
-from flashbed.experiment import Experiment, Figure, RequestMetric, SavingMetric, read_experiment
+from flashbed.analysis.points import chosen, table_of
+from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.energy import Energy
+from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
+from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
 from flashbed.tables import read_table
+from flashbed.toml_models import read_model, read_toml
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -50,6 +59,10 @@ MEASURES = {
     "time_error_pct": "time",
 }
 """Error -> what it is of, for reading."""
+
+
+CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
+"""Metric -> the convention of energy it is of."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +93,15 @@ class Content:
 
     experiment: Experiment
     cases: pl.DataFrame
-    measured: pl.DataFrame
-    rated: pl.DataFrame
+    tables: dict[str, pl.DataFrame]
+    """Points by table (analysis/points.py), those that a figure or claim needs."""
     single: pl.DataFrame
     """Each request, where a figure draws them."""
+    power: dict[str, pl.DataFrame]
+    """Power over time by metric, where a figure draws it."""
+    energy: list[dict[str, Any]]
+    """`energy_summary`."""
+    energy_gaps: list[str]
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
@@ -97,23 +115,26 @@ def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
     cases = read_table(directory, "cases")
     experiment = read_experiment(directory / "experiment.toml")
-    measured = rated = single = pl.DataFrame()
+    single = pl.DataFrame()
+    tables: dict[str, pl.DataFrame] = {}
     metrics = experiment.metrics
     if metrics:
         requests = read_table(directory, "requests")
-        rated = rates(cases, requests)
-    if experiment.measures is not None:
-        measured = measures(cases, requests, experiment.measures.stall_ns)
+        tables = _points(experiment, cases, requests, directory)
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(cases)
+    energy = energy_summary(cases)
+    asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
         experiment=experiment,
         cases=cases,
-        measured=measured,
-        rated=rated,
+        tables=tables,
         single=single,
-        verdicts=judge(experiment, measured, rated),
+        power=_power(directory, experiment, cases),
+        energy=energy,
+        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
+        verdicts=judge(experiment, tables),
         agreement=table,
         agreement_summary=agreement_summary(table),
         power_cuts=_power_cuts(directory),
@@ -121,6 +142,45 @@ def collect(directory: Path) -> Content:
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+def _points(
+    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, directory: Path
+) -> dict[str, pl.DataFrame]:
+    """The tables of points that the experiment's metrics are in."""
+    wanted = {table_of(metric) for metric in experiment.metrics}
+    tables = {}
+    if "savings" in wanted and experiment.measures is not None:
+        shipped = _shipped_kib(directory, cases)
+        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns, shipped)
+    if "rates" in wanted:
+        tables["rates"] = rates(cases, requests)
+    if "file-reads" in wanted:
+        tables["file-reads"] = file_reads(cases, requests)
+    return tables
+
+
+def _shipped_kib(directory: Path, cases: pl.DataFrame) -> pl.DataFrame:
+    """kernel, fs, shipped_kib: the window that a kernel has unless told otherwise."""
+    rows = []
+    for name in cases["kernel"].unique(maintain_order=True):
+        defaults = _defaults(directory, name)
+        rows += [
+            {"kernel": name, "fs": fs, "shipped_kib": getattr(defaults, f"{fs}_read_ahead_kib")}
+            for fs in ("jffs2", "yaffs2", "ubifs")
+        ]
+    return pl.DataFrame(
+        rows, schema={"kernel": pl.String, "fs": pl.String, "shipped_kib": pl.Int64}
+    )
+
+
+def _defaults(directory: Path, kernel: str) -> KernelDefaults:
+    """Of the profile that is kept with a run, or the project's. Raises `InputError`."""
+    kept = directory / "profiles" / f"kernel-{kernel}.toml"
+    if not kept.is_file():
+        return load_kernel(kernel).defaults
+    table = read_toml(kept, ProfileError).get("defaults", {})
+    return read_model(KernelDefaults, table, kept, ProfileError)
 
 
 @dataclass(frozen=True)
@@ -145,6 +205,27 @@ def _flash(directory: Path) -> pl.DataFrame:
     """Every flash operation; none where they were not recorded."""
     there = (directory / "flash.parquet").is_file()
     return read_table(directory, "flash") if there else pl.DataFrame()
+
+
+def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
+    """The constants of each board, as the run had them."""
+    return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+
+
+def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Power over time of every case, for the figures that draw it."""
+    drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
+    if not drawn:
+        return {}
+    requests = read_table(directory, "requests")
+    boards = _energies(directory, cases)
+    given = experiment.experiment.activity
+    return {
+        metric: power_points(
+            cases, requests, _flash(directory), boards, CONVENTIONS_DRAWN[metric], given
+        )
+        for metric in sorted(drawn)
+    }
 
 
 def _power_cuts(directory: Path) -> list[dict[str, Any]]:
@@ -199,18 +280,29 @@ def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What a figure draws, and what the paper states in words as points of it."""
+    """What a figure draws, and what the paper states as points of it."""
+    if figure.metric in get_args(PowerMetric):
+        return content.power[figure.metric], pl.DataFrame()
+    published = _published(figure, content.experiment.workload.request_bytes)
+    if figure.over_axes:
+        drawn = [axis for axis in (figure.x, figure.colour, figure.rows, figure.columns) if axis]
+        only = {str(axis): values for axis, values in figure.only.items()}
+        points = chosen(content.tables[table_of(figure.metric)], figure.metric, only, drawn)
+        columns = [name for name in published.columns if name in points.columns]
+        return points, published.select(*columns, "text")
     if figure.metric in get_args(RequestMetric):
         measured = content.single.filter(pl.col(figure.metric).is_not_null())
         measured = measured.with_columns(pl.col(figure.metric).alias("value"))
     elif figure.metric in get_args(SavingMetric):
-        measured = curves(content.measured, figure.metric)
+        measured = curves(content.tables["savings"], figure.metric)
     else:
-        measured = rate_points(content.rated, figure.metric)
-    published = _published(figure, content.experiment.workload.request_bytes)
+        measured = rate_points(content.tables["rates"], figure.metric)
     panel = [name for name in ("machine", "fs", "pattern") if name in measured.columns]
     panels = measured.select(panel).unique(maintain_order=True)
-    return measured, published.join(panels, on=["fs", "pattern"], maintain_order="left")
+    usual = published.select(
+        "fs", "pattern", "requests", "request_bytes", "value", "text", "target"
+    )
+    return measured, usual.join(panels, on=["fs", "pattern"], maintain_order="left")
 
 
 def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
@@ -221,16 +313,29 @@ def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
             "requests": point.requests,
             "request_bytes": point.request_bytes or request_bytes,
             "value": point.value,
+            "low": point.value if point.low is None else point.low,
+            "high": point.value if point.high is None else point.high,
             "text": point.text,
             "target": "paper",
+            **point.at,
         }
         for point in figure.published
         for fs in point.fs
     ]
-    columns = {"fs": pl.String, "pattern": pl.String, "requests": pl.Int64,
-               "request_bytes": pl.Int64, "value": pl.Float64, "text": pl.String,
-               "target": pl.String}  # fmt: skip
-    return pl.DataFrame(rows, schema=columns)
+    columns: dict[str, pl.DataType] = {
+        "fs": pl.String(), "pattern": pl.String(), "requests": pl.Int64(),
+        "request_bytes": pl.Int64(), "value": pl.Float64(), "low": pl.Float64(),
+        "high": pl.Float64(), "text": pl.String(), "target": pl.String(),
+    }  # fmt: skip
+    further = [str(axis) for point in figure.published for axis in point.at]
+    return pl.DataFrame(
+        rows, schema=columns | {axis: _KINDS.get(axis, pl.String()) for axis in further}
+    )
+
+
+_KINDS: dict[str, pl.DataType] = {
+    "pause_ms": pl.Float64(), "read_ahead_kib": pl.Int64(), "read_pct": pl.Int64(),
+}  # fmt: skip
 
 
 def agreement_errors(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

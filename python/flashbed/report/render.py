@@ -6,6 +6,8 @@ Chooses words and order, computes nothing. The page asks for nothing from a netw
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -17,10 +19,13 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
-from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, Verdict
-from flashbed.experiment import Claim, Figure, RequestMetric, SavingMetric
+from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
+from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.energy import COMPONENTS
 from flashbed.figures import (
     agreement_figure,
+    axes_figure,
+    power_figure,
     rate_figure,
     request_figure,
     saving_figure,
@@ -36,6 +41,7 @@ from flashbed.report.content import (
     agreement_errors,
     figure_tables,
 )
+from flashbed.study import Study
 
 __all__ = ["render"]
 
@@ -59,8 +65,12 @@ MAPS_MAX = 12
 _SIGNS = {">": ">", ">=": "\u2265", "<": "<", "<=": "\u2264"}
 
 
-def render(contents: Sequence[Content], validation: Validation | None = None) -> str:
-    """The page of one or more experiments, and of what `validate` has kept."""
+def render(
+    contents: Sequence[Content],
+    validation: Validation | None = None,
+    study: Study | None = None,
+) -> str:
+    """The page of one or more experiments, of a study's paper, and of what `validate` has kept."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -72,6 +82,7 @@ def render(contents: Sequence[Content], validation: Validation | None = None) ->
     environment.filters["signed"] = _signed
     environment.filters["hundredths"] = _hundredths
     environment.filters["microseconds"] = _microseconds
+    environment.filters["significant"] = _significant
     sections = [_section(content, number) for number, content in enumerate(contents)]
     specifications = {
         figure["id"]: figure["specification"]
@@ -79,7 +90,8 @@ def render(contents: Sequence[Content], validation: Validation | None = None) ->
         for figure in section["figures"]
     }
     return environment.get_template("page.html.j2").render(
-        title=contents[0].experiment.experiment.title if contents else VALIDATION_TITLE,
+        title=_title(contents, study),
+        study=_study(study, contents) if study else None,
         validation=validation,
         validation_title=VALIDATION_TITLE,
         counted=COUNTED,
@@ -90,6 +102,35 @@ def render(contents: Sequence[Content], validation: Validation | None = None) ->
         # "</" would end the script element that carries the data.
         specifications=Markup(json.dumps(specifications).replace("</", "<\\/")),
     )
+
+
+def _title(contents: Sequence[Content], study: Study | None) -> str:
+    if study:
+        return study.study.title
+    return contents[0].experiment.experiment.title if contents else VALIDATION_TITLE
+
+
+def _study(study: Study, contents: Sequence[Content]) -> dict[str, Any]:
+    """The paper's figures, tables and sections, each with what came of it."""
+    verdicts = [verdict for content in contents for verdict in content.verdicts]
+    counts = items(verdicts)
+    rows = [
+        {
+            "item": item,
+            "judged": [
+                _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in JUDGED
+            ],
+        }
+        for item in study.item
+    ]
+    return {"facts": study.study, "rows": rows, "targets": [_NAMES[name] for name in JUDGED]}
+
+
+def _item_verdict(agree: int, known: int) -> dict[str, Any]:
+    if not known:
+        return {"word": NOT_MEASURED, "count": ""}
+    word = AGREES if agree == known else DIFFERS if not agree else "agrees in part"
+    return {"word": word, "count": f"{agree} of {known}"}
 
 
 def _engine() -> str:
@@ -108,9 +149,10 @@ def _section(content: Content, number: int) -> dict[str, Any]:
             figures.append(
                 {
                     "id": f"figure-{number}-{figure.id}",
-                    "name": f"Figure {figure.id}",
+                    "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
+                    "text": figure.text,
                     "key": _key(figure),
                     "specification": _drawn(figure, drawn, published),
                 }
@@ -119,7 +161,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         figures.append(
             {
                 "id": f"figure-{number}-agreement",
-                "name": "Figure A",
+                "name": "Figure A. ",
                 "title": "Simulator against kernel",
                 "caption": "Error of the simulator in each case that a real kernel ran too, in "
                 "percent of its value; left of a number of requests read-ahead is off, right "
@@ -131,6 +173,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         figures.append(_wear_figure(content.wear, number))
     return {
         "experiment": experiment,
+        "anchor": f"section-{number}",
         "facts": experiment.experiment,
         "figures": figures,
         "counts": _counts(content.verdicts),
@@ -138,6 +181,9 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
+        "energy": content.energy,
+        "energy_gaps": content.energy_gaps,
+        "components": COMPONENTS,
         "wear": content.wear,
         "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
         "causes": CAUSES,
@@ -152,17 +198,35 @@ def _section(content: Content, number: int) -> dict[str, Any]:
     }
 
 
+_NUMBERED = re.compile(r"[0-9]+(-[a-z])?")
+
+
+def _name(figure: Figure) -> str:
+    """The paper's number of a figure or table, if it has one."""
+    if _NUMBERED.fullmatch(figure.id):
+        return f"Figure {figure.id}. "
+    return f"{figure.id}. " if figure.id.startswith("Table ") else ""
+
+
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
-    key = "" if figure.x in ("pattern", "fs") else "Lines: simulated; open points: a real kernel. "
-    if figure.published:
+    drawn_as_bars = figure.x in ("pattern", "fs", "time")
+    key = "" if drawn_as_bars else "Lines: simulated; open points: a real kernel. "
+    if any(point.low is not None for point in figure.published):
+        key += "Black crosses: what the paper gives, with what its rounding leaves open. "
+    elif figure.published:
         key += "Black crosses: what the paper says in words. "
-    if figure.metric in get_args(SavingMetric):
+    if figure.metric in get_args(SavingMetric) and not figure.over_axes:
         key += "A click on the legend leaves one stack standing."
     return key
 
 
 def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+    if figure.metric in get_args(PowerMetric):
+        return power_figure(drawn)
+    if figure.colour and figure.rows and figure.columns:
+        axes = {"x": figure.x, "colour": figure.colour, "rows": figure.rows}
+        return axes_figure(drawn, published, figure.title, axes | {"columns": figure.columns})
     if figure.metric in get_args(RequestMetric):
         return request_figure(drawn, figure.title)
     if figure.metric in get_args(SavingMetric):
@@ -177,7 +241,7 @@ def _wear_figure(worn: Sequence[Worn], number: int) -> dict[str, Any]:
     more = f" The first {MAPS_MAX} of {len(worn)} cases." if len(worn) > MAPS_MAX else ""
     return {
         "id": f"figure-{number}-wear",
-        "name": "Figure W",
+        "name": "Figure W. ",
         "title": "Erases of every block",
         "caption": "Each square is a block of the partition, row by row from the top left; beside"
         " a row stands the number of its first block. Colour is how often a block was erased since"
@@ -223,7 +287,25 @@ def _claims(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
             claim.id, {"claim": claim, "paper": _paper(claim), "asked": _asked(claim), "rows": []}
         )
         group["rows"].append(verdict)
+    for group in groups.values():
+        group["reasons"] = _reasons(group["rows"])
     return list(groups.values())
+
+
+def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
+    """Why verdicts of a claim are `differs`, each reason once, with where it holds."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        for target, judged in verdict.judged.items():
+            if judged.verdict == DIFFERS:
+                why = judged.why
+                reason = (why.why, why.evidence) if why else ("not explained yet", "")
+                name = f"{verdict.fs} on {_NAMES[target]}"
+                where.setdefault(reason, []).append(f"{name}, Linux {judged.kernel}")
+    return [
+        {"why": why, "evidence": evidence, "where": "; ".join(dict.fromkeys(places))}
+        for (why, evidence), places in where.items()
+    ]
 
 
 def _paper(claim: Claim) -> str:
@@ -258,7 +340,8 @@ def _number(value: float | None) -> str:
     """A number for reading: as many digits as mean something, a real minus sign."""
     if value is None:
         return "—"
-    text = f"{value:.1f}" if value != int(value) else f"{int(value)}"
+    digits = 1 if abs(value) >= 2 else 2
+    text = f"{value:.{digits}f}" if value != int(value) else f"{int(value)}"
     return text.replace("-", "\u2212")
 
 
@@ -272,6 +355,15 @@ def _signed(value: float | None) -> str:
 
 def _hundredths(value: float | None) -> str:
     return "—" if value is None else f"{value:.2f}"
+
+
+def _significant(value: float | None) -> str:
+    """Three digits that mean something; a dash if nobody knows."""
+    if value is None:
+        return "—"
+    if value == 0:
+        return "0"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _microseconds(value_ns: int | None) -> str:

@@ -78,8 +78,8 @@ def row_of(program: Program) -> tuple[Any, ...]:
         cut.change for cut in program.cuts
     ]  # what is left of a change does not depend on chance
     return (
-        program.case_id, program.mounted, program.read_ahead_kib, program.prepare, program.body, cuts,
-        _chip(program),
+        program.case_id, program.mounted, program.read_ahead_kib,
+        program.prepare, program.body, cuts, _chip(program),
     )  # fmt: skip
 
 

@@ -15,11 +15,13 @@ from flashbed.workloads import (
     micro_read,
     micro_write,
     overwrite,
+    postmark,
     raw,
     read_layout,
+    sqlite,
 )
 
-__all__ = ["WORKLOADS", "Workload"]
+__all__ = ["ADVISING", "PAUSING", "WORKLOADS", "Workload"]
 
 Workload = Callable[[Case, int], tuple[str, str]]
 """Case and pause before measuring in ns -> (prepare, body), both flashbed-ops files."""
@@ -32,4 +34,11 @@ WORKLOADS: dict[str, Workload] = {
     "raw": raw.operations,
     "fsync-files": fsync_files.operations,
     "overwrite": overwrite.operations,
+    "sqlite": sqlite.operations,
+    "postmark": postmark.operations,
 }
+
+PAUSING = frozenset({"micro-read"})
+"""Workloads that know `pause_ns`."""
+ADVISING = frozenset({"micro-read", "postmark"})
+"""Workloads that know `advice`."""

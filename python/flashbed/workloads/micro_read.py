@@ -1,11 +1,12 @@
 """Reads of one file, in order or at random: the micro-benchmark of the read-ahead paper (3.1.1).
 
 The file is written in order by 4 KiB writes of bytes that cannot be compressed, made durable, and
-left alone until background work has settled. Then caches are dropped, the file is opened, and
-`requests` reads of `request_bytes` are measured; opening is not. Random offsets are multiples of
-the request size, drawn with replacement.
+left alone until background work has settled. Then caches are dropped, the file is opened, advice is
+given if the case has one, and `requests` reads of `request_bytes` are measured; opening is not.
+Between two reads the program sleeps for the case's pause, which is no time of the case. Random
+offsets are multiples of the request size, drawn with replacement.
 
-Left out: inter-arrival times and unaligned requests (the paper's figures 2 and 4).
+Left out: requests at other offsets than multiples of their size.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 
-from flashbed.case import Case
+from flashbed.case import NO_ADVICE, Case
 from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.workloads.files import prepared, written_file
@@ -37,8 +38,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         )
     if case.pattern == "sequential" and case.requests * case.request_bytes > case.file_bytes:
         raise InputError(f"{case.case_id}: the requests read past the end of the file")
-    body = _body(case.pattern, case.requests, case.request_bytes, case.file_bytes, case.seed)
-    return _prepare(case.file_bytes, settle_ns), body
+    return _prepare(case.file_bytes, settle_ns), _body(case)
 
 
 @lru_cache(maxsize=64)
@@ -46,17 +46,16 @@ def _prepare(file_bytes: int, settle_ns: int) -> str:
     return prepared([written_file(FILE, file_bytes, WRITE_BYTES, CONTENT_SEED)], settle_ns)
 
 
-@lru_cache(maxsize=1024)
-def _body(pattern: str, requests: int, request_bytes: int, file_bytes: int, seed: int) -> str:
-    places = file_bytes // request_bytes
-    if pattern == "sequential":
-        offsets = range(0, requests * request_bytes, request_bytes)
-        reads = [f"read 0 {offset} {request_bytes}" for offset in offsets]
+def _body(case: Case) -> str:
+    size = case.request_bytes
+    places = case.file_bytes // size
+    if case.pattern == "sequential":
+        offsets = list(range(0, case.requests * size, size))
     else:
         # Only random() is the same in every version of Python.
-        draw = random.Random(seed).random
-        reads = [
-            f"read 0 {int(draw() * places) * request_bytes} {request_bytes}"
-            for _ in range(requests)
-        ]
-    return "\n".join((HEADER, "drop_caches", f"open 0 {FILE} ro", "mark", *reads, ""))
+        draw = random.Random(case.seed).random
+        offsets = [int(draw() * places) * size for _ in range(case.requests)]
+    between = f"\npause {case.pause_ns}\n" if case.pause_ns else "\n"
+    reads = between.join(f"read 0 {offset} {size}" for offset in offsets)
+    advice = [] if case.advice == NO_ADVICE else [f"fadvise 0 0 0 {case.advice}"]
+    return "\n".join((HEADER, "drop_caches", f"open 0 {FILE} ro", *advice, "mark", reads, ""))

@@ -252,6 +252,9 @@ pub trait FlashFs: Clone {
     }
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// These pages of a file are about to be written, in this order: the file system may look where they are all at once, which changes
+    /// nothing but how long the simulator takes.
+    fn expect_writes(&self, _ino: Ino, _pages: &[u32]) {}
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it
     /// writes back.
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;

@@ -13,6 +13,9 @@ use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
 
+/// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
+const EXPECTED_PAGES: usize = 64;
+
 /// i_state and dirtied_when of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirtyState {
@@ -158,7 +161,10 @@ impl<S: FlashFs> Vfs<S> {
         let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
         let pages = cache.take_dirty(first, end);
         self.inodes.flusher.complete(pages.len());
-        for page in pages {
+        for (at, &page) in pages.iter().enumerate() {
+            if at % EXPECTED_PAGES == 0 {
+                self.fs.expect_writes(ino, &pages[at..pages.len().min(at + EXPECTED_PAGES)]);
+            }
             let write = PageWrite::whole(ino, page, file_bytes);
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,

@@ -41,14 +41,6 @@ struct Run {
     is_last: bool,
 }
 
-/// What stops the nodes of a run.
-enum End {
-    /// The next node of the file is not for it.
-    Elsewhere,
-    /// The file has no more (`eof`).
-    LastOfFile,
-}
-
 impl Run {
     /// Takes the next node if it fits; `bytes` is how much the buffer holds. The kernel does not count the block that was asked for if
     /// that is a hole, so a run that begins with one is a page shorter.
@@ -56,9 +48,10 @@ impl Run {
         let (block, place, _) = node;
         if let (Some(&(_, first, _)), Some(&(_, last, _))) = (self.nodes.first(), self.nodes.last())
         {
-            let behind = align(last.offset + last.bytes, 8);
-            let whole = place.offset + place.bytes - first.offset;
-            if (place.leb, place.offset) != (last.leb, behind) || whole > bytes {
+            let behind = (last.leb, align(last.offset + last.bytes, 8));
+            if (place.leb, place.offset) != behind
+                || place.offset + place.bytes - first.offset > bytes
+            {
                 return false;
             }
         }
@@ -129,7 +122,7 @@ impl<F: Flash> Ubifs<F> {
             Some(place) => self.read_run(now, &run, place)?,
             None => (now, true),
         };
-        self.populate(now, ino, page, &run, whole)?;
+        now = self.populate(now, ino, page, &run, whole)?;
         let size = self.inode(ino.0).size_bytes;
         let end = u32::try_from(size.div_ceil(u64::from(PAGE_BYTES))).expect("a file below 16 TiB");
         let mut next = page + 1;
@@ -140,10 +133,13 @@ impl<F: Flash> Ubifs<F> {
             }
             if grabbed != Grabbed::Uptodate {
                 now += self.ubi.costs().page_add_ns;
-                if let Err(error) = self.populate(now, ino, next, &run, whole) {
-                    error.failed_at().ok_or(error)?;
-                    pages.clear_uptodate(ino, next);
-                    break;
+                match self.populate(now, ino, next, &run, whole) {
+                    Ok(later) => now = later,
+                    Err(error) => {
+                        now = error.failed_at().ok_or(error)?;
+                        pages.clear_uptodate(ino, next);
+                        break;
+                    }
                 }
             }
             next += 1;
@@ -163,20 +159,19 @@ impl<F: Flash> Ubifs<F> {
             run.pages = 1;
         }
         let bytes = self.geometry.leb_bytes.min(NODES_MAX * (DATA_HEADER_BYTES + PAGE_BYTES));
-        let end = loop {
+        run.is_last = loop {
             let (next, later) = self.tnc.next(&mut self.ubi, now, leaf)?;
             now = later;
             leaf = match next.filter(|&next| self.tnc.key(next).is_like(key)) {
                 Some(next) => next,
-                None => break End::LastOfFile,
+                None => break true,
             };
             let node = self.data_at(leaf);
             if !run.take(before, node, bytes) {
-                break End::Elsewhere;
+                break false;
             }
             before = node.0;
         };
-        run.is_last = matches!(end, End::LastOfFile);
         run.pages = run.pages.min(NODES_MAX);
         Ok((run, now))
     }
@@ -187,13 +182,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// ubifs_tnc_bulk_read, and whether ECC could put everything right: wrong bits matter where they are looked at.
     fn read_run(&mut self, now: Ns, run: &Run, place: Place) -> Result<(Ns, bool)> {
-        let costs = self.ubi.costs();
-        let packed = |&&(_, place, unpacked): &&(u32, Place, u32)| {
-            place.bytes < DATA_HEADER_BYTES + unpacked
-        };
-        let packed = run.nodes.iter().filter(packed).count() as u64;
-        let cpu = costs.ubifs_node_ns * run.nodes.len() as u64 + costs.ubifs_unpack_ns * packed;
-        let at = match self.read_node(now, place, cpu) {
+        let at = match self.read_node(now, place, Ns::ZERO) {
             Ok(now) => return Ok((now, true)),
             Err(FsError::Unreadable(at)) => at,
             Err(other) => return Err(other),
@@ -207,19 +196,19 @@ impl<F: Flash> Ubifs<F> {
         Ok((at, false))
     }
 
-    /// populate_page: what the nodes have of it.
-    fn populate(&mut self, now: Ns, ino: Ino, page: u32, run: &Run, whole: bool) -> Result<()> {
+    /// populate_page: what the nodes have of it, each of which costs what a node costs that is read for itself.
+    fn populate(&mut self, now: Ns, ino: Ino, page: u32, run: &Run, whole: bool) -> Result<Ns> {
         let inside = u64::from(page) * u64::from(PAGE_BYTES) < self.inode(ino.0).size_bytes;
         let node = run.nodes.iter().find(|&&(block, ..)| inside && block == page);
         self.inode(ino.0).set_hole(page, node.is_none());
-        match node {
-            Some(&(_, place, unpacked)) if !whole => {
-                if wrong_data(&self.ubi, place, &[DATA_SIZE]) {
-                    return Err(FsError::Damaged(now));
-                }
-                self.doubt_data(now, place, unpacked).map(|_| ())
-            }
-            _ => Ok(()),
+        let Some(&(_, place, unpacked)) = node else { return Ok(now) };
+        let now = now + self.node_cost(place, unpacked);
+        if whole {
+            return Ok(now);
         }
+        if wrong_data(&self.ubi, place, &[DATA_SIZE]) {
+            return Err(FsError::Damaged(now));
+        }
+        self.doubt_data(now, place, unpacked)
     }
 }

@@ -68,16 +68,20 @@ impl<F: Flash> Ubifs<F> {
         match leaf {
             Some(leaf) => {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
-                let costs = self.ubi.costs();
-                let packed = place.bytes < DATA_HEADER_BYTES + unpacked;
-                let unpack_ns = if packed { costs.ubifs_unpack_ns } else { Ns::ZERO };
-                match self.read_located(now, place, costs.ubifs_node_ns + unpack_ns) {
+                match self.read_located(now, place, self.node_cost(place, unpacked)) {
                     Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
                     other => other,
                 }
             }
             None => Ok(now),
         }
+    }
+
+    /// What it takes to make a page of a node, besides its bytes.
+    pub(super) fn node_cost(&self, place: Place, unpacked_bytes: u32) -> Ns {
+        let costs = self.ubi.costs();
+        let packed = place.bytes < DATA_HEADER_BYTES + unpacked_bytes;
+        costs.ubifs_node_ns + if packed { costs.ubifs_unpack_ns } else { Ns::ZERO }
     }
 
     /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong data are

@@ -175,6 +175,7 @@ impl<F: Flash> Ubifs<F> {
         leb: u32,
         nodes: &[Node],
     ) -> Result<(Outcome, Ns)> {
+        self.tnc.touch(nodes.iter().map(|node| node.key));
         for node in nodes {
             let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
             let at = (leb, node.offset);
@@ -209,6 +210,7 @@ impl<F: Flash> Ubifs<F> {
     /// hash.
     fn sort_nodes(&mut self, mut now: Ns, leb: u32, nodes: &[Node]) -> Result<(Sorted, Ns)> {
         let mut sorted = Sorted::default();
+        self.tnc.touch(nodes.iter().map(|node| node.key));
         for node in nodes.iter().filter(|node| !node.key.is_truncation()) {
             let (used, later) = self.is_in_use(now, node.key, leb, node.offset)?;
             now = later;

@@ -145,13 +145,14 @@ fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) 
     }
 }
 
-/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times.
+/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times. The model is big if the tree does not fit into a LEB of an
+/// area of two; that it may be larger in the end does not count.
 fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeometry, u32)> {
     let mut lebs = 2;
     for _ in 0..64 {
         let main = others.saturating_sub(lebs).max(1);
         let lpt = lpt_geometry(leb_bytes, page_bytes, main, lebs);
-        if lpt.total_bytes > leb_bytes {
+        if lebs == 2 && lpt.total_bytes > leb_bytes {
             return Err(FsError::NotModelled("the big LPT of a volume this large"));
         }
         let needed = (lpt.total_bytes * 4).div_ceil(leb_bytes);
@@ -271,6 +272,17 @@ mod tests {
         assert_eq!(areas(&g), [4, 2, 2, 11, 345, 13 * leb, 13 * leb * 13 / 16]);
         assert_eq!(tree(&g), [87, 4, 14, 11, 10, 2048]);
         assert_eq!((g.dead_bytes, g.dark_bytes), (512, 4608));
+    }
+
+    /// The tree of a LEB more does not fit into one LEB, and the kernel takes the big model.
+    #[test]
+    fn volumes_of_more_than_these_lebs_have_the_big_lpt() {
+        for (leb_bytes, page_bytes, most) in
+            [(15_872, 512, 3605), (126_976, 2048, 24_190), (129_024, 2048, 24_582)]
+        {
+            let fits = |lebs| Geometry::new(leb_bytes, lebs, page_bytes).is_ok();
+            assert_eq!((fits(most), fits(most + 1)), (true, false), "{leb_bytes}");
+        }
     }
 
     /// UBIFS_MIN_LEB_CNT leaves a main area of nine whatever the page.

@@ -343,6 +343,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.begin_page(now + self.ubi.costs().ubifs_budget_ns, write, pages)
     }
 
+    fn expect_writes(&self, ino: Ino, pages: &[u32]) {
+        self.tnc.touch(pages.iter().map(|&page| Key::data(ino.0, page)));
+    }
+
     fn write_page(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns> {
         self.write_dirty_page(now, write, pages)
     }

@@ -221,6 +221,21 @@ impl Tnc {
         ends.then_some((leaf, exact))
     }
 
+    /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits for memory several times in a row; here
+    /// all of them wait together.
+    pub fn touch(&self, keys: impl Iterator<Item = Key>) {
+        let hints: Vec<u32> = keys.map(|key| self.hints.get(key)).collect();
+        self.touch_znodes(hints.into_iter());
+    }
+
+    /// The same for znodes and what their parents say of them.
+    pub fn touch_znodes(&self, znodes: impl Iterator<Item = u32>) {
+        let known = |at: u32| self.znodes.get(at as usize);
+        let parents: Vec<u32> = znodes.filter_map(known).map(Znode::touch).collect();
+        let touched = parents.into_iter().filter_map(known).map(Znode::touch);
+        std::hint::black_box(touched.fold(0, u32::wrapping_add));
+    }
+
     /// The first key that is not in this branch, nor in one before it.
     #[inline]
     fn key_behind(&self, leaf: Leaf) -> Key {
@@ -439,8 +454,12 @@ impl Tnc {
     fn visit_dirty(&self, at: u32, order: &mut Vec<(u32, usize)>) {
         let znode = &self.znodes[at as usize];
         if znode.level > 0 {
-            for &child in znode.children() {
-                if self.znodes[child as usize].dirty {
+            // All children are looked at before the first is visited, so that memory is waited for once.
+            let dirty = znode.children().iter().rev().fold(0_u8, |dirty, &child| {
+                dirty << 1 | u8::from(self.znodes[child as usize].dirty)
+            });
+            for (slot, &child) in znode.children().iter().enumerate() {
+                if dirty >> slot & 1 == 1 {
                     self.visit_dirty(child, order);
                 }
             }

@@ -16,6 +16,9 @@ use crate::chip::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
+/// Znodes that are looked at before they are laid out: few enough to stay in a processor's cache, and most of what gaps of a LEB take.
+const TOUCHED_ZNODES: usize = 256;
+
 /// A LEB, its bytes free at the end and those lost to padding.
 type Filled = (u32, u32, u32);
 
@@ -144,7 +147,10 @@ impl<F: Flash> Ubifs<F> {
             let laid_out = lay_out(&self.geometry, self.index_head, spare, &sizes);
             layout = laid_out.ok_or(FsError::NotModelled("UBIFS without room for its index"))?;
         }
-        for (&(znode, _), &(leb, offset)) in dirty.iter().zip(&layout.places) {
+        for (at, (&(znode, _), &(leb, offset))) in dirty.iter().zip(&layout.places).enumerate() {
+            if at % TOUCHED_ZNODES == 0 {
+                self.touch_first(&dirty[at..]);
+            }
             let (place, key, level) = self.tnc.commit(znode, leb, offset);
             self.written.add(place, key, u32::from(level));
         }
@@ -189,6 +195,8 @@ impl<F: Flash> Ubifs<F> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, leb, 0, whole)?;
         let mut gaps = Gaps { leb, start: 0, dirt: 0, end: whole, nodes: Vec::new(), written: 0 };
+        self.tnc.touch(self.written.nodes(leb).iter().map(|node| node.key));
+        self.touch_first(rest);
         for node in self.written.nodes(leb).to_vec() {
             let at = (leb, node.offset);
             let (tnc, ubi) = (&mut self.tnc, &mut self.ubi);
@@ -213,6 +221,11 @@ impl<F: Flash> Ubifs<F> {
             self.written.set(leb, gaps.nodes);
         }
         Ok(now)
+    }
+
+    /// The next znodes that get a place.
+    fn touch_first(&self, rest: &[(u32, usize)]) {
+        self.tnc.touch_znodes(rest.iter().take(TOUCHED_ZNODES).map(|&(znode, _)| znode));
     }
 
     /// fill_gap: as many of the next nodes as fit, and padding.

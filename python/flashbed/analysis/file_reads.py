@@ -1,0 +1,73 @@
+"""How fast files are read from the first byte on, when a part of each has been read.
+
+The read-ahead paper times Postmark's reads when 25, 50 and 100 % of a file is read (section 2.2).
+A reading is what is read of a file between its `open` and the next one of any; a share of it is
+reached with the first read that ends at or after it. The throughput of a point is all bytes up to
+there by all time of the read() calls up to there, over the readings of a case, mean over seeds.
+Left out: opening, and a file that is read and written under one `open`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from flashbed.analysis.rates import RATE_POINT
+
+__all__ = ["FILE_READ_POINT", "READ_PCT", "file_reads"]
+
+READ_PCT = (25, 50, 100)
+FILE_READ_POINT = [*RATE_POINT, "read_pct"]
+_CASE = ["case_id", "target"]
+
+
+def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """A row for each point: read_throughput_mb_s (10^6 bytes), read_throughput_ratio, `seeds`.
+
+    The ratio is of the throughput with read-ahead to that without, on the row of the former; null
+    where there is no such pair, or no time.
+    """
+    per_case = cases.join(_throughput(requests), on=_CASE, maintain_order="left")
+    points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(
+        pl.col("read_throughput_mb_s").mean(), pl.len().cast(pl.Int64).alias("seeds")
+    )
+    keys = [axis for axis in FILE_READ_POINT if axis not in ("read_ahead_kib", "advice")]
+    plain = pl.col("advice") == "none"
+    off = points.filter(plain, pl.col("read_ahead_kib") == 0)
+    with_off = points.join(
+        off.select(*keys, pl.col("read_throughput_mb_s").alias("off")),
+        on=keys, how="left", maintain_order="left",
+    )  # fmt: skip
+    ratio = pl.col("read_throughput_mb_s") / pl.col("off")
+    return with_off.with_columns(
+        pl.when(plain & (pl.col("read_ahead_kib") > 0)).then(ratio).alias("read_throughput_ratio"),
+        (pl.col("pause_ns") / 1e6).alias("pause_ms"),
+    ).drop("off")
+
+
+def _throughput(requests: pl.DataFrame) -> pl.DataFrame:
+    """A row for each case that reads files and each share: read_throughput_mb_s."""
+    reading = (pl.col("op") == "open").cum_sum().over(_CASE)
+    reads = (
+        requests.sort(*_CASE, "seq")
+        .with_columns(reading.alias("reading"))
+        .filter(pl.col("op") == "read", pl.col("result") > 0)
+        .select(*_CASE, "reading", "result", "latency_ns")
+        .with_columns(
+            pl.col("result").cum_sum().over(*_CASE, "reading").alias("bytes"),
+            pl.col("latency_ns").cum_sum().over(*_CASE, "reading").alias("time_ns"),
+            pl.col("result").sum().over(*_CASE, "reading").alias("whole"),
+        )
+    )
+    shares = []
+    for share in READ_PCT:
+        reached = reads.filter(pl.col("bytes") * 100 >= pl.col("whole") * share)
+        first = reached.group_by(*_CASE, "reading", maintain_order=True).first()
+        shares.append(
+            first.group_by(_CASE, maintain_order=True).agg(
+                pl.lit(share, pl.Int64).alias("read_pct"),
+                pl.when(pl.col("time_ns").is_not_null().all())
+                .then(pl.col("bytes").sum() / pl.col("time_ns").sum() * 1e3)
+                .alias("read_throughput_mb_s"),
+            )
+        )
+    return pl.concat(shares)

@@ -1,0 +1,58 @@
+"""Points: rows that figures draw and claims judge, each a metric's values at a place on the axes.
+
+Three tables have them: `savings` (measures.py), `rates` (rates.py), `file-reads` (file_reads.py). A
+metric is a column of one of them. An axis is a column too; what a figure or claim does not choose
+is as usual (`USUAL`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import polars as pl
+
+from flashbed.asked import FileReadMetric, SavingMetric
+
+__all__ = ["USUAL", "chosen", "table_of"]
+
+USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": "forced"}
+"""Axis -> the value that is meant where nobody names one."""
+
+
+def table_of(metric: str) -> str:
+    """The table that has a metric."""
+    if metric in get_args(SavingMetric):
+        return "savings"
+    return "file-reads" if metric in get_args(FileReadMetric) else "rates"
+
+
+def chosen(
+    points: pl.DataFrame, metric: str, only: Mapping[str, Sequence[object]], drawn: Sequence[str]
+) -> pl.DataFrame:
+    """The points a figure draws, with `stack`, `value`, `low` and `high`; known ones only.
+
+    `only` keeps these values of an axis, `drawn` are the axes it is drawn over, of which all values
+    stay. `low` and `high` are a standard deviation over seeds from the mean, the mean if unknown.
+    """
+    kept = points.filter(pl.col(metric).is_not_null())
+    for axis in reversed(list(only)):  # in the order in which they are named
+        named = pl.Series(only[axis]).cast(kept.schema[axis])
+        place = pl.col(axis).replace_strict(named, range(len(named)), default=len(named))
+        kept = kept.sort(place, maintain_order=True)
+    usual = {axis: (value,) for axis, value in USUAL.items() if axis in points.columns}
+    for axis, values in (usual | dict(only)).items():
+        if axis in only or axis not in drawn:
+            kept = kept.filter(pl.col(axis).is_in(values))
+    spread = (
+        pl.col(f"{metric}_sd").fill_null(0.0) if f"{metric}_sd" in kept.columns else pl.lit(0.0)
+    )
+    how = pl.col("target").replace_strict(
+        {"sim": "simulated"}, default=pl.format("real ({})", "target"), return_dtype=pl.String
+    )
+    return kept.with_columns(
+        pl.format("Linux {} {}, {}", "kernel", how, "board").alias("stack"),
+        pl.col(metric).alias("value"),
+        (pl.col(metric) - spread).alias("low"),
+        (pl.col(metric) + spread).alias("high"),
+    )

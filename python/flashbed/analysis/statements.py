@@ -1,0 +1,41 @@
+"""What SQL statements came to: operations of `requests` put together again.
+
+A statement ends with its `compute` (sqlite/recording.py). What a target does not know is null.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+__all__ = ["statements"]
+
+_CASE = ("case_id", "target")
+
+
+def statements(requests: pl.DataFrame) -> pl.DataFrame:
+    """A row for each statement, in order: case_id, target, statement, latency and flash time in ns.
+
+    `statement` counts from 0, which is BEGIN in the SQLite study, and holds the opening of the
+    database. Operations behind the last statement, closing it, are in none. `reads`, `writes` and
+    `syncs` are its system calls.
+    """
+    ended = (pl.col("op") == "compute").cast(pl.Int64)
+    numbered = requests.sort(*_CASE, "seq", maintain_order=True).with_columns(
+        ended.cum_sum().over(_CASE).sub(ended).alias("statement"),
+        ended.sum().over(_CASE).alias("count"),
+    )
+    calls = {"reads": ("read",), "writes": ("write",), "syncs": ("fsync", "fdatasync")}
+    return (
+        numbered.filter(pl.col("statement") < pl.col("count"))
+        .group_by(*_CASE, "statement", maintain_order=True)
+        .agg(
+            _known_sum("latency_ns"),
+            _known_sum("flash_time_ns"),
+            *(pl.col("op").is_in(ops).sum().cast(pl.Int64).alias(n) for n, ops in calls.items()),
+        )
+    )
+
+
+def _known_sum(column: str) -> pl.Expr:
+    """Null if any part is unknown."""
+    return pl.when(pl.col(column).is_not_null().all()).then(pl.col(column).sum()).alias(column)

@@ -1,0 +1,261 @@
+"""What an experiment asks of its points: figures and claims, as their TOML has them.
+
+The models of `[[figure]]` and `[[claim]]` and the words they are made of, metrics and axes
+(docs/experiments.md). What points are is analysis/points.py's, what a claim comes to
+analysis/claims.py's, what a figure looks like figures.py's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from flashbed.toml_models import Strict
+
+__all__ = [
+    "LIST", "Axis", "Claim", "Count", "Counts", "Differs", "Figure", "FileReadMetric",
+    "FileSystems", "Metric", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric",
+    "PublishedPoint",
+    "RateMetric", "RequestMetric", "SavingMetric", "TargetNames", "Text", "Texts", "Value",
+    "chosen_axes",
+]  # fmt: skip
+
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(gt=0, lt=2**40)]
+Count = Annotated[int, Field(ge=0, lt=2**40)]
+FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
+TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
+DrawnSaving = Literal[
+    "time_saved_pct", "flash_reads_saved_pct", "energy_saved_pct", "component_energy_saved_pct"
+]
+SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib"]
+"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
+RateMetric = Literal[
+    "time_ms",
+    "flash_time_ms",
+    "response_ms",
+    "flash_response_ms",
+    "throughput_mb_s",
+    "flash_reads",
+    "flash_programs",
+    "flash_erases",
+    "flash_reads_per_request",
+    "flash_programs_per_request",
+    "flash_share_pct",
+    "background_flash_pct",
+    "energy_mj",
+    "energy_cpu_mj",
+    "energy_mem_mj",
+    "component_energy_mj",
+]
+"""What is said of one case (analysis/rates.py)."""
+RequestMetric = Literal["latency_ms", "flash_pages"]
+"""What is said of one request (analysis/rates.py)."""
+PowerMetric = Literal["power_mw", "component_power_mw"]
+"""Power over time of a case, in either convention (analysis/power.py)."""
+FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
+"""What is said of files read from the first byte on (analysis/file_reads.py)."""
+Metric = SavingMetric | RateMetric | FileReadMetric
+Axis = Literal[
+    "board",
+    "kernel",
+    "fs",
+    "pattern",
+    "requests",
+    "request_bytes",
+    "file_bytes",
+    "pause_ms",
+    "read_ahead_kib",
+    "advice",
+    "window",
+    "disabled_by",
+    "read_pct",
+]
+"""Columns of the points that figures and claims choose from (docs/experiments.md)."""
+
+
+LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
+Texts = Annotated[tuple[Text, ...], LIST]
+Positives = Annotated[tuple[Positive, ...], LIST]
+Counts = Annotated[tuple[Count, ...], LIST]
+FileSystems = Annotated[tuple[FileSystem, ...], LIST]
+Patterns = Annotated[tuple[Pattern, ...], LIST]
+Value = int | float | str
+Values = Annotated[tuple[Value, ...], LIST]
+TargetNames = Annotated[tuple[TargetName, ...], LIST]
+
+
+class PublishedPoint(Strict):
+    """`[[figure.published]]`: a value the paper states, for all its file systems.
+
+    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+    """
+
+    fs: FileSystems
+    pattern: Pattern
+    requests: Positive
+    request_bytes: Positive | None = None
+    at: dict[Axis, Value] = Field(default_factory=dict)
+    value: float = Field(strict=False)
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
+    text: Text
+
+
+class Figure(Strict):
+    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
+
+    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
+    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
+    """
+
+    id: Text
+    title: Text
+    caption: Text
+    text: Text | None = None
+    metric: Metric | RequestMetric | PowerMetric
+    x: Literal["request", "time"] | Axis = "requests"
+    only: dict[Axis, Values] = Field(default_factory=dict)
+    colour: Literal["stack"] | Axis | None = None
+    rows: Axis | None = None
+    columns: Axis | None = None
+    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
+
+    @property
+    def over_axes(self) -> bool:
+        """Whether it names its axes, and is none of the usual ones."""
+        return bool(self.colour or self.rows or self.columns)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
+            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
+            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
+        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
+        if self.over_axes:
+            if None in (self.colour, self.rows, self.columns):
+                raise ValueError("colour, rows and columns go together")
+        elif self.x not in usual or self.only or self.metric in get_args(FileReadMetric):
+            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
+        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
+            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
+        return self
+
+
+class Differs(Strict):
+    """`[[claim.differs]]`: why a verdict is `differs`, and what shows it.
+
+    On the targets `on`, for all file systems or those of `fs`, for the claim's kernel and those of
+    `kernel`.
+    """
+
+    on: TargetNames
+    fs: FileSystems | None = None
+    kernel: Texts | None = None
+    why: Text
+    evidence: Text
+
+
+class Claim(Strict):
+    """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
+
+    `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
+    ours where it does not, and `reading` says why. `item` is the figure, table or section it is of,
+    `comment` a sentence on what came of it, `at` chooses on further axes, `along` is the axis that
+    a curve runs along if not all points are one.
+    """
+
+    id: Text
+    text: Text
+    source: Text
+    reading: Text
+    published: float | None = Field(default=None, strict=False)
+    unit: Text
+    item: Text | None = None
+    comment: Text | None = None
+    differs: tuple[Differs, ...] = Field(default=(), strict=False)
+    metric: Metric
+    fs: FileSystems
+    pattern: Patterns
+    requests: Positives | None = None
+    request_bytes: Positives | None = None
+    at: dict[Axis, Values] = Field(default_factory=dict)
+    points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
+    along: Axis | None = None
+    reduce: Literal[
+        "min",
+        "max",
+        "mean",
+        "only",
+        "spread",
+        "largest_rise",
+        "last_above_lowest",
+        "last_above_rest",
+        "largest_difference_between_fs",
+        "smallest_ratio_of_patterns",
+        "smallest_ratio_of_fs",
+        "largest_over_smallest",
+    ]
+    operator: Literal[">", ">=", "<", "<=", "within"]
+    bound: float = Field(strict=False)
+    tolerance: float | None = Field(default=None, strict=False)
+    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.operator == "within") != (self.tolerance is not None):
+            raise ValueError("tolerance: goes with the operator `within`, and with no other")
+        if bool(self.points) == bool(self.requests):
+            raise ValueError("requests: either they, with what is at other axes, or points")
+        if self.points and (self.at or self.request_bytes or self.along):
+            raise ValueError("points: name all axes, and go with no other key of them")
+        if len({tuple(sorted(point)) for point in self.points}) > 1:
+            raise ValueError("points: have the same axes")
+        points = len(self.places)
+        if self.reduce == "only" and len(self.pattern) * points != 1:
+            raise ValueError("reduce = 'only' takes one pattern and one number of requests")
+        if self.along is not None and self.along not in self.axes:
+            raise ValueError(f"along = {self.along!r} is no axis of its points")
+        curve = len(self.axes[self.along]) if self.along else points
+        steps = ("largest_rise", "last_above_lowest", "last_above_rest")
+        if self.reduce in steps and curve < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
+        fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()
+        if fixed:
+            raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
+        if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
+            raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
+        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
+        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
+        return self
+
+    @property
+    def axes(self) -> dict[str, Values]:
+        """The axes whose product is its points, but for file system and pattern."""
+        counts = {"requests": self.requests} if self.requests else {}
+        sizes = {"request_bytes": self.request_bytes} if self.request_bytes else {}
+        return {**counts, **sizes, **{str(axis): values for axis, values in self.at.items()}}
+
+    @property
+    def places(self) -> list[dict[str, Value]]:
+        """Its points, but for file system and pattern: axis -> value each, the last one fastest."""
+        if self.points:
+            return [{str(axis): value for axis, value in point.items()} for point in self.points]
+        axes = self.axes
+        return [
+            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+        ]
+
+
+def chosen_axes(item: Figure | Claim) -> set[str | None]:
+    """The axes of which a figure or claim says what it wants."""
+    if isinstance(item, Claim):
+        return {*item.axes, *(axis for point in item.points for axis in point)}
+    return {*item.only, item.x, item.colour, item.rows, item.columns}

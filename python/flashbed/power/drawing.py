@@ -1,0 +1,97 @@
+"""Power of a run's cases over time as a picture of its own, with a measured recording under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.analysis.power import measured_points, power_points
+from flashbed.errors import InputError
+from flashbed.experiment import read_experiment
+from flashbed.lifetime.observed import kept_board
+from flashbed.places import shown
+from flashbed.power.measure import Asked, Measured, measure
+from flashbed.tables import read_table
+
+__all__ = ["draw_power"]
+
+CASES_MAX = 8
+"""More lines than these nobody can tell apart."""
+
+
+def draw_power(
+    directory: Path,
+    case_id: str | None,
+    convention: str,
+    recorded: tuple[Path, Asked] | None,
+    out: Path,
+) -> None:
+    """Writes the picture. Raises `InputError` and `RunError`."""
+    points = _simulated(directory, case_id, convention)
+    if recorded is not None:
+        points = pl.concat([points, _measured(measure(*recorded), points)])
+    _write(points, out)
+
+
+def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.DataFrame:
+    cases = read_table(directory, "cases")
+    if case_id is not None:
+        cases = cases.filter(case_id=case_id)
+        if not cases.height:
+            raise InputError(f"--case {case_id}: no such case in {shown(directory)}")
+    if cases.height > CASES_MAX:
+        raise InputError(
+            f"{shown(directory)}: {cases.height} cases, more than {CASES_MAX} are not drawn; --case"
+            " chooses one"
+        )
+    flash = read_table(directory, "flash") if convention == "component" else pl.DataFrame()
+    boards = {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+    activity = read_experiment(directory / "experiment.toml").experiment.activity
+    requests = read_table(directory, "requests")
+    points = power_points(cases, requests, flash, boards, convention, activity)
+    if not points.height:
+        named = ", ".join(cases["board"].unique(maintain_order=True))
+        raise InputError(
+            f"{shown(directory)}: the power of no case is known: board {named} has no constants for"
+            " it ([energy], docs/energy.md), or the target no times"
+        )
+    return points
+
+
+def _measured(found: Measured, points: pl.DataFrame) -> pl.DataFrame:
+    """Each rail above its idle, its first window at the begin of the cases."""
+    laid = []
+    for rail, fit in zip(found.rails, found.fits, strict=True):
+        if fit.idle_w is None or not fit.windows:
+            raise InputError(f"{found.trace.name}: {rail.name}: {fit.problem}")
+        begin_s = fit.windows[0].begin_s
+        name = Path(found.trace.name).name
+        above_w = rail.power_w - fit.idle_w
+        laid.append(measured_points(points, rail.name, name, found.trace.time_s, above_w, begin_s))
+    drawn = pl.concat(laid)
+    if not drawn.height:
+        rails = ", ".join(rail.name for rail in found.rails)
+        raise InputError(
+            f"{found.trace.name}: its rails are {rails}; those of a case cpu and mem, or supply"
+            " (--rail calls them so)"
+        )
+    return drawn
+
+
+def _write(points: pl.DataFrame, out: Path) -> None:
+    import altair as alt
+    import vl_convert
+
+    from flashbed.figures import power_figure
+
+    specification = power_figure(points)
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    if out.suffix == ".svg":
+        text = vl_convert.vegalite_to_svg(specification, vl_version=version)
+    else:
+        text = vl_convert.vegalite_to_html(specification, vl_version=version, bundle=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(out)

@@ -1,0 +1,91 @@
+"""A recording from file to result: its rails, its windows, and what each rail did in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flashbed.errors import InputError
+from flashbed.places import shown
+from flashbed.power.files import read_recording
+from flashbed.power.fit import RailFit, fit_rail
+from flashbed.power.recording import Rail, Recording, rails_of
+from flashbed.power.tables import Windows, read_windows
+from flashbed.power.windows import Span, marked, of_file, pulses
+
+__all__ = ["Asked", "Measured", "measure"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How recordings are to be read. `offset` is seconds, or `edge`: the first pulse found."""
+
+    rails: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    rate_hz: float | None = None
+    marker: str | None = None
+    windows: Path | None = None
+    offset: float | str = 0.0
+    accuracy: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A recording and what was found in it. `by` says what told where the load was."""
+
+    trace: Recording
+    rails: tuple[Rail, ...]
+    by: str
+    fits: tuple[RailFit, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `flashbed power fit --format json` prints it."""
+        return {
+            "trace": self.trace.name,
+            "samples": int(self.trace.time_s.size),
+            "rate_hz": 1.0 / self.trace.step_s,
+            "windows_by": self.by,
+            "rails": [asdict(fit) for fit in self.fits],
+        }
+
+
+def measure(path: Path, asked: Asked) -> Measured:
+    """Reads a recording and fits each rail. Raises `InputError` and `RunError`."""
+    trace = read_recording(path, asked.units, asked.rate_hz)
+    rails = rails_of(trace, dict(asked.rails))
+    spans, by = _spans(trace, rails, asked)
+    of_pulses = by == "load pulses"
+    fits = tuple(
+        fit_rail(trace, rail, spans, pulses=of_pulses, accuracy=asked.accuracy) for rail in rails
+    )
+    return Measured(trace, tuple(rails), by, fits)
+
+
+def _spans(trace: Recording, rails: Sequence[Rail], asked: Asked) -> tuple[list[Span], str]:
+    """Windows of a file, of a marker that was named or that names itself, or pulses."""
+    if asked.windows is not None:
+        return of_file(_windows(asked.windows), _offset_s(trace, rails, asked), trace), (
+            shown(asked.windows)
+        )
+    marker = asked.marker or (trace.marker.name if trace.marker else None)
+    if marker:
+        return marked(trace, marker), f"marker {marker}"
+    return pulses(trace, rails), "load pulses"
+
+
+def _windows(path: Path) -> Windows:
+    try:
+        return read_windows(shown(path), path.read_bytes())
+    except OSError as why:
+        raise InputError(f"{shown(path)}: {why.strerror}") from None
+
+
+def _offset_s(trace: Recording, rails: Sequence[Rail], asked: Asked) -> float:
+    if not isinstance(asked.offset, str):
+        return asked.offset
+    if asked.windows is None:
+        return 0.0
+    first_s = _windows(asked.windows)[0][0]
+    return pulses(trace, rails)[0].begin_s - first_s

@@ -1,0 +1,111 @@
+"""Statements run on real SQLite, and what they asked of the file system as operations.
+
+A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which is
+how its operations are told from the next one's (`analysis/statements.py` counts on it).
+
+Left out: threads, several connections at once, statements that are not stepped to their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from flashbed.errors import InputError
+from flashbed.sqlite.settings import Database
+from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs
+from flashbed.sqlite.work import statement_steps
+
+__all__ = ["DATABASE_PATH", "Recording", "StatementError"]
+
+DATABASE_PATH = f"{FOLDER}/test.db"
+VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
+Bindings = Sequence[int | float | str | bytes | None]
+
+
+class StatementError(InputError):
+    """A statement that SQLite refused; the transaction is as SQLite left it."""
+
+
+class Recording:
+    """A connection to the database in `files`, whose system calls are `lines`.
+
+    Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
+    not `measured` has no operation that fails and no `compute`.
+    """
+
+    def __init__(
+        self, files: Files, database: Database, *, seed: int = 1, measured: bool = True
+    ) -> None:
+        self._vfs = RecordingVfs(files, database.sync, seed, measured)
+        self._measured = measured
+        self._prepared = database.prepared
+        self._vm_steps = 0
+        # One statement is kept prepared for each text where they are; none otherwise.
+        self._connection = apsw.Connection(
+            f"/{DATABASE_PATH}",
+            vfs=self._vfs.vfs_name,
+            statementcachesize=100 if database.prepared else 0,
+        )
+        self._seen: set[str] = set()
+        self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
+        try:
+            for pragma in database.pragmas:
+                self._run(pragma)
+        except apsw.Error as why:
+            self.close()
+            raise StatementError(f"{DATABASE_PATH}: {why}") from None
+
+    @property
+    def lines(self) -> list[str]:
+        """The operations so far."""
+        return self._vfs.lines
+
+    def execute(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """Runs one statement to its end; its rows.
+
+        Raises `StatementError` with what SQLite says. What was asked of the file system until
+        then, a rollback included, is recorded.
+        """
+        self._vm_steps = 0
+        try:
+            return self._run(statement, bindings)
+        except apsw.Error as why:
+            raise StatementError(f"{_shortened(statement)}: {why}") from None
+        finally:
+            if self._measured:
+                self.lines.append(f"compute {self._steps(statement)}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; of a WAL this copies it into the database first."""
+        self._connection.close()
+        self._vfs.unregister()
+
+    def _steps(self, statement: str) -> int:
+        known = self._prepared and statement in self._seen
+        self._seen.add(statement)
+        return statement_steps(self._vm_steps, 0 if known else len(statement))
+
+    def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        return list(self._connection.execute(statement, bindings))
+
+    def _ended(self, event: dict[str, Any]) -> None:
+        self._vm_steps += event["stmt_status"][VM_STEP]
+
+
+def _shortened(statement: str) -> str:
+    return statement if len(statement) <= 60 else f"{statement[:57]}..."

@@ -1,0 +1,215 @@
+"""Files in memory that write down which system calls SQLite's unix VFS would have made.
+
+Mirrors os_unix.c of SQLite 3.x on Linux: `open` with O_CREAT, a journal's directory synced the
+first time the journal is (UNIXFILE_DIRSYNC) and after it was unlinked, `ftruncate`, `pread` and
+`pwrite`. A sync is what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A path
+that is only asked for (access) is an `open` of it to read, which looks for the same entry and
+inode, and a `close`; both fail if it is not there.
+
+Left out: locks and stat, which reach no flash; memory-mapped I/O, off as SQLite ships; WAL's shared
+memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file
+to write. Temporary files are in memory (/tmp of a device is), and make no operation.
+
+Invariant: every line is an operation of docs/formats.md; slots are free again once SQLite has
+closed its files.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import apsw
+
+from flashbed.sqlite.content import compressibility
+
+__all__ = ["FOLDER", "Files", "RecordingVfs"]
+
+FOLDER = "db"
+"""The directory of the database, which SQLite syncs as well."""
+SLOTS = 64
+SECTOR_BYTES = 4096
+"""SQLITE_DEFAULT_SECTOR_SIZE; for a device whose writes are safe at power loss SQLite uses 512."""
+DIRECTORY_SYNCED = (
+    apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
+)
+ON_FLASH = DIRECTORY_SYNCED | apsw.SQLITE_OPEN_MAIN_DB
+DATA_ONLY = 0x10
+"""SQLITE_SYNC_DATAONLY."""
+
+Files = dict[str, bytearray]
+"""Path -> contents."""
+_names = itertools.count()
+
+
+class RecordingVfs(apsw.VFS):
+    """A VFS of its own name whose files are `files`; what happens is appended to `lines`.
+
+    `sync` is "fsync" or "fdatasync". `seed` begins the numbers that make each write's bytes differ.
+    With `measured` names that are not there are looked for too; no operation of a preparation may
+    fail.
+    """
+
+    def __init__(self, files: Files, sync: str, seed: int, measured: bool) -> None:
+        self.files = files
+        self.lines: list[str] = []
+        self._measured = measured
+        self._sync = sync
+        self._seed = seed
+        self._free_slots = set(range(SLOTS))
+        self.vfs_name = f"flashbed-recording-{next(_names)}"
+        super().__init__(self.vfs_name, "")
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+        """UnixOpen."""
+        asked = flags[0]
+        if name is None or not asked & ON_FLASH:
+            return _File(bytearray())  # type: ignore[return-value] # apsw takes whatever has the methods
+        path = _below(name.filename() if isinstance(name, apsw.URIFilename) else name)
+        create = bool(asked & apsw.SQLITE_OPEN_CREATE)
+        is_new = path not in self.files
+        if is_new and not create:
+            raise apsw.CantOpenError(f"{path}: no such file")
+        slot = self.take_slot()
+        words = ["ro" if asked & apsw.SQLITE_OPEN_READONLY else "rw"]
+        words += ["create"] if create else []
+        words += ["excl"] if asked & apsw.SQLITE_OPEN_EXCLUSIVE else []
+        self.lines.append(f"open {slot} {path} {','.join(words)}")
+        data = self.files.setdefault(path, bytearray())
+        unsynced = is_new and bool(asked & DIRECTORY_SYNCED)
+        return _RecordedFile(data, self, slot, unsynced)  # type: ignore[return-value]
+
+    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+        """unixAccess: a file that is there, and holds something if that is asked."""
+        path = _below(pathname)
+        there = path in self.files
+        if there or self._measured:
+            slot = self.take_slot()
+            self.lines += [f"open {slot} {path} ro", f"close {slot}"]
+            self.give_slot(slot)
+        return there and (flags != apsw.SQLITE_ACCESS_EXISTS or len(self.files[path]) > 0)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
+        """UnixDelete."""
+        path = _below(filename)
+        if self.files.pop(path, None) is None:
+            raise apsw.exception_for(apsw.SQLITE_IOERR_DELETE_NOENT)
+        self.lines.append(f"unlink {path}")
+        if syncdir:
+            self.sync_directory()
+
+    def xFullPathname(self, name: str) -> str:  # noqa: N802
+        """Paths are those below the mount point."""
+        return f"/{_below(name)}"
+
+    def sync_directory(self) -> None:
+        """openDirectory, full_fsync, close."""
+        slot = self.take_slot()
+        self.lines += [f"open {slot} {FOLDER} ro", f"fsync {slot}", f"close {slot}"]
+        self.give_slot(slot)
+
+    def take_slot(self) -> int:
+        """The lowest slot that is free."""
+        slot = min(self._free_slots)
+        self._free_slots.remove(slot)
+        return slot
+
+    def give_slot(self, slot: int) -> None:
+        """It is free again."""
+        self._free_slots.add(slot)
+
+    def bytes_words(self, data: bytes) -> str:
+        """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
+        self._seed += 1
+        return f"{self._seed} {compressibility(data)}"
+
+    def sync_word(self, flags: int) -> str:
+        """What a sync is on this build of SQLite."""
+        return "fdatasync" if flags & DATA_ONLY else self._sync
+
+
+def _below(path: str) -> str:
+    return path.lstrip("/")
+
+
+class _File:
+    """A file in memory; methods as apsw's VFSFile."""
+
+    def __init__(self, data: bytearray) -> None:
+        self._data = data
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        return bytes(self._data[offset : offset + amount])
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        if len(self._data) < offset:
+            self._data.extend(bytes(offset - len(self._data)))
+        self._data[offset : offset + len(data)] = data
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        if size < len(self._data):
+            del self._data[size:]
+        else:
+            self._data.extend(bytes(size - len(self._data)))
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        pass
+
+    def xClose(self) -> None:  # noqa: N802
+        pass
+
+    def xFileSize(self) -> int:  # noqa: N802
+        return len(self._data)
+
+    def xLock(self, level: int) -> None:  # noqa: N802
+        pass
+
+    def xUnlock(self, level: int) -> None:  # noqa: N802
+        pass
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        return False
+
+    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: ARG002, N802
+        return False
+
+    def xSectorSize(self) -> int:  # noqa: N802
+        return SECTOR_BYTES
+
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
+
+
+class _RecordedFile(_File):
+    """A file of the flash. `directory_unsynced` is UNIXFILE_DIRSYNC."""
+
+    def __init__(
+        self, data: bytearray, vfs: RecordingVfs, slot: int, directory_unsynced: bool
+    ) -> None:
+        super().__init__(data)
+        self._vfs = vfs
+        self._lines = vfs.lines
+        self._slot = slot
+        self._directory_unsynced = directory_unsynced
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        self._lines.append(f"read {self._slot} {offset} {amount}")
+        return super().xRead(amount, offset)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        words = self._vfs.bytes_words(data)
+        self._lines.append(f"write {self._slot} {offset} {len(data)} {words}")
+        super().xWrite(data, offset)
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        self._lines.append(f"truncate {self._slot} {size}")
+        super().xTruncate(size)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        self._lines.append(f"{self._vfs.sync_word(flags)} {self._slot}")
+        if self._directory_unsynced:
+            self._directory_unsynced = False
+            self._vfs.sync_directory()
+
+    def xClose(self) -> None:  # noqa: N802
+        self._lines.append(f"close {self._slot}")
+        self._vfs.give_slot(self._slot)

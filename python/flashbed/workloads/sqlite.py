@@ -1,0 +1,239 @@
+"""SQL requests on a database: Algorithm 1 of the SQLite paper, or a script of one's own.
+
+`requests` statements between BEGIN and END, each a request of its own, on records of
+`request_bytes` letters: `insert` into an empty table, `select` and `update` by id in order
+(`select-random` by ids drawn by the seed), `join` of two tables, which is one statement for all.
+What they read was inserted before, `database.records` of them. `script` runs a file of SQL; what
+stands before its line `-- measured` is prepared, the rest is run `requests` times.
+
+Caches are dropped before the mark and the connection is opened behind it, so the first statement
+pays for opening the database and reading its schema.
+
+Left out: what a program does with a row; statements of several connections.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import apsw
+
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.operations import HEADER
+from flashbed.sqlite.content import compressibility
+from flashbed.sqlite.recording import DATABASE_PATH, Recording
+from flashbed.sqlite.settings import Database
+from flashbed.sqlite.vfs import FOLDER, Files
+from flashbed.workloads.files import prepared
+
+__all__ = ["operations"]
+
+LETTERS = (string.ascii_letters + string.digits + "+-").encode()
+LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
+TABLES = ("table1", "table2")
+"""Both are there whatever is asked: the paper's 46th query is one that reads ahead, and the 46th
+record begins a page of the page cache if the other table has its root before it."""
+FILLED = {
+    "insert": (),
+    "select": TABLES[:1],
+    "select-random": TABLES[:1],
+    "update": TABLES[:1],
+    "join": TABLES,
+}
+"""Pattern -> the tables that hold records before."""
+MEASURED = "-- measured"
+COPY_BYTES = 65536
+"""A database of one's own is written in pieces of this."""
+
+Statement = tuple[str, tuple[int | str, ...]]
+Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
+"""Operations, and the files they leave."""
+
+
+def operations(case: Case, settle_ns: int) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files.
+
+    Raises `InputError` for a pattern it does not know, a request of a record that is not there, and
+    a script or statement that SQLite refuses, with SQLite's own words.
+    """
+    asked = _Asked(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
+    try:
+        lines, body = _recorded(asked)
+    except InputError as why:
+        raise InputError(f"{case.case_id}: {why}") from None
+    return prepared([lines], settle_ns), body
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What of a case SQLite sees: neither file system nor board."""
+
+    pattern: str
+    requests: int
+    request_bytes: int
+    seed: int
+    database: Database
+
+
+@lru_cache(maxsize=1024)
+def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
+    """Operations of the preparation, and the body."""
+    database = asked.database
+    statements: Iterable[Statement]
+    if asked.pattern == "script":
+        script = _script(database)
+        lines, left = _prepared_script(script, database)
+        statements = script[1] * asked.requests
+    elif asked.pattern in FILLED:
+        filled = FILLED[asked.pattern]
+        if filled and asked.requests > database.records:
+            raise InputError(f"{asked.requests} requests of {database.records} records")
+        lines, left = _prepared_tables(asked.request_bytes, database, filled)
+        statements = _requests(asked)
+    else:
+        raise InputError(f"sqlite has the patterns {', '.join(FILLED)}, script")
+    files = {path: bytearray(data) for path, data in left}
+    measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
+    return lines, "\n".join((HEADER, "drop_caches", "mark", *measured, ""))
+
+
+def _run(
+    files: Files, database: Database, statements: Iterable[Statement], seed: int | None = None
+) -> list[str]:
+    """The operations of statements on a connection of their own; measured ones have a seed."""
+    measured = seed is not None
+    with Recording(files, database, seed=seed or 1, measured=measured) as recording:
+        for text, values in statements:
+            recording.execute(text, values)
+    return recording.lines
+
+
+def _records(seed: int, length_bytes: int) -> Iterator[str]:
+    """Texts of letters that no two records share."""
+    draw = random.Random(seed).randbytes  # the same in every version of Python
+    while True:
+        yield draw(length_bytes).translate(LETTER_OF).decode()
+
+
+def _insert(database: Database, table: str, number: int, text: str) -> Statement:
+    if database.prepared:
+        return f"INSERT INTO {table} VALUES (?, ?)", (number, text)
+    return f"INSERT INTO {table} VALUES ({number}, '{text}')", ()
+
+
+@lru_cache(maxsize=64)
+def _prepared_tables(record_bytes: int, database: Database, filled: tuple[str, ...]) -> Prepared:
+    """The schema, and the records that are there."""
+    statements: list[Statement] = [
+        (f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, val TEXT)", ()) for table in TABLES
+    ]
+    texts = _records(1, record_bytes)
+    for table in filled:
+        numbers = range(1, 1 + database.records)
+        inserts = (_insert(database, table, number, next(texts)) for number in numbers)
+        statements += [("BEGIN", ()), *inserts, ("END", ())]
+    return _left_by(statements, database)
+
+
+def _left_by(statements: Iterable[Statement], database: Database) -> Prepared:
+    files: Files = {}
+    lines = _run(files, database, statements)
+    return (f"mkdir {FOLDER}", *lines), _frozen(files)
+
+
+def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
+    return tuple((path, bytes(data)) for path, data in files.items())
+
+
+def _requests(asked: _Asked) -> Iterator[Statement]:
+    """BEGIN, the requests, END."""
+    numbers: Iterable[int] = range(1, 1 + asked.requests)
+    texts = _records(1 + asked.seed, asked.request_bytes)
+    once = asked.database.prepared
+    yield "BEGIN TRANSACTION", ()
+    if asked.pattern == "join":
+        yield (
+            "SELECT table2.val FROM table1, table2 "
+            f"WHERE table1.id = table2.id AND table2.id <= {asked.requests}",
+            (),
+        )
+        numbers = ()
+    if asked.pattern == "select-random":
+        draw = random.Random(asked.seed).random
+        numbers = [1 + int(draw() * asked.database.records) for _ in range(asked.requests)]
+    for number in numbers:
+        if asked.pattern == "insert":
+            yield _insert(asked.database, "table1", number, next(texts))
+        elif asked.pattern == "update":
+            text = next(texts)
+            yield (
+                ("UPDATE table1 SET val = ? WHERE id = ?", (text, number))
+                if once
+                else (f"UPDATE table1 SET val = '{text}' WHERE id = {number}", ())
+            )
+        else:
+            yield (
+                ("SELECT val FROM table1 WHERE id = ?", (number,))
+                if once
+                else (f"SELECT val FROM table1 WHERE id = {number}", ())
+            )
+    yield "END TRANSACTION", ()
+
+
+Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]
+"""Statements before and after `-- measured`."""
+
+
+def _script(database: Database) -> Script:
+    if database.script is None:
+        raise InputError("database.script: missing, which pattern script runs")
+    try:
+        text = Path(database.script).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as why:
+        raise InputError(f"{database.script}: {why}") from None
+    before, mark, after = text.partition(f"\n{MEASURED}\n")
+    return (_statements(before), _statements(after)) if mark else ((), _statements(text))
+
+
+def _statements(text: str) -> tuple[Statement, ...]:
+    """Cut where SQLite says that one is complete: a trigger's semicolons are not its end."""
+    found: list[Statement] = []
+    pending = ""
+    for piece in text.split(";"):
+        pending += f"{piece};"
+        if apsw.complete(pending):
+            found.append((pending.strip(), ()))
+            pending = ""
+    rest = pending.removesuffix(";").strip()
+    return (*found, (rest, ())) if rest else tuple(found)
+
+
+@lru_cache(maxsize=8)
+def _prepared_script(script: Script, database: Database) -> Prepared:
+    files: Files = {}
+    copied: list[str] = []
+    if database.file is not None:
+        try:
+            data = Path(database.file).read_bytes()
+        except OSError as why:
+            raise InputError(f"{database.file}: {why}") from None
+        files[DATABASE_PATH] = bytearray(data)
+        copied = _copied(data)
+    lines = _run(files, database, script[0]) if script[0] else []
+    return (f"mkdir {FOLDER}", *copied, *lines), _frozen(files)
+
+
+def _copied(data: bytes) -> list[str]:
+    """The database as it is copied onto the partition, seeds above those of any statement."""
+    pieces = [data[at : at + COPY_BYTES] for at in range(0, len(data), COPY_BYTES)]
+    writes = [
+        f"write 0 {COPY_BYTES * number} {len(piece)} {2**40 + number} {compressibility(piece)}"
+        for number, piece in enumerate(pieces)
+    ]
+    return [f"open 0 {DATABASE_PATH} rw,create", *writes, "fsync 0", "close 0"]

@@ -1,0 +1,290 @@
+"""SQLite over files that write down what it asks: the calls, the costs, the workload."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flashbed.analysis.statements import statements
+from flashbed.case import Case
+from flashbed.errors import InputError
+from flashbed.experiment import plan, read_experiment
+from flashbed.operations import parse
+from flashbed.sqlite.content import compressibility
+from flashbed.sqlite.recording import DATABASE_PATH, Recording, StatementError
+from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.sqlite.vfs import Files
+from flashbed.workloads.sqlite import operations
+
+JOURNAL = f"{DATABASE_PATH}-journal"
+
+
+def table(files: Files, database: Database = PAPERS, rows: int = 0) -> None:
+    with Recording(files, database) as recording:
+        recording.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, val TEXT)")
+        for row in range(rows):
+            recording.execute(f"INSERT INTO t VALUES ({row}, '{'x' * 300}')")
+
+
+def calls(lines: list[str]) -> list[str]:
+    """Without what differs by content, and what is looked for and not there."""
+    known = []
+    for line in lines:
+        words = line.split(" ")
+        known.append(" ".join(words[:4] if words[0] == "write" else words))
+    return known
+
+
+def test_an_insert_makes_the_calls_that_a_board_was_seen_to_make() -> None:
+    """The second INSERT of the omap3evm's strace (olivierpierre/openflash:tecs, INSERT 128).
+
+    The trace has no syncs, unlinks and accesses; opening the directory is there, to sync it.
+    """
+    files: Files = {}
+    table(files)
+    with Recording(files, PAPERS) as recording:
+        recording.execute("INSERT INTO t VALUES (1, 'x')")
+        before = len(recording.lines)
+        recording.execute("INSERT INTO t VALUES (2, 'x')")
+        made = calls(recording.lines[before:])
+    unseen = ("fsync", "unlink", "compute")
+    looked_for = [index for index, line in enumerate(made) if line.endswith(" ro") and "." in line]
+    skipped = {i for index in looked_for for i in (index, index + 1)}
+    seen = [
+        line
+        for index, line in enumerate(made)
+        if index not in skipped and not line.startswith(unseen)
+    ]
+    assert seen[seen.index("read 0 24 16") :] == [
+        "read 0 24 16",
+        f"open 1 {JOURNAL} rw,create",
+        "write 1 0 512",
+        "write 1 512 4",
+        "write 1 516 1024",
+        "write 1 1540 4",
+        "write 1 1544 4",
+        "write 1 1548 1024",
+        "write 1 2572 4",
+        "read 1 3072 8",
+        "open 2 db ro",
+        "close 2",
+        "write 1 0 12",
+        "write 0 0 1024",
+        "write 0 1024 1024",
+        "close 1",
+    ]
+    assert f"unlink {JOURNAL}" in made
+
+
+def ends(journal: str, **more: str) -> list[str]:
+    """What a committed INSERT does to its journal last."""
+    files: Files = {}
+    database = Database.model_validate({"journal": journal, **more})
+    table(files, database)
+    with Recording(files, database) as recording:
+        before = len(recording.lines)
+        recording.execute("INSERT INTO t VALUES (1, 'x')")
+        return calls(recording.lines[before:])
+
+
+def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
+    assert f"unlink {JOURNAL}" in ends("delete")
+    assert "truncate 1 0" in ends("truncate")
+    assert {"write 1 0 28", "fdatasync 1"} <= set(ends("persist"))
+    assert not any("-journal rw" in line for line in ends("memory"))
+    wal = ends("wal")
+    assert not any(
+        line.startswith("write 0 ") for line in wal
+    )  # the database waits for a checkpoint
+    assert any(line.startswith("write 1 ") for line in wal)
+
+
+def test_without_synchronous_nothing_is_synced() -> None:
+    assert not any("sync" in line for line in ends("delete", synchronous="off"))
+    assert "fsync 1" in ends("delete")
+    assert "fdatasync 1" in ends("delete", sync="fdatasync")
+
+
+def test_what_is_written_is_sqlites_own_database(tmp_path: Path) -> None:
+    files: Files = {}
+    table(files, rows=30)
+    assert set(files) == {DATABASE_PATH}
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(files[DATABASE_PATH])
+    with sqlite3.connect(copy) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("SELECT count(*), max(id) FROM t").fetchone() == (30, 29)
+        assert database.execute("PRAGMA page_size").fetchone() == (1024,)
+
+
+def test_a_statement_that_fails_says_so_and_what_it_did_stays_recorded() -> None:
+    files: Files = {}
+    table(files, rows=3)
+    with Recording(files, PAPERS) as recording:
+        with pytest.raises(
+            StatementError, match=r"INSERT INTO t VALUES \(1, 2\): UNIQUE constraint"
+        ):
+            recording.execute("INSERT INTO t VALUES (1, 2)")
+        assert recording.lines[-1].startswith("compute ")
+        assert recording.execute("SELECT count(*) FROM t") == [(3,)]
+    assert set(files) == {DATABASE_PATH}
+
+
+def test_a_rollback_restores_what_spilled() -> None:
+    """With a small cache pages reach the file before COMMIT; the journal has the old ones."""
+    database = Database(cache_pages=10)
+    files: Files = {}
+    table(files, database, rows=200)
+    before = bytes(files[DATABASE_PATH])
+    with Recording(files, database) as recording:
+        recording.execute("BEGIN")
+        recording.execute("UPDATE t SET val = 'changed'")
+        spilled = sum(line.startswith("write 0 ") for line in recording.lines)
+        recording.execute("ROLLBACK")
+        assert spilled > 10
+        assert recording.execute("SELECT count(*) FROM t WHERE val = 'changed'") == [(0,)]
+    assert bytes(files[DATABASE_PATH])[100:] == before[100:]
+
+
+def test_a_prepared_statement_costs_its_text_once() -> None:
+    def steps(prepared: bool) -> list[int]:
+        files: Files = {}
+        table(files)
+        with Recording(files, Database(prepared=prepared)) as recording:
+            for row in range(3):
+                recording.execute("INSERT INTO t VALUES (?, 'x')", (row,))
+            return [int(w.split(" ")[1]) for w in recording.lines if w.startswith("compute")]
+
+    first, second, third = steps(True)
+    assert first > 4 * second
+    assert second == third
+    assert len(set(steps(False))) == 1
+
+
+@pytest.mark.parametrize("word", ["papers", "page4096-wal-prepared", "cache100-records7-fdatasync"])
+def test_a_database_is_what_its_word_says(word: str) -> None:
+    assert str(Database.parse(word)) == word
+
+
+@pytest.mark.parametrize("word", ["page1000", "pages4096", "wal2", "records0"])
+def test_no_database_is_meant_by_other_words(word: str) -> None:
+    with pytest.raises(InputError):
+        Database.parse(word)
+
+
+def case(pattern: str, requests: int = 20, **database: object) -> Case:
+    return Case(
+        experiment="sqlite/x", board="emulated", kernel="6.1", fs="jffs2", read_ahead_kib=128,
+        pattern=pattern, requests=requests, request_bytes=600, file_bytes=0, seed=1,
+        database=Database.model_validate({"records": 40, **database}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", ["insert", "select", "select-random", "update", "join"])
+def test_operations_are_valid_and_the_same_each_time(pattern: str) -> None:
+    prepare, body = operations(case(pattern), 0)
+    parse(prepare)
+    parse(body)
+    assert (prepare, body) == operations(case(pattern), 0)
+    requests = 1 if pattern == "join" else 20
+    assert body.count("\ncompute ") == requests + 2  # BEGIN and END
+    assert prepare.count("compute") == 0
+
+
+def test_more_requests_than_records_are_refused() -> None:
+    with pytest.raises(InputError, match="41 requests of 40 records"):
+        operations(case("select", 41), 0)
+    operations(case("insert", 41), 0)
+
+
+SCRIPT = """CREATE TABLE log (at INTEGER, what TEXT);
+CREATE TRIGGER short AFTER INSERT ON log BEGIN
+  DELETE FROM log WHERE at < new.at - 5; SELECT 1;
+END;
+-- measured
+INSERT INTO log VALUES (1, 'a;b');
+SELECT count(*) FROM log
+"""
+
+
+def test_a_script_is_cut_where_sqlite_would_cut_it(tmp_path: Path) -> None:
+    script = tmp_path / "my.sql"
+    script.write_text(SCRIPT)
+    prepare, body = operations(case("script", 3, name="mine", script=str(script)), 0)
+    assert f"open 0 {DATABASE_PATH} rw,create" in prepare
+    assert body.count("\ncompute ") == 3 * 2
+
+
+def test_a_script_that_sqlite_refuses_is_one_line_with_its_words(tmp_path: Path) -> None:
+    script = tmp_path / "my.sql"
+    script.write_text("SELECT a FROM nowhere")
+    with pytest.raises(InputError, match="no such table: nowhere"):
+        operations(case("script", 1, name="mine", script=str(script)), 0)
+    (tmp_path / "my.db").write_bytes(b"no database" * 100)
+    script.write_text("SELECT 1 FROM sqlite_master")
+    given = {"script": str(script), "file": str(tmp_path / "my.db")}
+    with pytest.raises(InputError, match="file is not a database"):
+        operations(case("script", 1, name="mine", **given), 0)
+
+
+def test_paths_of_an_experiment_are_meant_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "my.sql").write_text(SCRIPT)
+    toml = tmp_path / "mine.toml"
+    toml.write_text(
+        """
+[experiment]
+id = "mine/mine"
+title = "t"
+question = "q"
+source = "s"
+[workload]
+kind = "sqlite"
+request_bytes = 1
+settle_ns = 0
+[[grid]]
+targets = ["sim"]
+board = ["emulated"]
+kernel = ["6.1"]
+fs = ["jffs2"]
+read_ahead_kib = [0]
+pattern = ["script"]
+requests = [2]
+seed = [1]
+database = { name = "mine", script = "my.sql" }
+"""
+    )
+    (planned,) = plan(read_experiment(toml))
+    assert planned.case.case_id == "jffs2-emulated-6.1-script-2x1-ra0-s1-mine"
+    operations(planned.case, 0)
+
+
+def test_statements_are_put_together_again() -> None:
+    rows = [
+        ("open", 5, 0), ("compute", 10, 0), ("read", 7, 3), ("write", 1, None), ("compute", 10, 0),
+        ("close", 2, 0),
+    ]  # fmt: skip
+    requests = pl.DataFrame(
+        {
+            "case_id": ["a"] * 6,
+            "target": ["sim"] * 6,
+            "seq": range(6),
+            "op": [op for op, _, _ in rows],
+            "latency_ns": [latency for _, latency, _ in rows],
+            "flash_time_ns": [flash for _, _, flash in rows],
+        }
+    )
+    found = statements(requests)
+    assert found["latency_ns"].to_list() == [15, 18]
+    assert found["flash_time_ns"].to_list() == [0, None]
+    assert found["reads"].to_list() == [0, 1]
+    assert found["writes"].to_list() == [0, 1]
+
+
+def test_how_well_a_page_would_compress() -> None:
+    assert compressibility(bytes(1024)) >= 95
+    assert compressibility(bytes(range(256)) * 2) in (45, 50)
+    assert compressibility(random.Random(1).randbytes(1024)) == 0

@@ -183,7 +183,7 @@ impl Region {
     fn first_after(&self, position: u64) -> usize {
         let position = position.saturating_sub(self.start);
         // Pieces of one size, as most are, have it where it should be.
-        let guess = (position * self.pieces.len() as u64 >> REGION_BITS) as usize;
+        let guess = ((position * self.pieces.len() as u64) >> REGION_BITS) as usize;
         if self.pieces.get(guess).is_some_and(|piece| piece.holds(position)) {
             return guess;
         }

@@ -43,7 +43,7 @@ fn weight(task: Task) -> u64 {
 fn calc_delta(delta_ns: u64, weight: u64, total: u64) -> u64 {
     let factor = weight * (u64::from(u32::MAX) / total);
     let surplus = 64 - (factor >> 32).leading_zeros();
-    (u128::from(delta_ns) * u128::from(factor >> surplus) >> (32 - surplus)) as u64
+    ((u128::from(delta_ns) * u128::from(factor >> surplus)) >> (32 - surplus)) as u64
 }
 
 /// calc_delta_fair: how much of its share of the processor a time is for a task.

@@ -282,6 +282,13 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	return say_group(job, id);
 }
 
+/* A chip that is set up is a new one: what was there before is not. */
+static int begin_wear(struct job *job)
+{
+	wear_free(&job->wear);
+	return job->setup_count ? 0 : wear_begin(&job->wear);
+}
+
 static int group(struct job *job, const char *id, const char *fs_name, bool wear)
 {
 	struct ops ops = {0};
@@ -296,7 +303,7 @@ static int group(struct job *job, const char *id, const char *fs_name, bool wear
 		err = nandlog_command("forget");
 	job->recorded[0] = '\0';
 	if (wear && !err)
-		err = wear_begin(&job->wear);
+		err = begin_wear(job);
 	if (!err)
 		err = parse(job, text, length, &ops, "group", id);
 	if (!err)

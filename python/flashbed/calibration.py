@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -307,7 +307,7 @@ def fill_byte_ps(requests: pl.DataFrame) -> int:
     return round(1000 * gap_ns / filled)
 
 
-def folded_costs(costs: Mapping[str, int], board: Board, fill_ps: int) -> dict[str, int]:
+def folded_costs(board: Board, fill_ps: int) -> dict[str, int]:
     """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
     clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
     return {
@@ -327,7 +327,7 @@ def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, sour
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
-    for name, value in folded_costs(fitted.costs, board, fill_ps).items():
+    for name, value in folded_costs(board, fill_ps).items():
         lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 

@@ -117,7 +117,7 @@ def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -
 
 
 def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) -> None:
-    experiment = load_experiment("energy/figure5")
+    experiment = load_experiment("readahead/figure5")
     directory = RunDirectory.create(tmp_path / "run", experiment.id)
     run_target(
         experiment, plan(experiment), FakeTarget("sim"), directory, trace_flash=False,

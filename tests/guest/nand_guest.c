@@ -165,7 +165,9 @@ static int do_fresh(void)
 	int err = fs_init(&fs, 0, "/mnt");
 
 	if (!err)
-		err = fs_fresh(&fs, field[1]);
+		err = fs_format(&fs, field[1]);
+	if (!err)
+		err = fs_mount_fresh(&fs);
 	if (err)
 		(void)snprintf(detail, DETAIL, "%s", fs.detail);
 	return err;

@@ -24,6 +24,8 @@ from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 from flashbed.operations import HEADER, Operation, canonical, parse
 from flashbed.profiles import load_board, load_kernel
+from flashbed.targets.guest import yaffs2
+from flashbed.targets.guest.finding import Finding
 from tests.fuzz_fake import (
     Bug,
     OracleTarget,
@@ -435,15 +437,32 @@ def command(
     return ended.value.code
 
 
+@pytest.mark.parametrize(("kind", "there", "more"), [
+    ("any", True, ", yaffs2"), ("any", False, ""), ("full", True, ""),
+])  # fmt: skip
+def test_yaffs2_is_tried_where_its_core_is(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    there: bool,
+    more: str,
+) -> None:
+    found = Finding("YAFFS2's core", there, "", "")
+    monkeypatch.setattr(yaffs2, "finding", lambda: found)
+    command(monkeypatch, OracleTarget("uml"), "--class", kind, "--cases", "1")
+    assert f"class {kind} on jffs2, ubifs{more}, seeds" in capsys.readouterr().out
+
+
 def test_the_command_ends_with_1_for_a_difference_and_0_for_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(monkeypatch, OracleTarget("uml"), "--cases", "5", "--seed", "3") == 0
+    both = ("--fs", "jffs2,ubifs", "--cases", "5", "--seed", "3")
+    assert command(monkeypatch, OracleTarget("uml"), *both) == 0
     out = capsys.readouterr().out
     assert out == (
         "10 programs of class reads on jffs2, ubifs, seeds from 3: 10 exact, 0 differing,"
         " 0 refused by the simulator, 0 that did not run\n"
-        "  programs and erases: as many in 10 of 10, within 2% in 10\n"
+        "  programs and erases: as many in 10 of 10, within 2% in 10; reads: within 1% in 10\n"
     )
     real = OracleTarget("uml", misreads_above(5_000))
     assert command(monkeypatch, real, "--fs", "jffs2", "--format", "json") == 1

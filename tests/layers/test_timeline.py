@@ -90,7 +90,7 @@ def test_samples_have_the_area_of_the_steps() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Figure 5's experiment, simulated."""
-    experiment = load_experiment("energy/figure5")
+    experiment = load_experiment("readahead/figure5")
     directory = RunDirectory.create(tmp_path_factory.mktemp("figure5") / "run", experiment.id)
     settings: Settings = {"requests": (16,)}
     run_target(

@@ -24,7 +24,14 @@ CASES = 200
 Class = Annotated[
     str, typer.Option("--class", metavar="reads|any|full|cuts|faults", help="Kind of programs.")
 ]
-Systems = Annotated[str, typer.Option("--fs", metavar="FS,...", help="File systems.")]
+Systems = Annotated[
+    str | None,
+    typer.Option(
+        "--fs",
+        metavar="FS,...",
+        help="File systems.  [default: jffs2,ubifs, and yaffs2 where its core is there]",
+    ),
+]
 Cases = Annotated[
     int | None,
     typer.Option(
@@ -65,7 +72,7 @@ def register(app: typer.Typer) -> None:
 
 def fuzz(
     kind: Class = "reads",
-    fs: Systems = "jffs2,ubifs",
+    fs: Systems = None,
     cases: Cases = None,
     seed: Seed = 0,
     on: On = "uml",
@@ -91,7 +98,7 @@ def fuzz(
         cases = 0 if minutes is not None else CASES
     plan = Plan(
         kind=kind,
-        file_systems=_systems(fs),
+        file_systems=_default_systems(kind) if fs is None else _systems(fs),
         seed=seed,
         cases=cases or None,
         without=tuple(name for name in without.split(",") if name),
@@ -114,6 +121,19 @@ def _checked(kind: str, on: str, output: str) -> None:
         raise InputError("--on sim: the simulator is what is held against a real kernel")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
+
+
+def _default_systems(kind: str) -> tuple[str, ...]:
+    """YAFFS2 too where a kernel can run it without fetching its core first.
+
+    Not where what is known of it would be found again and again (a truncation is not atomic), nor
+    where nobody has said what a full partition of it holds.
+    """
+    from flashbed.targets.guest import yaffs2
+
+    if kind in ("cuts", "full") or not yaffs2.finding().found:
+        return ("jffs2", "ubifs")
+    return FILE_SYSTEMS
 
 
 def _systems(text: str) -> tuple[str, ...]:

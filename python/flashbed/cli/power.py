@@ -102,8 +102,8 @@ def register(app: typer.Typer) -> None:
     )(fit)
     power.command(
         "draw",
-        epilog="Examples: `flashbed power draw results/energy/figure5` · "
-        "`flashbed power draw results/energy/figure5 --measured trace.csv --out power.html`",
+        epilog="Examples: `flashbed power draw results/readahead/figure5` · "
+        "`flashbed power draw results/readahead/figure5 --measured trace.csv --out power.html`",
     )(draw)
     app.add_typer(power, name="power")
 

@@ -14,10 +14,10 @@ from typing import Literal
 from flashbed.conditions import NONE
 from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import (
-    Changes,
+    Counts,
     Difference,
     Outcome,
-    changes_of,
+    counts_of,
     first_difference,
     outcomes_of,
 )
@@ -41,7 +41,7 @@ class Verdict:
     kind: Literal["exact", "differs", "refused", "error"]
     difference: Difference | None = None
     message: str = ""
-    changes: Changes | None = None
+    counts: Counts | None = None
 
 
 class Bench:
@@ -100,12 +100,12 @@ class Bench:
         if case.faults != NONE:  # what a failing chip lets an operation answer, the kernel says
             expected = [Expected(row.result, row.content_crc32) for row in real.rows]
         difference = first_difference(case, expected, real, outcome)
-        changes = changes_of(outcome, real) if outcome else None
+        counts = counts_of(outcome, real) if outcome else None
         if difference:
-            return Verdict(case, "differs", difference, changes=changes)
+            return Verdict(case, "differs", difference, counts=counts)
         if what is not None:
             return Verdict(case, "refused", message=what)
-        return Verdict(case, "exact", changes=changes)
+        return Verdict(case, "exact", counts=counts)
 
 
 def _runs(

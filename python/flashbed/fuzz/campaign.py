@@ -23,6 +23,7 @@ from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 __all__ = ["Found", "Plan", "Report", "fuzz"]
 
 NEAR = 0.02
+READS_NEAR = 0.01
 Progress = Callable[[str, int, int | None], None]
 """what, programs done, programs in all if that is known."""
 
@@ -75,9 +76,10 @@ class Report:
     exact: int = 0
     compared: int = 0
     """Programs that both sides ran; of them, how many programmed and erased as often, and how many
-    within `NEAR` of it."""
+    within `NEAR` of it, and how many read within `READS_NEAR`."""
     changes_equal: int = 0
     changes_near: int = 0
+    reads_near: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     errors: list[tuple[str, str]] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
@@ -87,10 +89,11 @@ class Report:
     def take(self, verdict: Verdict) -> None:
         """Counts a program."""
         self.programs += 1
-        if verdict.changes:
+        if verdict.counts:
             self.compared += 1
-            self.changes_equal += verdict.changes.equal
-            self.changes_near += verdict.changes.within(NEAR)
+            self.changes_equal += verdict.counts.changes_equal
+            self.changes_near += verdict.counts.changes_within(NEAR)
+            self.reads_near += verdict.counts.reads_within(READS_NEAR)
         if verdict.kind == "exact":
             self.exact += 1
         elif verdict.kind == "refused":
@@ -119,6 +122,7 @@ class Report:
             "compared": self.compared,
             "changes_equal": self.changes_equal,
             "changes_near": self.changes_near,
+            "reads_near": self.reads_near,
             "refused": dict(sorted(self.refused.items())),
             "errors": [{"case_id": name, "message": text} for name, text in self.errors],
             "differences": [_found_json(found) for found in self.found],

@@ -23,12 +23,12 @@ from flashbed.fuzz.oracle import Expected
 from flashbed.targets.base import Batch
 
 __all__ = [
-    "Changes",
+    "Counts",
     "Difference",
     "FlashOp",
     "Outcome",
     "Row",
-    "changes_of",
+    "counts_of",
     "first_difference",
     "outcomes_of",
 ]
@@ -115,19 +115,25 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Programs and erases of both sides, each as (simulator, kernel), in whatever order."""
+class Counts:
+    """What the chip did on both sides, each as (simulator, kernel), in whatever order."""
 
+    reads: tuple[int, int]
     programs: tuple[int, int]
     erases: tuple[int, int]
 
     @property
-    def equal(self) -> bool:
-        """Whether the numbers are the same."""
+    def changes_equal(self) -> bool:
+        """Whether programs and erases are as many."""
         return self.programs[0] == self.programs[1] and self.erases[0] == self.erases[1]
 
-    def within(self, part: float) -> bool:
-        """Whether they differ by no more than this part of the kernel's.
+    def reads_within(self, part: float) -> bool:
+        """Whether reads differ by no more than this part of the kernel's."""
+        sim, real = self.reads
+        return abs(sim - real) <= part * real
+
+    def changes_within(self, part: float) -> bool:
+        """Whether programs and erases do.
 
         An erase more or less is no difference where there are few.
         """
@@ -137,12 +143,13 @@ class Changes:
         ) <= max(1, part * real_erases)
 
 
-def changes_of(sim: Outcome, real: Outcome) -> Changes:
-    """How often the chip was programmed and erased."""
+def counts_of(sim: Outcome, real: Outcome) -> Counts:
+    """How often the chip was read, programmed and erased."""
     sides = [Counter(op.kind for op in outcome.flash) for outcome in (sim, real)]
-    return Changes(
-        (sides[0]["program"], sides[1]["program"]), (sides[0]["erase"], sides[1]["erase"])
+    reads, programs, erases = (
+        (sides[0][kind], sides[1][kind]) for kind in ("read", "program", "erase")
     )
+    return Counts(reads, programs, erases)
 
 
 def outcomes_of(batch: Batch, page_bytes: int) -> dict[str, Outcome]:

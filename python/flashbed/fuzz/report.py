@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flashbed.conditions import NONE
-from flashbed.fuzz.campaign import NEAR, Found, Report
+from flashbed.fuzz.campaign import NEAR, READS_NEAR, Found, Report
 from flashbed.fuzz.case import FuzzCase
 from flashbed.fuzz.compare import Difference
 
@@ -32,7 +32,8 @@ def summary(report: Report) -> str:
     if report.compared:
         lines.append(
             f"  programs and erases: as many in {report.changes_equal:,} of {report.compared:,},"
-            f" within {NEAR:.0%} in {report.changes_near:,}"
+            f" within {NEAR:.0%} in {report.changes_near:,};"
+            f" reads: within {READS_NEAR:.0%} in {report.reads_near:,}"
         )
     for what, times in sorted(report.refused.items(), key=lambda item: (-item[1], item[0])):
         lines.append(f"  refused: {what}: {times:,}")

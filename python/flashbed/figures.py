@@ -23,7 +23,7 @@ __all__ = [
     "wear_figure",
 ]
 
-_COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b")
+_COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b", "#a8324a")
 _SHADES = ("#b9d4ec", "#7fb0da", "#4a8bc2", "#1f6fb2", "#0f4a80", "#082d52")
 """From few to many."""
 _PUBLISHED = "stated in the paper"
@@ -273,7 +273,7 @@ def _faceted(chart: Any, points: pl.DataFrame, row: str) -> Any:
 _AXIS_TITLES = {
     "requests": "number of requests",
     "request_bytes": "bytes of a request",
-    "file_bytes": "bytes of the largest file",
+    "file_bytes": "largest file (bytes)",
     "pause_ms": "pause between requests (ms)",
     "read_ahead_kib": "read-ahead (KiB)",
     "read_pct": "part of the file that is read (%)",
@@ -311,6 +311,7 @@ def axes_figure(
             symbolType="circle",
             title=_AXIS_TITLES.get(colour),
             columns=2 if colour == "stack" else 6,
+            labelLimit=220,
         ),
     )
     y = alt.Y("value:Q", title=title)
@@ -321,7 +322,11 @@ def axes_figure(
         alt.Tooltip("seeds:Q", title="seeds"),
     ]
     base = alt.Chart().encode(x=place, y=y, color=told, tooltip=tooltip)
-    layers = _marks(base, points, alt.XOffset(f"{colour}:N", sort=order[colour]), x in _UNORDERED)
+    beside = alt.XOffset(f"{colour}:N", sort=order[colour])
+    line = alt.Detail("board:N" if x == "kernel" else "stack:N")
+    layers = _marks(
+        base, points, beside, line, unordered=x in _UNORDERED, by_stack=colour == "stack"
+    )
     if published.height:
         paper = alt.Chart().transform_filter(alt.datum.target == "paper")
         bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
@@ -350,26 +355,27 @@ def axes_figure(
     return specification
 
 
-def _marks(base: Any, points: pl.DataFrame, beside: Any, unordered: bool) -> list[Any]:
-    """Simulated lines, or bars where there is nothing between two values; real points."""
+def _marks(
+    base: Any, points: pl.DataFrame, beside: Any, line: Any, *, unordered: bool, by_stack: bool
+) -> list[Any]:
+    """Simulated lines, one a `line`, or bars where there is nothing between values; real points."""
     layers = []
     if "sim" in points["target"]:
         simulated = base.transform_filter(_IS_SIM)
         if unordered:
             layers.append(simulated.mark_bar().encode(xOffset=beside))
         else:
-            detail = alt.Detail("stack:N")
-            layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=detail))
+            layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=line))
             layers.append(simulated.mark_point(filled=True, size=26))
     real = [name for name in _targets_of(points) if name != "sim"]
     if real:
-        shape = alt.Shape(
-            "ran on:N",
-            scale=alt.Scale(
-                domain=[_TARGET_NAMES[name] for name in real],
-                range=[_SHAPES[name] for name in real],
-            ),
+        scale = alt.Scale(
+            domain=[_TARGET_NAMES[name] for name in real],
+            range=[_SHAPES[name] for name in real],
         )
+        # The names of stacks say it already.
+        legend = None if by_stack else alt.Legend()
+        shape = alt.Shape("ran on:N", scale=scale, legend=legend)
         rings = base.transform_filter(_IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
         layers.append(rings.encode(shape=shape, **({"xOffset": beside} if unordered else {})))
     return layers
@@ -378,14 +384,16 @@ def _marks(base: Any, points: pl.DataFrame, beside: Any, unordered: bool) -> lis
 def _header(axis: str) -> Any:
     """What stands over a panel: the value, and of numbers what they are of."""
     title = _AXIS_TITLES.get(axis)
-    return alt.Header(labelExpr=f"'{title}: ' + datum.label") if title else alt.Header()
+    # Brackets: the engine puts an expression in the place of datum.label.
+    return alt.Header(labelExpr=f"'{title}: ' + (datum.label)") if title else alt.Header()
 
 
 def _place(axis: str, order: Sequence[Any]) -> Any:
     """Where a point stands on an axis: doubling numbers by their logarithm, others in a row."""
     title = _AXIS_TITLES.get(axis, axis)
     if axis not in _DOUBLING:
-        return alt.X(f"{axis}:N", sort=order, title=title, axis=alt.Axis(labelAngle=0))
+        slope = alt.Axis(labelAngle=-30 if axis == "kernel" else 0)
+        return alt.X(f"{axis}:N", sort=order, title=title, axis=slope)
     return alt.X(
         f"{axis}:Q",
         title=title,

@@ -74,6 +74,8 @@ pub struct Sched {
     next: Option<Task>,
     /// Something waits to be freed (rcu_ctrlblk).
     has_callbacks: bool,
+    /// Who sleeps for what another has locked.
+    blocked: [bool; TASKS],
 }
 
 impl Sched {
@@ -94,6 +96,7 @@ impl Sched {
             need_resched: false,
             next: None,
             has_callbacks: false,
+            blocked: [false; TASKS],
         }
     }
 
@@ -209,6 +212,7 @@ impl Sched {
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
+        self.blocked[task as usize] = false;
         if std::mem::replace(&mut self.runnable[task as usize], true) {
             return;
         }
@@ -237,6 +241,24 @@ impl Sched {
         self.update_min_vruntime();
         self.pick(None);
         self.current
+    }
+
+    /// The task that has the processor goes to sleep until what it needs is unlocked.
+    pub fn block(&mut self, now: Ns) {
+        if let Some(task) = self.current {
+            self.blocked[task as usize] = true;
+        }
+        self.sleep(now);
+    }
+
+    /// What tasks needed is unlocked.
+    #[inline]
+    pub fn unblock(&mut self, now: Ns) {
+        for task in Task::ALL {
+            if self.blocked[task as usize] {
+                self.wake(now, task);
+            }
+        }
     }
 
     /// schedule of a task that could go on, because a signal is pending: who runs then.

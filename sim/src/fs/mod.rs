@@ -5,6 +5,7 @@
 //! knows what it covers, not what it holds.
 
 pub mod jffs2;
+pub mod tasks;
 pub mod ubifs;
 pub mod yaffs2;
 
@@ -12,6 +13,7 @@ use crate::causes::Causes;
 use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
 use crate::mtd::Mtd;
+use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::Ns;
 use thiserror::Error;
@@ -165,24 +167,37 @@ pub trait PageCache {
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
     /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
-    /// writeback_sb_inodes of one inode, which is the flusher's next: all its pages are clean. None where
-    /// writes go through the cache.
-    fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
-        None
+    /// writeback_inodes_sb_nr as far as queueing it: whether there is anything to write.
+    fn queue_writeback(&mut self, _pages: i64) -> bool {
+        false
     }
-    /// The flusher has done what it was asked for.
-    fn flusher_has_done(&mut self, _now: Ns) {}
+    /// Whether the program waits for the flusher.
+    fn is_flusher_awaited(&self) -> bool {
+        false
+    }
+    /// The flusher has the processor: what it does next.
+    fn next_writeback(&mut self, _now: Ns) -> Writeback {
+        Writeback::Sleep
+    }
+    /// It has done that; returns when it was over. Nobody is told an error but by the next fsync.
+    fn written(&mut self, _now: Ns, _step: Writeback, done: Result<Ns>) -> Result<Ns> {
+        done
+    }
     /// What the program has in the file: the page cache where it has a page, the flash elsewhere.
     fn contents(&self, ino: Ino) -> &Contents;
 }
 
-/// An inode that is about to be written back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirtyInode {
-    /// Its number.
-    pub ino: Ino,
-    /// Its dirty pages in order.
-    pub writes: Vec<PageWrite>,
+/// A step of the flusher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writeback {
+    /// A page, which is no longer dirty.
+    Page(PageWrite),
+    /// An inode itself.
+    Inode(Ino),
+    /// The program no longer waits (finish_writeback_work).
+    Wake,
+    /// There is nothing left to do.
+    Sleep,
 }
 
 /// A file or directory that a mount after a power cut has found.
@@ -278,13 +293,13 @@ pub trait FlashFs: Clone {
     /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the
     /// directories they are in, and dirty ones), and whatever the file system has in a shrinker.
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
-    /// When background work is due next (timers, threads), if any is.
+    /// When a timer of the file system ends next, if one is set.
     fn next_due(&self) -> Option<Ns>;
     /// From when on it would be done, if something else wakes the processor up (hrtimer_start_range_ns).
     fn next_due_earliest(&self) -> Option<Ns> {
         self.next_due()
     }
-    /// Does the background work that is due at `now`; returns when it is over.
+    /// Does what a timer is for that has ended at `now`; returns when it is over.
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The chip below.
     fn flash(&self) -> &Self::Flash;
@@ -292,20 +307,34 @@ pub trait FlashFs: Clone {
     fn causes(&self) -> &Causes;
     /// The chip below, to tell an observer something.
     fn flash_mut(&mut self) -> &mut Self::Flash;
-    /// Another task goes on from here, or none until something is due.
-    fn set_task(&mut self, now: Ns, task: Option<Task>, _pages: &mut dyn PageCache) -> Result<Ns> {
+    /// The machine's scheduler.
+    fn sched(&mut self) -> &mut Sched;
+    /// Whose calls follow, if anybody's; returns whose they were.
+    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
         self.flash_mut().set_task(task.unwrap_or(Task::Background));
+        Some(Task::Program)
+    }
+    /// A thread of the file system has the processor and does what it does until it may have to make way.
+    fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Ok(now)
+    }
+    /// The program sleeps until something is due.
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
+        self.sched().sleep(now);
+        self.set_caller(None);
         Ok(now)
     }
     /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work until `now`.
-    fn wake_program(&mut self, now: Ns, _rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.set_task(now, Some(Task::Program), pages)
+    fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.set_caller(Some(Task::Program));
+        self.sched().wake(rang, Task::Program);
+        self.resched(now, pages)
     }
     /// Something of the VFS is to be freed later (call_rcu): an open file, an inode, a name.
     fn call_rcu(&mut self, _now: Ns) {}
-    /// A thread that waits for the processor takes it from the program, if the scheduler would (cond_resched).
-    fn resched(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        Ok(now)
+    /// Whoever waits for the processor takes it from the program, if the scheduler would (cond_resched).
+    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        tasks::resched(self, now, pages)
     }
     /// The driver's page buffer is empty, as it is when a case begins.
     fn forget_page_buffer(&mut self);

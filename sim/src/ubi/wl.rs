@@ -15,6 +15,7 @@ use super::moves::Move;
 use super::{Leb, Ubi};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
+use crate::sched::Sched;
 use crate::trace::Task;
 use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
@@ -76,8 +77,6 @@ pub(super) struct WearLevelling {
     pub is_level_scheduled: bool,
     thread_enabled: bool,
     step: Option<Step>,
-    /// Since when the thread could go on.
-    thread_at: Ns,
     /// It had to make way within a call into MTD, before the lock was free.
     thread_has_chip: bool,
 }
@@ -95,7 +94,6 @@ impl WearLevelling {
             is_level_scheduled: false,
             thread_enabled: false,
             step: None,
-            thread_at: Ns::ZERO,
             thread_has_chip: false,
         }
     }
@@ -142,9 +140,15 @@ impl WearLevelling {
 }
 
 impl<F: Flash> Ubi<F> {
-    /// When the thread goes on, while nothing else does.
-    pub fn next_due(&self) -> Option<Ns> {
-        (self.sched.current() == Some(Task::UbiThread)).then_some(self.wl.thread_at)
+    /// The machine's scheduler.
+    pub fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    /// Whose calls follow, if anybody's; returns whose they were.
+    pub fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
+        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
+        std::mem::replace(&mut self.foreground, task)
     }
 
     /// Another task goes on with what is done in the foreground; none when all wait for a time. Who
@@ -153,22 +157,16 @@ impl<F: Flash> Ubi<F> {
         if self.foreground == task {
             return Ok(now);
         }
-        self.foreground = task;
+        let before = std::mem::replace(&mut self.foreground, task);
         let Some(next) = task else {
-            self.sleep_all(now);
-            self.wl.thread_at = now;
+            if before.is_some() && self.sched.current() == before {
+                self.sched.sleep(now);
+            }
             return Ok(now);
         };
         self.sched.wake(now, next);
         self.sched.resched(now);
-        self.let_run_until(now, next)
-    }
-
-    /// Nobody in the foreground has anything left to do.
-    fn sleep_all(&mut self, now: Ns) {
-        while self.sched.current().is_some_and(|task| task != Task::UbiThread) {
-            self.sched.sleep(now);
-        }
+        self.let_run_while(now, next, before)
     }
 
     /// Something of the VFS is to be freed later.
@@ -184,15 +182,30 @@ impl<F: Flash> Ubi<F> {
     /// Others have the processor until `task` has. The thread works; whoever else gets it waits for
     /// `task`.
     fn let_run_until(&mut self, now: Ns, task: Task) -> Result<Ns> {
+        self.let_run_while(now, task, None)
+    }
+
+    /// The same, and `before` has nothing to do.
+    fn let_run_while(&mut self, now: Ns, task: Task, before: Option<Task>) -> Result<Ns> {
         let mut now = now;
         while self.sched.current() != Some(task) {
-            if self.sched.current() == Some(Task::UbiThread) {
-                now = self.run_thread(now)?;
-            } else {
-                self.sched.sleep(now);
-            }
+            now = self.run_other(now, before)?;
         }
         self.mtd.flash_mut().set_task(task);
+        Ok(now)
+    }
+
+    /// Whoever has the processor goes on, is blocked, or has nothing to do.
+    fn run_other(&mut self, now: Ns, before: Option<Task>) -> Result<Ns> {
+        let current = self.sched.current();
+        if current == Some(Task::UbiThread) {
+            return self.run_thread(now);
+        }
+        if [before, Some(Task::UbifsThread)].contains(&current) {
+            self.sched.sleep(now);
+        } else {
+            self.sched.block(now);
+        }
         Ok(now)
     }
 
@@ -229,7 +242,7 @@ impl<F: Flash> Ubi<F> {
 
     /// A place where others are let in after a call into MTD.
     #[inline]
-    pub(super) fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
+    pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
         if !std::mem::take(&mut self.chip_released) {
             return Ok(now);
         }
@@ -278,9 +291,6 @@ impl<F: Flash> Ubi<F> {
         }
         if self.wl.step.is_none() && (self.is_read_only || self.wl.works.is_empty()) {
             self.sched.sleep(now);
-            if self.foreground.is_none() {
-                self.sleep_all(now);
-            }
             return Ok(now);
         }
         let step = self.wl.step.or_else(|| {
@@ -304,10 +314,6 @@ impl<F: Flash> Ubi<F> {
         }
         let makes_way = self.sched.resched(now) != Some(Task::UbiThread);
         self.wl.thread_has_chip = makes_way && !is_yielding;
-        if self.foreground.is_none() {
-            self.sleep_all(now);
-        }
-        self.wl.thread_at = now;
         Ok(now)
     }
 
@@ -374,6 +380,7 @@ impl<F: Flash> Ubi<F> {
         while held(self) {
             match self.sched.current() {
                 Some(Task::UbiThread) => now = self.run_thread(now)?,
+                Some(other) if other != task => self.sched.block(now),
                 _ => _ = self.sched.sleep(now),
             }
         }
@@ -390,7 +397,6 @@ impl<F: Flash> Ubi<F> {
     fn wake_thread(&mut self, now: Ns) {
         if self.wl.thread_enabled && !self.sched.is_runnable(Task::UbiThread) {
             self.sched.wake(now, Task::UbiThread);
-            self.wl.thread_at = now;
         }
     }
 
@@ -409,12 +415,14 @@ impl<F: Flash> Ubi<F> {
         let step = self.wl.step.take();
         now = self.do_work(now, step)?;
         self.wl.works.clear();
-        while self.sched.is_runnable(Task::UbiThread) {
-            now = self.set_task(now, None)?;
-            now = self.run_thread(now)?;
-            now = self.set_task(now, Some(Task::Program))?;
+        if !self.sched.is_runnable(Task::UbiThread) {
+            return Ok(now);
         }
-        Ok(now)
+        now = self.set_task(now, None)?;
+        while self.sched.is_runnable(Task::UbiThread) {
+            now = self.run_other(now, None)?;
+        }
+        self.set_task(now, Some(Task::Program))
     }
 
     /// ubi_wl_get_peb: a free block, which the caller may have to produce itself.

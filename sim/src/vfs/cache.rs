@@ -16,7 +16,7 @@ const EMPTY: u8 = 32;
 pub struct FileCache {
     flags: Vec<u8>,
     dirty_pages: u32,
-    /// The dirty pages in the order in which they became so, and some that no longer are.
+    /// The dirty pages, and some that no longer are.
     tagged: Vec<u32>,
 }
 
@@ -98,10 +98,10 @@ impl FileCache {
         self.dirty_pages
     }
 
-    /// The page after the `count`th dirty one from `first` on, or after the last; none if there is none.
-    pub fn end_of_dirty(&self, first: u32, count: u32) -> Option<u32> {
+    /// The next dirty pages from `first` on, so many at most (pagevec_lookup_range_tag).
+    pub fn next_dirty(&self, first: u32, count: usize) -> Vec<u32> {
         let dirty = (first..self.pages()).filter(|&page| self.flags[page as usize] & DIRTY != 0);
-        dirty.take(count as usize).last().map(|page| page + 1)
+        dirty.take(count).collect()
     }
 
     /// SetPageReadahead.
@@ -135,7 +135,8 @@ impl FileCache {
         self.flags.get(page as usize).is_some_and(|flags| flags & DIRTY != 0)
     }
 
-    /// clear_page_dirty_for_io of a dirty page.
+    /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes PG_reclaim, and so the
+    /// marker, away.
     pub fn clear_dirty(&mut self, page: u32) {
         assert!(self.is_page_dirty(page), "page {page} is clean");
         self.flags[page as usize] &= !(DIRTY | MARKER);
@@ -147,29 +148,17 @@ impl FileCache {
         self.dirty_pages > 0
     }
 
-    /// The last of the dirty pages.
-    pub fn last_dirty(&self) -> Option<u32> {
-        self.tagged.iter().copied().filter(|&page| self.is_page_dirty(page)).max()
-    }
-
-    /// The dirty pages of `first..end` in order, which are dirty no longer. The end of write-back
-    /// (folio_end_writeback) takes PG_reclaim, and so the marker, away.
-    pub fn take_dirty(&mut self, first: u32, end: u32) -> Vec<u32> {
+    /// tag_pages_for_writeback: the dirty pages of `first..end` in order.
+    pub fn tag_dirty(&mut self, first: u32, end: u32) -> Vec<u32> {
         if self.dirty_pages == 0 {
             return Vec::new();
         }
         let mut tagged = std::mem::take(&mut self.tagged);
         tagged.retain(|&page| self.is_page_dirty(page));
-        let (mut dirty, others): (Vec<u32>, Vec<u32>) =
-            tagged.into_iter().partition(|page| (first..end).contains(page));
-        self.tagged = others;
-        dirty.sort_unstable();
-        dirty.dedup();
-        for &page in &dirty {
-            self.flags[page as usize] &= !(DIRTY | MARKER);
-        }
-        self.dirty_pages -= dirty.len() as u32;
-        dirty
+        tagged.sort_unstable();
+        tagged.dedup();
+        self.tagged = tagged;
+        self.tagged.iter().copied().filter(|page| (first..end).contains(page)).collect()
     }
 
     /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are

@@ -1,7 +1,7 @@
 //! The flusher: its two lists of dirty inodes, and when it wakes.
 //!
 //! Mirrors struct bdi_writeback of Linux 6.1 (b_dirty, b_io, dwork, last_old_flush) with queue_io,
-//! wb_wakeup_delayed and wb_workfn of fs/fs-writeback.c, for the one device there is. What the flusher
+//! wb_wakeup_delayed of fs/fs-writeback.c, for the one device there is; wb_workfn.rs has what it does. What the flusher
 //! takes up it moves to `io` as a whole and goes on with the next time, whatever has become dirty
 //! since. It wakes five seconds after the first inode has become dirty, and again while any is.
 //! Of the share that a device has in the dirty limit (wb_calc_thresh, lib/flex_proportions.c) only
@@ -10,8 +10,11 @@
 //!
 //! Invariant: an inode is in one of the lists, once, or in none.
 
+use super::wb_workfn::{Check, Wait, Work, Writing};
+use crate::fs::Writeback;
 use crate::ticks::Ticks;
 use crate::units::Ns;
+use std::collections::VecDeque;
 
 /// dirty_writeback_centisecs and dirty_expire_centisecs.
 const WRITEBACK_INTERVAL_MS: u64 = 5_000;
@@ -28,13 +31,27 @@ const ROUND_MS: u64 = 100;
 pub(super) struct Flusher {
     ticks: Ticks,
     /// b_dirty: since when each is dirty, in that order.
-    dirty: Vec<(usize, Ns)>,
-    /// b_io.
-    io: Vec<usize>,
+    pub dirty: Vec<(usize, Ns)>,
+    /// b_io and b_more_io.
+    pub io: Vec<usize>,
+    pub more_io: Vec<usize>,
     /// When `dwork` is due.
-    wake: Option<Ns>,
-    /// It is awake already and waits for the processor.
-    is_awake: bool,
+    pub wake: Option<Ns>,
+    /// `dwork` is on its way to a worker.
+    pub is_pending: bool,
+    /// work_list, and WB_start_all.
+    pub work_list: VecDeque<Work>,
+    pub start_all: bool,
+    /// What wb_workfn is at.
+    pub check: Check,
+    pub work: Option<Work>,
+    pub writing: Option<Writing>,
+    /// What it does next, found already.
+    pub found: Option<Writeback>,
+    /// What the program waits for.
+    pub waits: Option<Wait>,
+    /// Dirty pages above which it writes (`bg_thresh`).
+    background_pages: u64,
     last_old_flush: Ns,
     completed: Completed,
 }
@@ -50,13 +67,22 @@ struct Completed {
 
 impl Flusher {
     /// Of a file system that is mounted now.
-    pub fn new(ticks: Ticks, now: Ns) -> Flusher {
+    pub fn new(ticks: Ticks, now: Ns, background_pages: u64) -> Flusher {
         Flusher {
             ticks,
             dirty: Vec::new(),
             io: Vec::new(),
+            more_io: Vec::new(),
             wake: None,
-            is_awake: false,
+            is_pending: false,
+            work_list: VecDeque::new(),
+            start_all: false,
+            check: Check::Asleep,
+            work: None,
+            writing: None,
+            found: None,
+            waits: None,
+            background_pages,
             last_old_flush: now,
             completed: Completed { all: COMPLETED_ELSEWHERE, own: 0, period: None },
         }
@@ -64,12 +90,14 @@ impl Flusher {
 
     /// Every inode with something to write back, in the order in which the flusher would.
     pub fn inodes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.io.iter().copied().chain(self.dirty.iter().map(|&(index, _)| index))
+        let writing = self.writing.iter().map(|writing| writing.index);
+        let io = self.io.iter().chain(&self.more_io).copied();
+        writing.chain(io).chain(self.dirty.iter().map(|&(index, _)| index))
     }
 
     /// wb_has_dirty_io.
     pub fn has_dirty_io(&self) -> bool {
-        !self.io.is_empty() || !self.dirty.is_empty()
+        self.inodes().next().is_some()
     }
 
     /// The inode that has been dirty for the shortest time.
@@ -86,25 +114,8 @@ impl Flusher {
     /// inode_io_list_del.
     pub fn remove(&mut self, index: usize) {
         self.io.retain(|&other| other != index);
+        self.more_io.retain(|&other| other != index);
         self.dirty.retain(|&(other, _)| other != index);
-    }
-
-    /// The next inode to write; first, if `io` has none left, all that are dirty move there (queue_io).
-    pub fn take(&mut self) -> Option<usize> {
-        if self.io.is_empty() {
-            self.io.extend(self.dirty.drain(..).map(|(index, _)| index));
-        }
-        (!self.io.is_empty()).then(|| self.io.remove(0))
-    }
-
-    /// The same for kupdate, with those only that are old. What `io` has already is written in any case.
-    pub fn take_old(&mut self, now: Ns) -> Option<usize> {
-        if self.io.is_empty() {
-            let is_old = |&(_, since): &(usize, Ns)| self.has_passed(since, now, DIRTY_EXPIRE_MS);
-            let old = self.dirty.iter().take_while(|dirty| is_old(dirty)).count();
-            self.io.extend(self.dirty.drain(..old).map(|(index, _)| index));
-        }
-        (!self.io.is_empty()).then(|| self.io.remove(0))
     }
 
     /// Pages are on their way to the flash (__wb_writeout_add).
@@ -147,33 +158,21 @@ impl Flusher {
         self.wake
     }
 
-    /// wb_workfn begins, woken by whomever.
-    pub fn wake(&mut self) {
-        self.wake = None;
-        self.is_awake = false;
+    /// delayed_work_timer_fn: when its timer ended, if it has.
+    pub fn take_due(&mut self, now: Ns) -> Option<Ns> {
+        let due = self.wake.take_if(|due| *due <= now)?;
+        self.is_pending = true;
+        Some(due)
     }
 
-    /// It has done what a program waited for, which goes on first. If it is time to look for old data, it does so when
-    /// the next tick lets it, or the program sleeps.
-    pub fn go_on(&mut self, now: Ns) {
-        if self.has_dirty_io() && self.is_old_flush_due(now) {
-            self.is_awake = true;
-            self.wake = Some(self.ticks.after(now, 1));
-        } else {
-            self.sleep(now);
-        }
-    }
-
-    /// The program does.
-    pub fn has_processor(&mut self, now: Ns) {
-        if self.is_awake {
-            self.wake = Some(now);
-        }
+    /// Whether wb_workfn is running or about to.
+    pub fn is_awake(&self) -> bool {
+        self.is_pending || self.check != Check::Asleep
     }
 
     /// wb_wakeup_delayed, at the end of wb_workfn or when there is something to write at last.
     pub fn sleep(&mut self, now: Ns) {
-        if self.has_dirty_io() && self.wake.is_none() {
+        if self.has_dirty_io() && self.wake.is_none() && !self.is_pending {
             self.wake = Some(self.ticks.timer(now, WRITEBACK_INTERVAL_MS));
         }
     }
@@ -189,6 +188,21 @@ impl Flusher {
 
     fn is_old_flush_due(&self, now: Ns) -> bool {
         self.has_passed(self.last_old_flush, now, WRITEBACK_INTERVAL_MS)
+    }
+
+    /// wb_over_bg_thresh.
+    pub fn is_over_background(&mut self, now: Ns, dirty_pages: u64) -> bool {
+        dirty_pages > self.background_pages || (dirty_pages > 0 && !self.has_share(now))
+    }
+
+    /// Whether an inode that is dirty since then is old enough for kupdate.
+    pub fn is_old(&self, since: Ns, now: Ns) -> bool {
+        self.has_passed(since, now, DIRTY_EXPIRE_MS)
+    }
+
+    /// inode_dirtied_after.
+    pub fn is_later(&self, since: Ns, than: Ns) -> bool {
+        self.ticks.jiffies(since) > self.ticks.jiffies(than)
     }
 
     /// Whether a round of writeback_sb_inodes that began then has lasted long enough.
@@ -209,19 +223,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn flusher() -> Flusher {
-        Flusher::new(Ticks::new(250), Ns(0))
-    }
-
-    #[test]
-    fn what_was_taken_up_is_written_before_what_is_older() {
-        let mut flusher = flusher();
-        flusher.add(Ns(S), 1, Ns(S));
-        flusher.add(Ns(S), 2, Ns(S));
-        assert_eq!(flusher.take(), Some(1));
-        flusher.add(Ns(2 * S), 3, Ns(0));
-        assert_eq!(flusher.take_old(Ns(3 * S)), Some(2), "whatever its age");
-        assert_eq!(flusher.take_old(Ns(3 * S)), None, "three seconds old");
-        assert_eq!(flusher.take_old(Ns(31 * S)), Some(3));
+        Flusher::new(Ticks::new(250), Ns(0), 1000)
     }
 
     #[test]
@@ -233,7 +235,8 @@ mod tests {
         assert!(due > 6 * S && due < 6 * S + 64 * 4_000_000 + 50_000, "{due}");
         flusher.add(Ns(2 * S), 2, Ns(2 * S));
         assert_eq!(flusher.due(), Some(Ns(due)), "the first one counts");
-        flusher.wake();
+        assert_eq!(flusher.take_due(Ns(due)), Some(Ns(due)));
+        flusher.is_pending = false;
         flusher.remove(1);
         flusher.remove(2);
         flusher.sleep(Ns(7 * S));

@@ -10,10 +10,12 @@
 
 use super::cache::FileCache;
 use super::flusher::Flusher;
+use super::page_writeback::background_pages;
 use super::reclaim::Lru;
+use super::wb_workfn::Reason;
 use super::writeback::DirtyState;
 use crate::content::Contents;
-use crate::fs::{DirtyInode, Grabbed, Ino, PageCache, PageWrite, PAGE_BYTES};
+use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, Writeback, PAGE_BYTES};
 use crate::ticks::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -108,12 +110,20 @@ impl Inodes {
         Inodes {
             list: Vec::new(),
             by_ino: BTreeMap::new(),
-            flusher: Flusher::new(ticks, now),
+            flusher: Flusher::new(ticks, now, background_pages(free_pages)),
             ticks,
             next_in_window: None,
             added_besides: 0,
             lru: Lru::new(free_pages),
         }
+    }
+
+    /// mapping_set_error: a page could not be written, which the next fsync tells.
+    pub fn note_error(&mut self, now: Ns, ino: Ino, error: FsError) -> Result<Ns> {
+        let (errno, now) = super::errno(error, now)?;
+        let index = self.index_of(ino);
+        self.list[index].write_error.get_or_insert(errno);
+        Ok(now)
     }
 
     /// The time that an inode which changes now is stamped with.
@@ -252,21 +262,33 @@ impl PageCache for Inodes {
         self.mark_dirty(now, index);
     }
 
-    fn take_dirty_inode(&mut self) -> Option<DirtyInode> {
-        self.flusher.wake();
-        let index = self.flusher.take()?;
-        let inode = &mut self.list[index];
-        inode.dirty = DirtyState::default();
-        inode.writeback_index = 0;
-        let pages = inode.cache.take_dirty(0, u32::MAX);
-        self.flusher.complete(pages.len());
-        let (ino, size) = (inode.ino, inode.size_bytes);
-        let writes = pages.into_iter().map(|page| PageWrite::whole(ino, page, size)).collect();
-        Some(DirtyInode { ino, writes })
+    fn queue_writeback(&mut self, pages: i64) -> bool {
+        let is_needed = self.flusher.has_dirty_io();
+        if is_needed {
+            self.flusher.queue(Reason::FreeSpace, pages);
+        }
+        is_needed
     }
 
-    fn flusher_has_done(&mut self, now: Ns) {
-        self.flusher.go_on(now);
+    fn is_flusher_awaited(&self) -> bool {
+        self.flusher.is_awaited()
+    }
+
+    fn next_writeback(&mut self, now: Ns) -> Writeback {
+        self.go_on_writing(now)
+    }
+
+    fn written(&mut self, now: Ns, step: Writeback, done: Result<Ns>) -> Result<Ns> {
+        let now = match (done, step) {
+            (Ok(now), _) => now,
+            (Err(error), Writeback::Page(write)) => self.note_error(now, write.ino, error)?,
+            (Err(error), _) => super::errno(error, now)?.1,
+        };
+        self.has_written(now);
+        if step == Writeback::Wake {
+            self.has_woken(now);
+        }
+        Ok(now)
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
-//! 2. Background work that is due runs before the next operation begins.
+//! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
 mod flusher;
@@ -17,6 +17,7 @@ mod page_writeback;
 pub mod readahead;
 mod reclaim;
 mod rename;
+mod wb_workfn;
 mod writeback;
 
 use crate::causes::Causes;
@@ -30,7 +31,7 @@ use flusher::Flusher;
 use inodes::{Inode, Inodes};
 use namei::Names;
 pub(crate) use namei::ENOENT;
-use page_writeback::DirtyLimits;
+use page_writeback::{background_pages, DirtyLimits};
 use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
 use std::ops::Range;
 
@@ -189,6 +190,7 @@ impl<S: FlashFs> Vfs<S> {
         if names > 0 || self.slots.iter().flatten().any(|open| open.inode == index) {
             return Ok(now);
         }
+        let now = self.wait_for_writeback(now, index)?;
         let dropped = self.inodes[index].cache.cached_from(0);
         let now = now + self.costs.page_drop_ns * dropped;
         let now = self.fs.evict(now, ino, &mut self.inodes)?;
@@ -235,8 +237,9 @@ impl<S: FlashFs> Vfs<S> {
 
     /// umount and mount: everything is written back and every cache is empty. All slots are closed.
     pub fn remount(&mut self, now: Ns) -> Outcome {
-        let now = self.write_back_all(now + self.costs.syscall_ns)?;
+        let now = self.write_back_all(now + self.costs.syscall_ns, false)?;
         let now = untold(self.fs.sync(now, &mut self.inodes), now)?;
+        let now = self.shut_flusher_down(now)?;
         for inode in self.inodes.iter_mut() {
             inode.cache.drop_clean(0, u32::MAX);
             inode.writeback_index = 0;
@@ -244,7 +247,8 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes.pages_gone();
         self.names.forget_dentries();
         let now = self.fs.remount(now)?;
-        self.inodes.flusher = Flusher::new(self.inodes.ticks, now);
+        self.inodes.flusher =
+            Flusher::new(self.inodes.ticks, now, background_pages(self.memory_pages));
         Ok((0, now))
     }
 
@@ -387,7 +391,7 @@ impl<S: FlashFs> Vfs<S> {
                     error.failed_at().ok_or(error)?
                 }
             };
-            now = self.fs.resched(now, &mut self.inodes)?;
+            now = self.resched(now)?;
             if window.marker == Some(page) {
                 self.inodes[inode].cache.set_marker(page);
             }

@@ -1,14 +1,14 @@
-//! Write-back: which inodes are dirty, and who writes them out when.
+//! Write-back: which inodes are dirty, and who asks that they are written.
 //!
-//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, writeback_single_inode, wb_writeback,
-//! wb_check_old_data_flush, wb_check_background_flush, sync_inodes_sb) and fs/sync.c of Linux 6.1 for
-//! the one backing device there is; flusher.rs has the lists. An inode joins them when something of it
-//! becomes dirty and leaves them when the flusher or sync has written it out: its pages first, then
-//! itself. fsync writes the same and leaves the inode where it is in the list. The flusher's size of a
-//! bite (MIN_WRITEBACK_PAGES) is no limit here but above the dirty limits (page_writeback.rs).
+//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, sync_inodes_sb, inode_wait_for_writeback), fs/sync.c and write_cache_pages of
+//! mm/page-writeback.c as a program calls it, Linux 6.1. flusher.rs has the lists and wb_workfn.rs what the flusher does with
+//! them. An inode joins them when something of it becomes dirty and leaves them when the flusher has written it out: its
+//! pages first, then itself. fsync writes the same and leaves the inode where it is in the list.
 
 use super::inodes::Inode;
+use super::wb_workfn::{Reason, Wait};
 use super::{untold, Outcome, Vfs, EBADF};
+use crate::fs::tasks::{run_other, wait_for_flusher};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
@@ -34,30 +34,46 @@ impl<S: FlashFs> Vfs<S> {
 
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        let slept = self.fs.set_task(now, None, &mut self.inodes)?;
-        self.inodes.flusher.has_processor(slept);
-        let now = self.idle(slept, end)?;
+        let now = self.fs.begin_sleep(now)?;
+        let now = self.idle(now, end)?;
         self.fs.wake_program(now, end, &mut self.inodes)
     }
 
-    /// Background work runs when it is due, until `end`.
+    /// Timers and threads go on until `end`.
     fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
         loop {
-            if self.limits.flushing && now < end {
-                now = self.flush_in_background(now)?;
+            self.wake_flusher(now);
+            if self.fs.next_due().is_some_and(|due| due <= now) {
+                let done = self.fs.run_due(now, &mut self.inodes);
+                now = untold(done, now)?;
                 continue;
             }
-            let flusher = self.inodes.flusher.due();
-            let due = [flusher, self.fs.next_due()].into_iter().flatten().min();
-            let awake = due.map_or(end, |due| due.min(end)).max(now);
-            if self.is_fs_due(awake, end) {
-                let done = self.fs.run_due(awake, &mut self.inodes);
-                now = untold(done, awake)?;
-            } else if flusher.is_some_and(|due| due <= awake) {
-                now = self.run_flusher(awake)?;
-            } else {
-                return Ok(awake);
-            }
+            let done = match self.fs.sched().current() {
+                Some(_) if now >= end => return Ok(now),
+                Some(_) => run_other(&mut self.fs, now, &mut self.inodes),
+                None => {
+                    let flusher = self.inodes.flusher.due();
+                    let due = [flusher, self.fs.next_due()].into_iter().flatten().min();
+                    let awake = due.map_or(end, |due| due.min(end)).max(now);
+                    if self.is_fs_due(awake, end) {
+                        now = awake;
+                        self.fs.run_due(awake, &mut self.inodes)
+                    } else if flusher.is_some_and(|due| due <= awake) {
+                        Ok(awake)
+                    } else {
+                        return Ok(awake);
+                    }
+                }
+            };
+            now = untold(done, now)?;
+        }
+    }
+
+    /// The flusher's timer has ended, perhaps.
+    #[inline]
+    fn wake_flusher(&mut self, now: Ns) {
+        if let Some(due) = self.inodes.flusher.take_due(now) {
+            self.fs.sched().wake(due, Task::Background);
         }
     }
 
@@ -73,80 +89,26 @@ impl<S: FlashFs> Vfs<S> {
     /// Runs what has become due while the program was busy.
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
-        let now = self.fs.resched(now, &mut self.inodes)?;
+        let now = self.resched(now)?;
         self.inodes.flusher.pass(now);
-        let due = [self.inodes.flusher.due(), self.fs.next_due()];
-        match due.into_iter().flatten().min() {
+        match self.fs.next_due() {
             Some(due) if due <= now => self.pause(now, now),
             _ => Ok(now),
         }
     }
 
-    /// wb_workfn after its timer.
-    fn run_flusher(&mut self, now: Ns) -> Result<Ns, FsError> {
-        self.inodes.flusher.wake();
-        if !self.inodes.flusher.has_dirty_io() {
-            return Ok(now);
-        }
-        let now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
-        let now = self.flush_by_itself(now)?;
-        self.inodes.flusher.sleep(now);
-        self.fs.set_task(now, None, &mut self.inodes)
-    }
-
-    /// What the flusher does without being asked: wb_check_old_data_flush and wb_check_background_flush,
-    /// which goes on until a device that has no share in the limits as yet has one.
-    fn flush_by_itself(&mut self, mut now: Ns) -> Result<Ns, FsError> {
-        if self.inodes.flusher.begins_old_flush(now) {
-            while let Some(index) = self.inodes.flusher.take_old(now) {
-                now = self.write_inode(now, index)?;
-            }
-        }
-        if !self.inodes.flusher.has_share(now) && self.inodes.dirty_pages() > 0 {
-            let begun = now;
-            while let Some(index) = self.inodes.flusher.take() {
-                now = self.write_inode(now, index)?;
-                if self.inodes.flusher.is_round_over(begun, now) {
-                    break;
-                }
-            }
-        }
-        Ok(now)
-    }
-
-    /// writeback_sb_inodes of one inode: its pages, and itself.
-    pub(super) fn write_inode(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
-        let state = std::mem::take(&mut self.inodes[index].dirty);
-        let now = self.write_from_index(now, index)?;
-        let ino = self.inodes[index].ino;
-        let written = self.fs.write_inode(now, ino, &mut self.inodes);
-        let now = untold(written, now)?;
-        if self.inodes[index].cache.is_dirty() {
-            self.redirty_tail(now, index, state.since.expect("it was dirty"));
-        }
-        Ok(now)
-    }
-
-    /// redirty_tail: the list stays in the order of time.
-    fn redirty_tail(&mut self, now: Ns, index: usize, since: Ns) {
-        let is_older = self.inodes.flusher.newest().is_some_and(|newest| since < newest);
-        let since = if is_older { now } else { since };
-        self.inodes[index].dirty.since = Some(since);
-        self.inodes.flusher.add(now, index, since);
+    /// cond_resched of the program.
+    #[inline]
+    pub(super) fn resched(&mut self, now: Ns) -> Result<Ns, FsError> {
+        self.wake_flusher(now);
+        self.fs.resched(now, &mut self.inodes)
     }
 
     /// write_cache_pages of a whole file.
     fn write_whole(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
-        let last = self.inodes[index].cache.last_dirty();
+        let last = self.inodes[index].cache.tag_dirty(0, u32::MAX).last().copied();
         self.inodes[index].writeback_index = last.unwrap_or(0);
         self.write_pages(now, index, 0, u32::MAX)
-    }
-
-    /// write_cache_pages with `range_cyclic`: from `writeback_index` to the end. What lies before it
-    /// waits for the next time.
-    fn write_from_index(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
-        let first = std::mem::take(&mut self.inodes[index].writeback_index);
-        self.write_pages(now, index, first, u32::MAX)
     }
 
     /// write_cache_pages: the dirty pages of `first..end` of one file, in order. What could not be written is told by
@@ -158,22 +120,23 @@ impl<S: FlashFs> Vfs<S> {
         first: u32,
         end: u32,
     ) -> Result<Ns, FsError> {
-        let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
-        let pages = cache.take_dirty(first, end);
-        self.inodes.flusher.complete(pages.len());
+        let pages = self.inodes[index].cache.tag_dirty(first, end);
         for (at, &page) in pages.iter().enumerate() {
+            now = self.resched(now)?; // lock_page
+            let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
             if at % EXPECTED_PAGES == 0 {
                 self.fs.expect_writes(ino, &pages[at..pages.len().min(at + EXPECTED_PAGES)]);
             }
-            let write = PageWrite::whole(ino, page, file_bytes);
-            match self.fs.write_page(now, write, &mut self.inodes) {
-                Ok(later) => now = later,
-                Err(error) => {
-                    let errno;
-                    (errno, now) = super::errno(error, now)?;
-                    self.inodes[index].write_error.get_or_insert(errno);
-                }
+            if !cache.is_page_dirty(page) {
+                continue;
             }
+            cache.clear_dirty(page);
+            self.inodes.flusher.complete(1);
+            let write = PageWrite::whole(ino, page, file_bytes);
+            now = match self.fs.write_page(now, write, &mut self.inodes) {
+                Ok(later) => later,
+                Err(error) => self.inodes.note_error(now, ino, error)?,
+            };
         }
         Ok(now)
     }
@@ -212,21 +175,36 @@ impl<S: FlashFs> Vfs<S> {
 
     /// sync: sync_inodes_sb, and then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
-        let now = self.write_back_all(now + self.costs.syscall_ns)?;
+        let now = self.write_back_all(now + self.costs.syscall_ns, true)?;
         Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
-    /// sync_inodes_sb waits until the flusher has written every dirty inode, even if there is none: whoever else wants the
-    /// processor may get it before the flusher does, or before the program does again.
-    pub(super) fn write_back_all(&mut self, mut now: Ns) -> Result<Ns, FsError> {
-        now = self.fs.set_task(now, Some(Task::Background), &mut self.inodes)?;
-        if self.inodes.flusher.has_dirty_io() {
-            self.inodes.flusher.wake();
-            while let Some(index) = self.inodes.flusher.take() {
-                now = self.write_inode(now, index)?;
-            }
-            self.inodes.flusher.begins_old_flush(now);
+    /// wakeup_flusher_threads, if `all`, and sync_inodes_sb, which waits until the flusher has written every dirty inode,
+    /// even if there is none: whoever else wants the processor may get it before the flusher does, or before the program
+    /// does again.
+    pub(super) fn write_back_all(&mut self, now: Ns, all: bool) -> Result<Ns, FsError> {
+        let mut now = now;
+        if all && self.inodes.flusher.start_all() {
+            self.fs.sched().wake(now, Task::Background);
+            now = self.resched(now)?; // down_read(&sb->s_umount)
         }
-        self.fs.set_task(now, Some(Task::Program), &mut self.inodes)
+        self.inodes.flusher.queue(Reason::Sync, i64::MAX);
+        wait_for_flusher(&mut self.fs, now, &mut self.inodes)
+    }
+
+    /// wb_shutdown: the flusher does what is left to do.
+    pub(super) fn shut_flusher_down(&mut self, now: Ns) -> Result<Ns, FsError> {
+        self.inodes.flusher.start();
+        self.inodes.flusher.waits = Some(Wait::Work);
+        wait_for_flusher(&mut self.fs, now, &mut self.inodes)
+    }
+
+    /// inode_wait_for_writeback.
+    pub(super) fn wait_for_writeback(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
+        if !self.inodes.flusher.is_writing(index) {
+            return Ok(now);
+        }
+        self.inodes.flusher.waits = Some(Wait::Inode(index));
+        wait_for_flusher(&mut self.fs, now, &mut self.inodes)
     }
 }

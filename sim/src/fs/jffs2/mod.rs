@@ -91,8 +91,6 @@ pub struct Jffs2<F> {
     sched: Sched,
     /// Who calls; none while all wait.
     foreground: Option<Task>,
-    /// Since when nobody calls, or how far the thread has come since.
-    idle_at: Ns,
     /// c->alloc_sem.
     alloc_sem: Mutex,
     /// chip->lock of the driver.
@@ -153,7 +151,6 @@ impl<F: Flash> Jffs2<F> {
             collector: Collector::default(),
             sched: Sched::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
             foreground: Some(Task::Program),
-            idle_at: now,
             alloc_sem: Mutex::default(),
             chip_lock: Mutex::default(),
             waiter: None,
@@ -337,18 +334,34 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         if self.foreground.is_some() {
             return None; // `resched` has a look.
         }
-        [self.wbuf.due, self.thread_due()].into_iter().flatten().min()
+        [self.wbuf.due, self.collector.until].into_iter().flatten().min()
     }
 
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.wbuf.due.is_some_and(|due| due <= now) {
-            return self.run_worker(now, pages);
+        if self.collector.until.is_some_and(|until| until <= now) {
+            self.wake_collector(now);
         }
-        self.run_thread_alone(now, pages)
+        self.run_worker(now, pages)
     }
 
-    fn set_task(&mut self, now: Ns, task: Option<Task>, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.set_foreground(now, task, Some(pages))
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
+        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
+        std::mem::replace(&mut self.foreground, task)
+    }
+
+    fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.run_collector(now, Some(pages))
+    }
+
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
+        self.page_is_read(now);
+        self.sched.sleep(now);
+        self.set_caller(None);
+        Ok(now)
     }
 
     fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
@@ -361,6 +374,7 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         self.page_is_read(now);
+        self.sched.unblock(now);
         let now = self.run_worker(now, pages)?;
         self.might_resched(now, Some(pages))
     }

@@ -13,6 +13,7 @@ use super::background::Collector;
 use super::Jffs2;
 use crate::causes::Causes;
 use crate::chip::{Done, Flash};
+use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
 use crate::sched::{Mutex, Sched};
 use crate::trace::Task;
@@ -76,7 +77,8 @@ impl<F: Flash> Jffs2<F> {
         let Some(task) = self.foreground.filter(|_| !self.collector.keeps_calls) else {
             return Ok(now);
         };
-        if !self.is_shared(now) || self.sched.resched(now) == Some(task) {
+        let is_alone = !self.is_shared(now) && !self.sched.is_contended();
+        if is_alone || self.sched.resched(now) == Some(task) {
             return Ok(now);
         }
         self.let_run_until(now, task, pages)
@@ -90,11 +92,14 @@ impl<F: Flash> Jffs2<F> {
         mut pages: Option<&mut dyn PageCache>,
     ) -> Result<Ns> {
         while self.sched.current() != Some(task) {
-            if self.sched.current() == Some(Task::Jffs2Thread) {
-                now = self.run_collector(now, again(&mut pages))?;
-            } else {
-                assert!(self.sched.current().is_some(), "{task:?} waits for nobody");
-                self.sched.sleep(now);
+            now = match (self.sched.current(), again(&mut pages)) {
+                (Some(Task::Jffs2Thread), pages) => self.run_collector(now, pages)?,
+                (Some(Task::Background), Some(pages)) => run_flusher(self, now, pages)?,
+                (other, _) => {
+                    assert!(other.is_some(), "{task:?} waits for nobody");
+                    self.sched.block(now);
+                    now
+                }
             }
         }
         self.mtd.flash_mut().set_task(task);
@@ -111,13 +116,12 @@ impl<F: Flash> Jffs2<F> {
         if self.foreground == task {
             return Ok(now);
         }
-        self.foreground = task;
+        let before = std::mem::replace(&mut self.foreground, task);
         let Some(next) = task else {
             self.page_is_read(now);
-            while self.sched.current().is_some_and(|task| task != Task::Jffs2Thread) {
+            if before.is_some() && self.sched.current() == before {
                 self.sched.sleep(now);
             }
-            self.idle_at = now;
             self.mtd.flash_mut().set_task(Task::Background);
             return Ok(now);
         };
@@ -141,24 +145,6 @@ impl<F: Flash> Jffs2<F> {
         }
         self.sched.resched(now);
         self.let_run_until(now, Task::Program, Some(pages))
-    }
-
-    /// When the thread goes on while nobody else does.
-    pub(super) fn thread_due(&self) -> Option<Ns> {
-        match self.sched.current() {
-            Some(Task::Jffs2Thread) => Some(self.idle_at),
-            _ => self.collector.until,
-        }
-    }
-
-    /// The thread goes on, while nobody else does.
-    pub(super) fn run_thread_alone(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let mut now = now;
-        if self.is_shared(now) {
-            now = self.run_collector(now, Some(pages))?;
-        }
-        self.idle_at = now;
-        Ok(now)
     }
 
     /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the foreground makes way.

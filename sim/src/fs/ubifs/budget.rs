@@ -11,7 +11,8 @@ use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
 use super::Ubifs;
 use crate::chip::Flash;
-use crate::fs::{DirtyInode, FsError, PageCache, Result, PAGE_BYTES};
+use crate::fs::tasks::wait_for_flusher;
+use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 
 /// DEFAULT_RP_PERCENT, DEFAULT_MAX_RP_SIZE.
@@ -21,7 +22,7 @@ const RESERVED_BYTES_MAX: u64 = 5 << 20;
 /// MAX_MKSPC_RETRIES.
 const RETRIES_MAX: u32 = 3;
 /// NR_TO_WRITE: pages that are written back at a time.
-const PAGES_TO_WRITE: u64 = 16;
+const PAGES_TO_WRITE: i64 = 16;
 
 /// `struct ubifs_budget_req`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -288,26 +289,9 @@ impl<F: Flash> Ubifs<F> {
 
     /// shrink_liability (writeback_inodes_sb_nr): whole inodes, until enough pages are written.
     fn shrink_liability(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        let mut now = now;
-        let mut written = 0;
-        while written < PAGES_TO_WRITE {
-            let Some(inode) = pages.take_dirty_inode() else { break };
-            written += inode.writes.len() as u64;
-            now = self.write_back(now, &inode, pages)?;
+        if !pages.queue_writeback(PAGES_TO_WRITE) {
+            return Ok(now);
         }
-        pages.flusher_has_done(now);
-        Ok(now)
-    }
-
-    fn write_back(
-        &mut self,
-        mut now: Ns,
-        inode: &DirtyInode,
-        pages: &mut dyn PageCache,
-    ) -> Result<Ns> {
-        for write in &inode.writes {
-            now = self.write_dirty_page(now, *write, pages)?;
-        }
-        self.write_inode_of(now, inode.ino)
+        wait_for_flusher(self, now, pages)
     }
 }

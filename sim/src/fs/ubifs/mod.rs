@@ -43,8 +43,10 @@ mod znode;
 use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
+use crate::fs::tasks;
 use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, ROOT};
 use crate::mtd::Mtd;
+use crate::sched::Sched;
 use crate::trace::Task;
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -384,31 +386,40 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     }
 
     fn next_due(&self) -> Option<Ns> {
-        let timer = self.journal.next_due().map(|due| due + io::TIMER_SLACK_NS);
-        [self.ubi.next_due(), timer].into_iter().flatten().min()
+        self.journal.next_due().map(|due| due + io::TIMER_SLACK_NS)
     }
 
     fn next_due_earliest(&self) -> Option<Ns> {
-        [self.ubi.next_due(), self.journal.next_due()].into_iter().flatten().min()
+        self.journal.next_due()
     }
 
-    /// UBI's thread, or UBIFS's for its timers.
+    /// UBIFS's thread for its timers.
     fn run_due(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.ubi.next_due().is_some_and(|due| due <= now) {
-            return self.ubi.run_thread(now);
-        }
         let now = self.ubi.set_task(now, Some(Task::UbifsThread))?;
         let synced = self.sync_due_heads(now);
         let now = synced.or_else(|error| error.failed_at().ok_or(error))?;
         self.ubi.set_task(now, None)
     }
 
-    fn call_rcu(&mut self, now: Ns) {
-        self.ubi.call_rcu(now);
+    fn sched(&mut self) -> &mut Sched {
+        self.ubi.sched()
     }
 
-    fn set_task(&mut self, now: Ns, task: Option<Task>, _pages: &mut dyn PageCache) -> Result<Ns> {
-        self.ubi.set_task(now, task)
+    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
+        self.ubi.set_caller(task)
+    }
+
+    fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
+        self.ubi.run_thread(now)
+    }
+
+    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        let now = self.ubi.reach_resched(now)?;
+        tasks::resched(self, now, pages)
+    }
+
+    fn call_rcu(&mut self, now: Ns) {
+        self.ubi.call_rcu(now);
     }
 
     fn flash(&self) -> &F {

@@ -22,10 +22,12 @@ mod tnode;
 
 use crate::causes::Causes;
 use crate::chip::Flash;
+use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::sched::Sched;
 use crate::ticks::Ticks;
 use crate::trace::Task;
 use crate::units::Ns;
@@ -268,11 +270,21 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
-        self.run_thread_alone(now)
+        self.is_shared(now);
+        Ok(now)
     }
 
-    fn set_task(&mut self, now: Ns, task: Option<Task>, _: &mut dyn PageCache) -> Result<Ns> {
-        self.set_foreground(now, task)
+    fn run_thread(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
+        self.run_thread(now)
+    }
+
+    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
+        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
+        std::mem::replace(&mut self.tasks.foreground, task)
+    }
+
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
+        self.set_foreground(now, None)
     }
 
     fn wake_program(&mut self, now: Ns, rang: Ns, _: &mut dyn PageCache) -> Result<Ns> {
@@ -284,8 +296,14 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.tasks.sched.call_rcu(now);
     }
 
-    fn resched(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> {
-        self.between_calls(now)
+    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.is_shared(now);
+        let now = tasks_of_all::resched(self, now, pages)?;
+        self.settle(now)
+    }
+
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.tasks.sched
     }
 
     fn flash(&self) -> &F {

@@ -26,8 +26,6 @@ pub(super) struct Tasks {
     pub foreground: Option<Task>,
     /// It has asked for the lock in vain.
     foreground_waits: bool,
-    /// Since when nobody is in the foreground.
-    idle_at: Ns,
 }
 
 impl Tasks {
@@ -38,7 +36,6 @@ impl Tasks {
             gross_lock: Mutex::default(),
             foreground: Some(Task::Program),
             foreground_waits: false,
-            idle_at: Ns::ZERO,
         }
     }
 }
@@ -76,7 +73,7 @@ impl<F: Flash> Yaffs2<F> {
                 now = self.run_thread(now)?;
             } else {
                 assert!(self.tasks.sched.current().is_some(), "{task:?} waits for nobody");
-                self.tasks.sched.sleep(now);
+                self.tasks.sched.block(now);
             }
         }
         self.mtd.flash_mut().set_task(task);
@@ -84,7 +81,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// The thread has the processor: a turn, if it gets the lock.
-    fn run_thread(&mut self, now: Ns) -> Result<Ns> {
+    pub(super) fn run_thread(&mut self, now: Ns) -> Result<Ns> {
         if !self.thread_locks(now) {
             self.tasks.sched.sleep(now);
             return Ok(now);
@@ -184,21 +181,18 @@ impl<F: Flash> Yaffs2<F> {
                 Some(task) if task == owner => return,
                 Some(Task::Yaffs2Thread) => self.thread_locks(now),
                 Some(task) if Some(task) == self.tasks.foreground => self.foreground_locks(task),
-                _ => false,
+                _ => {
+                    self.tasks.sched.block(now);
+                    continue;
+                }
             };
             assert!(!has_it, "{owner:?} has the lock");
             self.tasks.sched.sleep(now);
         }
     }
 
-    /// Between two system calls, or within one that has no lock.
-    pub(super) fn between_calls(&mut self, now: Ns) -> Result<Ns> {
-        let now = self.might_resched(now)?;
-        self.settle(now)
-    }
-
     /// A program that was made to wait for the lock has it, and gives it back.
-    fn settle(&mut self, now: Ns) -> Result<Ns> {
+    pub(super) fn settle(&mut self, now: Ns) -> Result<Ns> {
         if !self.tasks.foreground_waits {
             return Ok(now);
         }
@@ -213,12 +207,11 @@ impl<F: Flash> Yaffs2<F> {
             return Ok(now);
         }
         let now = self.settle(now)?;
-        self.tasks.foreground = task;
+        let before = std::mem::replace(&mut self.tasks.foreground, task);
         let Some(next) = task else {
-            while self.tasks.sched.current().is_some_and(|task| task != Task::Yaffs2Thread) {
+            if before.is_some() && self.tasks.sched.current() == before {
                 self.tasks.sched.sleep(now);
             }
-            self.tasks.idle_at = now;
             self.mtd.flash_mut().set_task(Task::Background);
             return Ok(now);
         };
@@ -234,22 +227,10 @@ impl<F: Flash> Yaffs2<F> {
         self.settle(now)
     }
 
-    /// When the thread goes on while nobody else does.
+    /// When the thread wakes.
     pub(super) fn thread_due(&self) -> Option<Ns> {
-        match (self.tasks.foreground, self.tasks.sched.current()) {
-            (Some(_), _) => None, // `between_calls` has a look.
-            (None, Some(Task::Yaffs2Thread)) => Some(self.tasks.idle_at),
-            (None, _) => self.thread.until,
-        }
-    }
-
-    /// The thread goes on, while nobody else does.
-    pub(super) fn run_thread_alone(&mut self, mut now: Ns) -> Result<Ns> {
-        if self.is_shared(now) {
-            now = self.run_thread(now)?;
-        }
-        self.tasks.idle_at = now;
-        Ok(now)
+        // Where somebody calls, `resched` has a look.
+        self.thread.until.filter(|_| self.tasks.foreground.is_none())
     }
 
     /// kthread_create and wake_up_process.

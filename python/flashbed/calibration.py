@@ -93,11 +93,11 @@ FITTED = (
     "yaffs2_delete_ns",
     "yaffs2_checkpoint_byte_ps",
     "yaffs2_mount_ns",
+    "compute_step_ps",
 )
 FOLDED = {
     "fill_byte_ps": "the agent's own work, between the requests of the cases",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
-    "compute_step_ps": "one instruction of the board's clock",
 }
 UNIT = 10_000
 """The unit that costs are set to for counting: large enough that rounding to ns does not show, and
@@ -154,6 +154,7 @@ def _reading() -> Cases:
         opens = _opens(length)
         reads = _reads([(i, 0, length) for i in range(SMALL_FILES)])
         cases[f"small-{length}"] = (0, f"{HEADER}\ndrop_caches\n{opens}\nmark\n{reads}")
+    cases["computed"] = (0, _lines("mark", *["compute 100000"] * 4))
     cases["opened"] = (0, f"{HEADER}\ndrop_caches\nmark\n{_opens(700)}")
     cases["dropped"] = (0, _lines("drop_caches", "mark", *["drop_caches"] * DROPS))
     return cases
@@ -307,14 +308,9 @@ def fill_byte_ps(requests: pl.DataFrame) -> int:
     return round(1000 * gap_ns / filled)
 
 
-def folded_costs(board: Board, fill_ps: int) -> dict[str, int]:
-    """The costs no case tells apart from others, ns or ps; `FOLDED` says why each is what it is."""
-    clock_ps = 1000 << board.emulator.icount_shift if board.emulator else 0
-    return {
-        "fill_byte_ps": fill_ps,
-        "nand_byte_ps": 0,
-        "compute_step_ps": clock_ps,
-    }
+def folded_costs(fill_ps: int) -> dict[str, int]:
+    """The costs no case tells apart from others, ps; `FOLDED` says why each is what it is."""
+    return {"fill_byte_ps": fill_ps, "nand_byte_ps": 0}
 
 
 def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, source: str) -> str:
@@ -327,7 +323,7 @@ def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, sour
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
-    for name, value in folded_costs(board, fill_ps).items():
+    for name, value in folded_costs(fill_ps).items():
         lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 

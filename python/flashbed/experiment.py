@@ -198,6 +198,8 @@ class Experiment(FromFile):
                 )
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")
+        if metrics and len({str(of) for grid in self.grid for of in grid.database}) > 1:
+            raise ValueError("grid: database: one where there are figures or claims")
         return self
 
     @model_validator(mode="after")

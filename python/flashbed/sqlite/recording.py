@@ -41,7 +41,6 @@ class Recording:
         self, files: Files, database: Database, *, seed: int = 1, measured: bool = True
     ) -> None:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
-        self._measured = measured
         self._prepared = database.prepared
         self._vm_steps = 0
         # One statement is kept prepared for each text where they are; none otherwise.
@@ -58,6 +57,10 @@ class Recording:
         except apsw.Error as why:
             self.close()
             raise StatementError(f"{DATABASE_PATH}: {why}") from None
+
+    def measure(self) -> None:
+        """From here on it is measured."""
+        self._vfs.measured = True
 
     @property
     def lines(self) -> list[str]:
@@ -76,7 +79,7 @@ class Recording:
         except apsw.Error as why:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
-            if self._measured:
+            if self._vfs.measured:
                 self.lines.append(f"compute {self._steps(statement)}")
 
     def __enter__(self) -> Self:

@@ -29,6 +29,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "vacuumincremental": {"auto_vacuum": "incremental"},
     "prepared": {"prepared": True},
     "fdatasync": {"sync": "fdatasync"},
+    "connected": {"connected": True},
 }
 """How a database is written as one word: what differs from the papers'."""
 
@@ -36,7 +37,8 @@ _WORDS: dict[str, dict[str, Any]] = {
 class Database(Condition):
     """`database = { … }` of an experiment (docs/sqlite.md).
 
-    `records` are in the table before a workload reads or updates it. `script` and `file` are a
+    `records` are in the table before a workload reads or updates it. `connected` is whether the
+    connection is open when measuring begins. `script` and `file` are a
     program of one's own and the database it begins with.
     """
 
@@ -49,6 +51,7 @@ class Database(Condition):
     auto_vacuum: Literal["none", "full", "incremental"] = "none"
     prepared: bool = False
     sync: Literal["fsync", "fdatasync"] = "fsync"
+    connected: bool = False
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
     file: Annotated[str, Field(min_length=1)] | None = None

@@ -52,7 +52,7 @@ class RecordingVfs(apsw.VFS):
     def __init__(self, files: Files, sync: str, seed: int, measured: bool) -> None:
         self.files = files
         self.lines: list[str] = []
-        self._measured = measured
+        self.measured = measured
         self._sync = sync
         self._seed = seed
         self._free_slots = set(range(SLOTS))
@@ -82,7 +82,7 @@ class RecordingVfs(apsw.VFS):
         """unixAccess: a file that is there, and holds something if that is asked."""
         path = _below(pathname)
         there = path in self.files
-        if there or self._measured:
+        if there or self.measured:
             slot = self.take_slot()
             self.lines += [f"open {slot} {path} ro", f"close {slot}"]
             self.give_slot(slot)

@@ -3,11 +3,15 @@
 `requests` statements between BEGIN and END, each a request of its own, on records of
 `request_bytes` letters: `insert` into an empty table, `select` and `update` by id in order
 (`select-random` by ids drawn by the seed), `join` of two tables, which is one statement for all.
-What they read was inserted before, `database.records` of them. `script` runs a file of SQL; what
-stands before its line `-- measured` is prepared, the rest is run `requests` times.
+What they read was inserted before, `database.records` of them. `contacts` and `contacts-random` are
+the read-ahead paper's: selections by id, in order or at random, each a transaction of its own, from
+a table as Android's of contacts: 12 integers and 5 texts of `request_bytes` letters. `script` runs
+a file of SQL; what stands before its line `-- measured` is prepared, the rest is run `requests`
+times.
 
 Caches are dropped before the mark and the connection is opened behind it, so the first statement
-pays for opening the database and reading its schema.
+pays for opening the database and reading its schema; if the database is `connected`, it is opened
+between the two.
 
 Left out: what a program does with a row; statements of several connections.
 """
@@ -47,6 +51,10 @@ FILLED = {
     "join": TABLES,
 }
 """Pattern -> the tables that hold records before."""
+CONTACTS = ("contacts", "contacts-random")
+CONTACT_INTEGERS = 11
+"""Besides the id."""
+CONTACT_TEXTS = 5
 MEASURED = "-- measured"
 COPY_BYTES = 65536
 """A database of one's own is written in pieces of this."""
@@ -90,6 +98,9 @@ def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
         script = _script(database)
         lines, left = _prepared_script(script, database)
         statements = script[1] * asked.requests
+    elif asked.pattern in CONTACTS:
+        lines, left = _prepared_contacts(asked.request_bytes, database)
+        statements = _selections(asked)
     elif asked.pattern in FILLED:
         filled = FILLED[asked.pattern]
         if filled and asked.requests > database.records:
@@ -97,21 +108,30 @@ def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
         lines, left = _prepared_tables(asked.request_bytes, database, filled)
         statements = _requests(asked)
     else:
-        raise InputError(f"sqlite has the patterns {', '.join(FILLED)}, script")
+        patterns = ", ".join((*FILLED, *CONTACTS))
+        raise InputError(f"sqlite has the patterns {patterns}, script")
     files = {path: bytearray(data) for path, data in left}
-    measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
-    return lines, "\n".join((HEADER, "drop_caches", "mark", *measured, ""))
+    connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
+    begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
+    return lines, "\n".join((HEADER, "drop_caches", *begin, *measured, ""))
 
 
 def _run(
     files: Files, database: Database, statements: Iterable[Statement], seed: int | None = None
-) -> list[str]:
-    """The operations of statements on a connection of their own; measured ones have a seed."""
+) -> tuple[list[str], list[str]]:
+    """Operations of a connection of their own: opening it, and the statements.
+
+    Those that are measured have a seed.
+    """
     measured = seed is not None
-    with Recording(files, database, seed=seed or 1, measured=measured) as recording:
+    opening = measured and not database.connected
+    with Recording(files, database, seed=seed or 1, measured=opening) as recording:
+        opened = len(recording.lines)
+        if measured:
+            recording.measure()
         for text, values in statements:
             recording.execute(text, values)
-    return recording.lines
+    return recording.lines[:opened], recording.lines[opened:]
 
 
 def _records(seed: int, length_bytes: int) -> Iterator[str]:
@@ -143,12 +163,45 @@ def _prepared_tables(record_bytes: int, database: Database, filled: tuple[str, .
 
 def _left_by(statements: Iterable[Statement], database: Database) -> Prepared:
     files: Files = {}
-    lines = _run(files, database, statements)
-    return (f"mkdir {FOLDER}", *lines), _frozen(files)
+    connecting, lines = _run(files, database, statements)
+    return (f"mkdir {FOLDER}", *connecting, *lines), _frozen(files)
 
 
 def _frozen(files: Files) -> tuple[tuple[str, bytes], ...]:
     return tuple((path, bytes(data)) for path, data in files.items())
+
+
+@lru_cache(maxsize=8)
+def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
+    """Inserted in one transaction, by id."""
+    draw, texts = random.Random(1).getrandbits, _records(1, text_bytes)
+    columns = [f"number{n} INTEGER" for n in range(CONTACT_INTEGERS)]
+    columns += [f"text{n} TEXT" for n in range(CONTACT_TEXTS)]
+    create = f"CREATE TABLE contacts (id INTEGER PRIMARY KEY, {', '.join(columns)})"
+    insert = f"INSERT INTO contacts VALUES ({', '.join('?' * (1 + len(columns)))})"
+    rows: Iterable[Statement] = (
+        (
+            insert,
+            (
+                number,
+                *(draw(31) for _ in range(CONTACT_INTEGERS)),
+                *(next(texts) for _ in range(CONTACT_TEXTS)),
+            ),
+        )
+        for number in range(1, 1 + database.records)
+    )
+    return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
+
+
+def _selections(asked: _Asked) -> Iterator[Statement]:
+    """Whole records by id; from the first on again behind the last, or drawn by the seed."""
+    draw, records = random.Random(asked.seed).random, asked.database.records
+    for index in range(asked.requests):
+        at = index % records if asked.pattern == "contacts" else int(draw() * records)
+        if asked.database.prepared:
+            yield "SELECT * FROM contacts WHERE id = ?", (1 + at,)
+        else:
+            yield f"SELECT * FROM contacts WHERE id = {1 + at}", ()
 
 
 def _requests(asked: _Asked) -> Iterator[Statement]:
@@ -225,8 +278,8 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
             raise InputError(f"{database.file}: {why}") from None
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
-    lines = _run(files, database, script[0]) if script[0] else []
-    return (f"mkdir {FOLDER}", *copied, *lines), _frozen(files)
+    connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])
+    return (f"mkdir {FOLDER}", *copied, *connecting, *lines), _frozen(files)
 
 
 def _copied(data: bytes) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -193,6 +194,32 @@ def test_operations_are_valid_and_the_same_each_time(pattern: str) -> None:
     requests = 1 if pattern == "join" else 20
     assert body.count("\ncompute ") == requests + 2  # BEGIN and END
     assert prepare.count("compute") == 0
+
+
+@pytest.mark.parametrize("pattern", ["contacts", "contacts-random"])
+def test_every_selection_of_a_contact_is_a_transaction_of_its_own(pattern: str) -> None:
+    prepare, body = operations(case(pattern, 50, connected=True), 0)
+    parse(prepare)
+    parse(body)
+    before, measured = body.split("\nmark\n")
+    assert before.count("open 0 db/test.db") == 1
+    assert "open 0 db/test.db " not in measured
+    assert measured.count("compute ") == 50
+    assert measured.count("read 0 24 16\n") >= 49  # has anybody changed the file?
+    assert operations(case("contacts", 41), 0)[1].count("compute ") == 41  # from the first on again
+
+
+def test_contacts_of_1000_records_are_as_large_as_the_papers() -> None:
+    """Read-ahead paper, section 3.1.2: 518 KB with texts of 64 bytes, 1 MB with 128."""
+    for text_bytes, low, high in ((64, 480_000, 560_000), (128, 950_000, 1_100_000)):
+        asked = replace(case("contacts", 1, records=1000), request_bytes=text_bytes)
+        prepare, _ = operations(asked, 0)
+        ends = [
+            int(line.split()[2]) + int(line.split()[3])
+            for line in prepare.splitlines()
+            if line.startswith("write 0 ")
+        ]
+        assert low < max(ends) < high
 
 
 def test_more_requests_than_records_are_refused() -> None:

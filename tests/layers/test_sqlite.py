@@ -177,6 +177,17 @@ def test_no_database_is_meant_by_other_words(word: str) -> None:
         Database.parse(word)
 
 
+def test_what_sqlite_would_ask_the_host_for_is_the_same_each_time() -> None:
+    def drawn(seed: int) -> list[object]:
+        with Recording({}, PAPERS, seed=seed) as recording:
+            asked = "SELECT random(), hex(randomblob(9)), datetime('now')"
+            return [value for row in recording.execute(asked) for value in row]
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1)[:2] != drawn(2)[:2]
+    assert drawn(1)[2] == "2020-01-01 00:00:00"
+
+
 def case(pattern: str, requests: int = 20, **database: object) -> Case:
     return Case(
         experiment="sqlite/x", board="emulated", kernel="6.1", fs="jffs2", read_ahead_kib=128,

@@ -8,6 +8,7 @@ Left out: threads, several connections at once, statements that are not stepped 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -50,6 +51,7 @@ class Recording:
             statementcachesize=100 if database.prepared else 0,
         )
         self._seen: set[str] = set()
+        self._draw_by(seed)
         self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
         try:
             for pragma in database.pragmas:
@@ -97,6 +99,19 @@ class Recording:
         """Closes the connection; of a WAL this copies it into the database first."""
         self._connection.close()
         self._vfs.unregister()
+
+    def _draw_by(self, seed: int) -> None:
+        """random() and randomblob(), which SQLite draws from the host's entropy."""
+        draw = random.Random(seed)
+
+        def integer(*_: Any) -> int:
+            return draw.getrandbits(64) - 2**63
+
+        def blob(*values: Any) -> bytes:
+            return draw.randbytes(max(1, int(values[0])))
+
+        self._connection.create_scalar_function("random", integer, 0)
+        self._connection.create_scalar_function("randomblob", blob, 1)
 
     def _steps(self, statement: str) -> int:
         known = self._prepared and statement in self._seen

@@ -33,6 +33,8 @@ DIRECTORY_SYNCED = (
     apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
 )
 ON_FLASH = DIRECTORY_SYNCED | apsw.SQLITE_OPEN_MAIN_DB
+CLOCK_MS = 212_444_596_800_000
+"""2020-01-01 00:00 as milliseconds of the Julian calendar."""
 DATA_ONLY = 0x10
 """SQLITE_SYNC_DATAONLY."""
 
@@ -100,6 +102,14 @@ class RecordingVfs(apsw.VFS):
     def xFullPathname(self, name: str) -> str:  # noqa: N802
         """Paths are those below the mount point."""
         return f"/{_below(name)}"
+
+    def xCurrentTimeInt64(self) -> int:  # noqa: N802
+        """The clock stands still, at the boards' 2020-01-01."""
+        return CLOCK_MS
+
+    def xCurrentTime(self) -> float:  # noqa: N802
+        """The same as a Julian day."""
+        return CLOCK_MS / 86_400_000
 
     def sync_directory(self) -> None:
         """openDirectory, full_fsync, close."""

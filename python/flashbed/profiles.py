@@ -297,9 +297,7 @@ class Board(FromFile):
         nothing: dict[str, int | str] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
-        board = self.model_copy(update={"software": self.software.model_copy(update=nothing)})
-        board.__dict__.pop("sim_json", None)  # what was worked out of the other one's numbers
-        return board
+        return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
 
 
 class KernelFacts(Strict):

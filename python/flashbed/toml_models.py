@@ -7,9 +7,10 @@ mean is said by the models (profiles.py, experiment.py).
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
@@ -39,6 +40,13 @@ class FromFile(Strict):
     def sha256(self) -> str:
         """Of its file."""
         return sha256_of(self._path)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, which has worked nothing out of this one's."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in [name for name in copied.__dict__ if name not in type(self).model_fields]:
+            del copied.__dict__[name]
+        return copied
 
 
 M = TypeVar("M", bound=BaseModel)

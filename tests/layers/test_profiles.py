@@ -23,6 +23,15 @@ def change(small: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1))
 
 
+def test_a_copy_with_other_values_is_another_board_to_the_simulator() -> None:
+    board = load_board("emulated")
+    first = board.sim_json
+    other = board.model_copy(update={"partition": board.partition.model_copy(update={"blocks": 9})})
+    assert other.sim_json != first
+    assert board.sim_json == first
+    assert other.path == board.path
+
+
 def test_every_shipped_kernel_is_complete() -> None:
     assert {"2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1", "6.12"} == set(kernel_names())
     assert all(load_kernel(name).sim_json for name in kernel_names())

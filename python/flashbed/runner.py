@@ -19,7 +19,9 @@ import polars as pl
 from flashbed import __version__, places
 from flashbed.case import AXES, Case
 from flashbed.conditions import NONE
-from flashbed.energy import Energy, constants, energy_of, fold
+from flashbed.energy import constants, fold
+from flashbed.energy.constants import Energy
+from flashbed.energy.fold import energy_of
 from flashbed.experiment import Experiment, Planned
 from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
@@ -88,7 +90,7 @@ def _keys(
     programs: Sequence[Program], target: str, trace_flash: bool, conditions: str
 ) -> dict[str, str]:
     """case_id -> what its result depends on, hashed."""
-    code = code_sha256(target)
+    code, energy_code = code_sha256(target), _energy_code()
     prepared: dict[str, str] = {}
     keys = {}
     for program in programs:
@@ -105,7 +107,7 @@ def _keys(
             program.body,
             *([f"erases {program.erases}"] if program.erases else []),
             *([program.faults.model_dump_json()] if program.faults != NONE else []),
-            *(_energy_code() if program.board.energy else []),
+            *(energy_code if program.board.energy else []),
             *([conditions] if conditions else []),
         )
         keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -19,7 +19,7 @@ from flashbed.analysis import (
 )
 from flashbed.analysis.claims import items
 from flashbed.analysis.points import chosen
-from flashbed.energy import ENERGY_COLUMNS
+from flashbed.energy.fold import ENERGY_COLUMNS
 from flashbed.experiment import Claim, load_experiment
 
 AXES = {

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import energy_gaps, energy_summary, rates, savings
-from flashbed.energy import COMPONENTS, Energy, energy_of
+from flashbed.energy.constants import Energy
+from flashbed.energy.fold import COMPONENTS, energy_of
 from flashbed.experiment import Settings, load_experiment, plan
 from flashbed.profiles import ProfileError, load_board
 from flashbed.runner import run_target

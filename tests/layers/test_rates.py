@@ -9,7 +9,7 @@ import pytest
 
 from flashbed.analysis import per_request, rate_points, rates
 from flashbed.case import Case
-from flashbed.energy import ENERGY_COLUMNS
+from flashbed.energy.fold import ENERGY_COLUMNS
 from flashbed.errors import InputError
 from flashbed.operations import parse
 from flashbed.workloads import WORKLOADS

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import measured_points, power_points
-from flashbed.energy import COMPONENTS
+from flashbed.energy.fold import COMPONENTS
 from flashbed.energy.timeline import power_over_time, sampled
 from flashbed.experiment import Settings, load_experiment, plan
 from flashbed.figures import power_figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -243,3 +244,9 @@ def test_calibrate_needs_a_board_that_is_there(small: Path, fakes: Fakes, run: R
 
 def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "flashbed 0.1.0\n")
+
+
+def test_help_loads_no_tables() -> None:
+    """What only some commands need is loaded by them: polars alone took a quarter of the time."""
+    program = "import sys, flashbed.cli; sys.exit('polars' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

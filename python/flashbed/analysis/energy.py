@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from flashbed.analysis.measures import COMPONENT_NJ
-from flashbed.energy import COMPONENTS, Energy
+from flashbed.energy.constants import Energy
+from flashbed.energy.fold import COMPONENTS
 
 __all__ = ["energy_gaps", "energy_summary"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.energy import COMPONENTS
+from flashbed.energy.fold import COMPONENTS
 
 __all__ = ["COMPONENT_NJ", "PAUSE_MS", "POINT", "SAVING_POINT", "curves", "measures", "savings"]
 

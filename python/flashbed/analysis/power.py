@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from flashbed.analysis.rates import MACHINE
-from flashbed.energy import Energy, activity
+from flashbed.energy.constants import Energy
+from flashbed.energy.fold import activity
 from flashbed.energy.timeline import RAILS, power_over_time, sampled
 from flashbed.power.recording import Floats
 

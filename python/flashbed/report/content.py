@@ -27,7 +27,7 @@ from flashbed.analysis import (
 )
 from flashbed.analysis.points import chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
-from flashbed.energy import Energy
+from flashbed.energy.constants import Energy
 from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary

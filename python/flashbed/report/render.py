@@ -21,7 +21,7 @@ from markupsafe import Markup
 from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
 from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
-from flashbed.energy import COMPONENTS
+from flashbed.energy.fold import COMPONENTS
 from flashbed.figures import (
     agreement_figure,
     axes_figure,

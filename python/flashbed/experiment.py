@@ -71,7 +71,8 @@ class ExperimentError(InputError):
 class Facts(Strict):
     """`[experiment]`: what is asked, where it comes from, and what every run of it records.
 
-    `activity` is what its programs do, where the operations alone do not say it (docs/energy.md).
+    `trace` is recorded besides the usual, `omit` is not kept of it. `activity` is what its programs
+    do, where the operations alone do not say it (docs/energy.md).
     """
 
     id: Text
@@ -80,6 +81,7 @@ class Facts(Strict):
     source: Text
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
+    omit: Annotated[tuple[Literal["requests"], ...], Field(strict=False)] = ()
     activity: Activity | None = None
 
 

@@ -65,6 +65,7 @@ def programs_of(
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
+                record_requests="requests" not in experiment.experiment.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 bulk_read=case.bulk_read,
@@ -105,6 +106,7 @@ def _keys(
             str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
+            *([] if program.record_requests else ["without requests"]),
             *([f"erases {program.erases}"] if program.erases else []),
             *([program.faults.model_dump_json()] if program.faults != NONE else []),
             *(energy_code if program.board.energy else []),
@@ -125,15 +127,17 @@ def _described(
     axes: pl.DataFrame,
     boards: dict[str, Energy | None],
     activity: str | None,
+    omit: Sequence[str],
 ) -> dict[str, pl.DataFrame]:
-    """A batch's tables with axes, target, energy and provenance."""
+    """A batch's tables with axes, target, energy and provenance, but for those to `omit`."""
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
-    energies = energy_of(cases, batch.requests, boards, activity)
+    requests = pl.DataFrame() if "requests" in omit else batch.requests
+    energies = energy_of(cases, requests, boards, activity)
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {
-        "requests": batch.requests,
+        "requests": requests,
         "flash": batch.flash,
         "power_cuts": batch.power_cuts,
         "wear": batch.wear,
@@ -198,7 +202,7 @@ def run_target(
     directory.keep_sources(experiment.path, _profiles(programs))
     axes = _axes(cases, programs, experiment)
     boards = {program.board.name: program.board.energy for program in programs}
-    activity = experiment.experiment.activity
+    facts = experiment.experiment
 
     def report(what: str, done: int) -> None:
         progress(what, kept + done, len(programs))
@@ -215,7 +219,9 @@ def run_target(
                         pl.lit(target.name).alias("target"),
                         pl.col("case_id").replace_strict(keys | half_done).alias("key"),
                     )
-                    tables = _described(batch, target.name, axes, boards, activity)
+                    tables = _described(
+                        batch, target.name, axes, boards, facts.activity, facts.omit
+                    )
                     directory.add(tables, done)
     finally:
         directory.merge([item.case.case_id for item in experiment.planned])

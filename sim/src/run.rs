@@ -102,7 +102,13 @@ pub struct Request {
 /// What a case gave.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The measured operations in order.
+    /// The time of the case: the sum of the latencies of what was measured, pauses left out.
+    pub time: Ns,
+    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
+    pub flash_time: Ns,
+    /// Bytes that reads and writes moved.
+    pub bytes: u64,
+    /// The measured operations in order, if they were asked for.
     pub requests: Vec<Request>,
     /// Paths that the requests name.
     pub files: Vec<String>,
@@ -188,10 +194,19 @@ pub struct Setting<'a> {
     pub fs: FsKind,
     /// The operations that prepare it.
     pub prepare: &'a str,
-    /// Whether flash operations are recorded.
-    pub trace_flash: bool,
-    /// Whether the wear of every block is wanted.
-    pub record_wear: bool,
+    /// What is wanted besides the counts.
+    pub recorded: Recorded,
+}
+
+/// What a case keeps besides its counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded {
+    /// The measured operations.
+    pub requests: bool,
+    /// Flash operations.
+    pub flash: bool,
+    /// The wear of every block.
+    pub wear: bool,
 }
 
 /// One case on a setting.
@@ -241,7 +256,7 @@ pub fn run_cases_on(
         let steps = setting.board.ecc.step_bytes;
         let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
         run_on(setting, cases, Traced::new(faulty))
-    } else if setting.trace_flash {
+    } else if setting.recorded.flash {
         run_on(setting, cases, Traced::new(chip))
     } else {
         run_on(setting, cases, chip)
@@ -462,15 +477,17 @@ impl<S: Stack> Machine<S> {
         let counts = self.stack.flash().counts();
         let causes = self.stack.causes();
         let erases_at_mark =
-            if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
+            if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
         self.stack.take_cache_counts();
         let ecc = self.stack.mtd().ecc_stats();
         self.stack.flash_mut().begin_faults();
-        if setting.trace_flash {
+        if setting.recorded.flash {
             self.stack.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
-        measured.requests.reserve(after.len());
+        if setting.recorded.requests {
+            measured.requests.reserve(after.len());
+        }
         for (line, operation) in after {
             let failed = |error: FsError| RunError::Failed {
                 line: *line,
@@ -485,7 +502,11 @@ impl<S: Stack> Machine<S> {
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
             let times = (began - start, latency, flash_time);
             let changes = so_far.changes() - counts.changes();
-            measured.requests.push(request(operation, file, times, changes, result));
+            let request = request(operation, file, times, changes, result);
+            measured.count(&request);
+            if setting.recorded.requests {
+                measured.requests.push(request);
+            }
         }
         measured.files = core::mem::take(&mut self.files);
         let spent = self.stack.flash().counts();
@@ -617,19 +638,14 @@ fn request(
 }
 
 impl Measured {
-    /// The time of the case: the sum of the latencies of what was measured, pauses left out.
-    pub fn time(&self) -> Ns {
-        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.latency).sum()
-    }
-
-    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
-    pub fn flash_time(&self) -> Ns {
-        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.flash_time).sum()
-    }
-
-    /// Bytes that reads and writes moved.
-    pub fn bytes(&self) -> u64 {
-        let moved = self.requests.iter().filter(|r| [ops::READ, ops::WRITE].contains(&r.op));
-        moved.map(|r| r.result.max(0) as u64).sum()
+    /// One more operation in time, flash time and bytes.
+    fn count(&mut self, request: &Request) {
+        if request.op != ops::PAUSE {
+            self.time += request.latency;
+            self.flash_time += request.flash_time;
+        }
+        if [ops::READ, ops::WRITE].contains(&request.op) {
+            self.bytes += request.result.max(0) as u64;
+        }
     }
 }

@@ -61,8 +61,7 @@ class SimTarget:
                 first.board.sim_json,
                 first.kernel.sim_json,
                 [row_of(program) for program in group],
-                trace_flash,
-                first.record_wear,
+                _recorded(first, trace_flash),
                 threads,
             )
             done += len(group)
@@ -70,6 +69,16 @@ class SimTarget:
                 raw["requests"].pop("changes", None)
             yield batch_of(raw, group)
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+
+def _recorded(program: Program, trace_flash: bool) -> list[str]:
+    """The tables that are wanted besides `cases`."""
+    asked = {
+        "requests": program.record_requests,
+        "flash": trace_flash,
+        "wear": program.record_wear,
+    }
+    return [table for table, is_asked in asked.items() if is_asked]
 
 
 def row_of(program: Program) -> tuple[Any, ...]:
@@ -109,9 +118,10 @@ def _chip(program: Program) -> tuple[Any, ...]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str, bool], list[Program]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[Program]] = {}
     for program in programs:
-        key = (program.board.sha256, program.kernel.sha256, program.record_wear)
+        recorded = (program.record_wear, program.record_requests)
+        key = (program.board.sha256, program.kernel.sha256, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
         for start in range(0, len(group), CASES_PER_CALL):

@@ -43,9 +43,16 @@ class Outcome:
 
 
 def programs_of(
-    experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
+    experiment: Experiment,
+    cases: Sequence[Case],
+    *,
+    record_wear: bool = False,
+    made: Callable[[int], None] = lambda _: None,
 ) -> list[Program]:
-    """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
+    """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be.
+
+    `made` is told how many there are so far: SQLite runs for each of its cases.
+    """
     record_wear = record_wear or "wear" in experiment.experiment.trace
     boards = {name: load_board(name) for name in {case.board for case in cases}}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
@@ -71,6 +78,7 @@ def programs_of(
                 bulk_read=case.bulk_read,
             )
         )
+        made(len(programs))
     return programs
 
 
@@ -187,7 +195,12 @@ def run_target(
     could not all be made is kept, and run again next time.
     """
     cases = [item.case for item in planned if target.name in item.targets]
-    programs = programs_of(experiment, cases, record_wear=record_wear)
+    programs = programs_of(
+        experiment,
+        cases,
+        record_wear=record_wear,
+        made=lambda done: progress("making the programs", done, len(cases)),
+    )
     trace_flash = trace_flash or "flash" in experiment.experiment.trace
     keys = _keys(programs, target.name, trace_flash, conditions)
     finished = directory.finished()

@@ -22,7 +22,15 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.places import shown
 
-__all__ = ["SCHEMAS", "TABLES", "RunDirectory", "conform", "read_table", "runs_in"]
+__all__ = [
+    "SCHEMAS",
+    "TABLES",
+    "RunDirectory",
+    "conform",
+    "empty_table",
+    "read_table",
+    "runs_in",
+]
 
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
@@ -183,6 +191,11 @@ def _write_text(text: str, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
+
+
+def empty_table(table: str) -> pl.DataFrame:
+    """A table without rows."""
+    return pl.DataFrame(schema=SCHEMAS[table])
 
 
 def read_table(directory: Path, table: str) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from flashbed.analysis import (
     power_points,
     rate_points,
     rates,
+    statement_points,
     wear_map,
     wear_summary,
 )
@@ -32,7 +33,7 @@ from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
-from flashbed.tables import read_table
+from flashbed.tables import empty_table, read_table
 from flashbed.toml_models import read_model, read_toml
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
@@ -119,7 +120,8 @@ def collect(directory: Path) -> Content:
     tables: dict[str, pl.DataFrame] = {}
     metrics = experiment.metrics
     if metrics:
-        requests = read_table(directory, "requests")
+        omitted = "requests" in experiment.experiment.omit
+        requests = empty_table("requests") if omitted else read_table(directory, "requests")
         tables = _points(experiment, cases, requests, directory)
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
@@ -157,6 +159,8 @@ def _points(
         tables["rates"] = rates(cases, requests)
     if "file-reads" in wanted:
         tables["file-reads"] = file_reads(cases, requests)
+    if "statements" in wanted:
+        tables["statements"] = statement_points(cases, requests)
     return tables
 
 

@@ -32,6 +32,20 @@ def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run)
     assert run("table", "r", "requests")[1].startswith("case_id,target,seq,op,file,")
 
 
+def test_an_experiment_can_keep_no_row_for_each_operation(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    text = (small / "experiments/small/one.toml").read_text()
+    (small / "experiments/small/one.toml").write_text(
+        text.split("[measures]")[0].replace("open_measured", 'omit = ["requests"]\nopen_measured')
+    )
+    assert run("run", "one", "--set", "requests=8", "--out", "r")[0] == 0
+    status, out, err = run("table", "r", "requests")
+    assert (status, out) == (2, "")
+    assert "requests was not recorded" in err
+    assert json.loads(run("table", "r", "cases", "--format", "json")[1])[0]["flash_reads"] > 0
+
+
 def test_the_default_target_is_the_simulator(small: Path, fakes: Fakes, run: Run) -> None:
     assert run("run", "one", "--set", "requests=8")[:2] == (0, "results/small/one\n")
     assert fakes["emulator"].ran == []

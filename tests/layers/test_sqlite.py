@@ -319,7 +319,7 @@ def test_statements_are_put_together_again() -> None:
     axes = dict.fromkeys(RATE_POINT, 1) | {"case_id": "a", "target": "sim", "flash_time_ns": 3}
     points = statement_points(pl.DataFrame([axes]), requests)
     assert points["statement"].to_list() == [0, 1]
-    assert points["statement_ms"].to_list() == [15e-6, 18e-6]
+    assert points["statement_ms"].to_list() == pytest.approx([15e-6, 18e-6])
     assert points["statement_flash_ms"].to_list() == [0, None]
     assert points["statement_writes"].to_list() == [0, 1]
     found = statements(requests)

@@ -95,7 +95,7 @@ def ends(journal: str, **more: str) -> list[str]:
 def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
     assert f"unlink {JOURNAL}" in ends("delete")
     assert "truncate 1 0" in ends("truncate")
-    assert {"write 1 0 28", "fdatasync 1"} <= set(ends("persist"))
+    assert {"write 1 0 28", "fsync 1"} <= set(ends("persist"))
     assert not any("-journal rw" in line for line in ends("memory"))
     wal = ends("wal")
     assert not any(
@@ -107,7 +107,17 @@ def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
 def test_without_synchronous_nothing_is_synced() -> None:
     assert not any("sync" in line for line in ends("delete", synchronous="off"))
     assert "fsync 1" in ends("delete")
+    assert not any(line.startswith("fdatasync") for line in ends("persist"))
+    assert not any(line.startswith("fsync") for line in ends("persist", sync="fdatasync"))
     assert "fdatasync 1" in ends("delete", sync="fdatasync")
+
+
+def test_a_journal_that_is_kept_has_its_directory_synced_by_every_connection() -> None:
+    """os_unix.c unixOpen sets UNIXFILE_DIRSYNC by O_CREAT, whether or not the file was there."""
+    kept = ends("persist")
+    opened = kept.index(f"open 1 {JOURNAL} rw,create")
+    synced = kept.index("fsync 1", opened)
+    assert kept[synced + 1 : synced + 4] == ["open 2 db ro", "fsync 2", "close 2"]
 
 
 def test_what_is_written_is_sqlites_own_database(tmp_path: Path) -> None:

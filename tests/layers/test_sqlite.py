@@ -16,6 +16,7 @@ from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.experiment import plan, read_experiment
 from flashbed.operations import parse
+from flashbed.sqlite.board import escaped, statement_kind
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording, StatementError
 from flashbed.sqlite.settings import PAPERS, Database
@@ -96,7 +97,7 @@ def ends(journal: str, **more: str) -> list[str]:
 def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
     assert f"unlink {JOURNAL}" in ends("delete")
     assert "truncate 1 0" in ends("truncate")
-    assert {"write 1 0 28", "fdatasync 1"} <= set(ends("persist"))
+    assert {"write 1 0 28", "fsync 1"} <= set(ends("persist"))
     assert not any("-journal rw" in line for line in ends("memory"))
     wal = ends("wal")
     assert not any(
@@ -108,7 +109,17 @@ def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
 def test_without_synchronous_nothing_is_synced() -> None:
     assert not any("sync" in line for line in ends("delete", synchronous="off"))
     assert "fsync 1" in ends("delete")
+    assert not any(line.startswith("fdatasync") for line in ends("persist"))
+    assert not any(line.startswith("fsync") for line in ends("persist", sync="fdatasync"))
     assert "fdatasync 1" in ends("delete", sync="fdatasync")
+
+
+def test_a_journal_that_is_kept_has_its_directory_synced_by_every_connection() -> None:
+    """os_unix.c unixOpen sets UNIXFILE_DIRSYNC by O_CREAT, whether or not the file was there."""
+    kept = ends("persist")
+    opened = kept.index(f"open 1 {JOURNAL} rw,create")
+    synced = kept.index("fsync 1", opened)
+    assert kept[synced + 1 : synced + 4] == ["open 2 db ro", "fsync 2", "close 2"]
 
 
 def test_what_is_written_is_sqlites_own_database(tmp_path: Path) -> None:
@@ -167,7 +178,9 @@ def test_a_prepared_statement_costs_its_text_once() -> None:
     assert len(set(steps(False))) == 1
 
 
-@pytest.mark.parametrize("word", ["papers", "page4096-wal-prepared", "cache100-records7-fdatasync"])
+@pytest.mark.parametrize(
+    "word", ["papers", "page4096-wal-prepared", "cache100-records7-fdatasync-board"]
+)
 def test_a_database_is_what_its_word_says(word: str) -> None:
     assert str(Database.parse(word)) == word
 
@@ -232,6 +245,52 @@ def test_contacts_of_1000_records_are_as_large_as_the_papers() -> None:
             if line.startswith("write 0 ")
         ]
         assert low < max(ends) < high
+
+
+def on_board(pattern: str, requests: int = 3, **database: object) -> tuple[list[str], list[str]]:
+    """Lines of preparation and body."""
+    prepare, body = operations(case(pattern, requests, executed="board", **database), 0)
+    parse(prepare)
+    parse(body)
+    return prepare.splitlines(), body.splitlines()
+
+
+def test_on_the_board_the_statements_are_the_operations() -> None:
+    prepare, body = on_board("update", records=2, requests=2, sync="fdatasync")
+    settings = "; ".join(Database(sync="fdatasync").pragmas)
+    assert prepare[2] == f"sql_open {DATABASE_PATH} 1 fdatasync {settings}"
+    assert [line.split()[2] for line in prepare if line.startswith("sql ")] == [
+        *("CREATE", "CREATE", "BEGIN", "INSERT", "INSERT", "END"),
+    ]
+    kinds = [line.split()[2 if line.startswith("sql ") else 0] for line in body[1:]]
+    assert kinds == [
+        *("drop_caches", "mark", "sql_open", "BEGIN", "UPDATE", "UPDATE", "END", "sql_close"),
+    ]
+    assert on_board("select", connected=True)[1][2].startswith("sql_open ")
+
+
+def test_values_are_bound_on_the_board() -> None:
+    _, body = on_board("insert", 1, prepared=True)
+    assert body[3].split(" ")[3] == "fsync,prepared"
+    bound = body[5].split("\\|")
+    assert bound[0] == f"sql {DATABASE_PATH} INSERT INTO table1 VALUES (?, ?)"
+    assert bound[1] == "1"
+    assert len(bound[2]) == 601
+    assert bound[2][0] == "'"
+
+
+def test_a_statement_of_any_text_is_a_line() -> None:
+    assert escaped("SELECT '\\',\n'é'") == "SELECT '\\\\',\\x0a'\\xc3\\xa9'"
+    with pytest.raises(InputError, match=r"a statement of 4[0-9]{3} bytes with its path"):
+        operations(replace(case("insert", 1, executed="board"), request_bytes=4100), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("  Select 1", "select"), ("END TRANSACTION", "end"), ("PRAGMA x", "pragma"), ("(1)", None)],
+)
+def test_the_kind_of_a_statement_is_its_first_word(text: str, kind: str | None) -> None:
+    assert statement_kind(text) == kind
 
 
 def test_more_requests_than_records_are_refused() -> None:
@@ -299,6 +358,23 @@ database = { name = "mine", script = "my.sql" }
     (planned,) = plan(read_experiment(toml))
     assert planned.case.case_id == "jffs2-emulated-6.1-script-2x1-ra0-s1-mine"
     operations(planned.case, 0)
+
+
+def test_a_statement_of_the_board_is_one_row_and_opening_goes_with_the_first() -> None:
+    requests = pl.DataFrame(
+        {
+            "case_id": ["a"] * 4,
+            "target": ["uml"] * 4,
+            "seq": range(4),
+            "op": ["sql_open", "sql", "sql", "sql_close"],
+            "latency_ns": [5, 10, 7, 1],
+            "flash_time_ns": [1, 2, 3, 4],
+        }
+    )
+    found = statements(requests)
+    assert found["latency_ns"].to_list() == [15, 7]
+    assert found["flash_time_ns"].to_list() == [3, 3]
+    assert found["reads"].to_list() == [None, None]
 
 
 def test_statements_are_put_together_again() -> None:

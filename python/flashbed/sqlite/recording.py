@@ -8,13 +8,14 @@ Left out: threads, several connections at once, statements that are not stepped 
 
 from __future__ import annotations
 
-import random
+import itertools
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import apsw
 
+from flashbed.content import generated, generated_word
 from flashbed.errors import InputError
 from flashbed.sqlite.settings import Database
 from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs
@@ -101,14 +102,20 @@ class Recording:
         self._vfs.unregister()
 
     def _draw_by(self, seed: int) -> None:
-        """random() and randomblob(), which SQLite draws from the host's entropy."""
-        draw = random.Random(seed)
+        """random() and randomblob(), which SQLite draws from the host's entropy.
+
+        Drawn as on the board (agent/sql/sql.c).
+        """
+        drawn = itertools.count()
+
+        def draw() -> int:
+            return generated_word(seed, next(drawn))
 
         def integer(*_: Any) -> int:
-            return draw.getrandbits(64) - 2**63
+            return (draw() ^ 2**63) - 2**63
 
         def blob(*values: Any) -> bytes:
-            return draw.randbytes(max(1, int(values[0])))
+            return generated(0, max(1, int(values[0] or 0)), draw(), 0).tobytes()
 
         self._connection.create_scalar_function("random", integer, 0)
         self._connection.create_scalar_function("randomblob", blob, 1)

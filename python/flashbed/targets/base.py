@@ -72,6 +72,8 @@ class Program:
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    record_calls: bool = False
+    """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -144,6 +146,8 @@ class Batch:
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
+    calls: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """case_id, seq of the statement, call (an operation without the bytes of a write)."""
 
 
 NOT_MODELLED = " is not modelled"

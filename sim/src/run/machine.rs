@@ -236,7 +236,9 @@ impl<S: Stack> Machine<S> {
             | Operation::Unlink { path }
             | Operation::Rmdir { path }
             | Operation::Rename { old: path, .. }
-            | Operation::Sql { path, .. } => Some(index_of(&mut self.files, path)),
+            | Operation::SqlOpen { path, .. }
+            | Operation::Sql { path, .. }
+            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
             _ => self.slots[operation.slot()?],
         }
     }

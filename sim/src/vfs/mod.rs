@@ -98,7 +98,7 @@ pub struct Vfs<S> {
 /// The number of an error that a program would see, and when it does: no sooner than `now`.
 fn errno(error: FsError, now: Ns) -> Outcome {
     let number = match error {
-        FsError::NoSpace => ENOSPC,
+        FsError::NoSpace(_) => ENOSPC,
         FsError::Io(_) => EIO,
         FsError::ReadOnly(_) => EROFS,
         FsError::Unreadable(_) => EBADMSG,

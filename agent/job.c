@@ -106,6 +106,19 @@ static int before_mark(void *context)
 	return err ? err : sleep_until(mark);
 }
 
+/* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor (writeout_period) ends when it is due, and
+ * what the kernel has counted of pages written before is down to one.
+ */
+static int sleep_to_dice(void)
+{
+	const uint64_t until = next_phase(DICE_NS);
+	int err = 0;
+
+	for (uint64_t next = now_ns() + PHASE_NS; next < until && !err; next += PHASE_NS)
+		err = sleep_until(next);
+	return err ? err : sleep_until(until);
+}
+
 static int set_read_ahead(struct job *job, uint64_t kib)
 {
 	const int err = fs_set_read_ahead(&job->fs, kib);
@@ -277,14 +290,14 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = fs_format(&job->fs, fs_name);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = fs_mount_fresh(&job->fs);
 	if (err)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);

@@ -70,6 +70,8 @@ class Program:
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    tracers: str = ""
+    """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -142,6 +144,8 @@ class Batch:
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
+    traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """case_id -> rows of `flashbed-trace 1`, times since the mark."""
 
 
 NOT_MODELLED = " is not modelled"

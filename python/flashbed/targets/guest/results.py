@@ -90,6 +90,7 @@ def _together(batches: Sequence[Batch]) -> Batch:
         failures=tuple(failure for batch in batches for failure in batch.failures),
         surveys=tuple(survey for batch in batches for survey in batch.surveys),
         wear=wear,
+        traced={name: rows for batch in batches for name, rows in batch.traced.items()},
     )
 
 
@@ -141,6 +142,7 @@ def batch_of(
         requests=_frame(requests, _REQUESTS),
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
         wear=_frame(wear, _WEAR),
+        traced={case_id: tuple(case.traced)} if case.traced else {},
     )
 
 

@@ -7,6 +7,7 @@ states in words as black crosses.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -281,11 +282,14 @@ _AXIS_TITLES = {
     "window": "window",
     "disabled_by": "disabled by",
     "advice": "advice",
+    "statement": "statement",
     "pattern": None,
     "fs": None,
 }
 _DOUBLING = ("requests", "request_bytes", "file_bytes")
-"""Axes whose values double from one to the next; the others are drawn evenly spaced."""
+"""Axes whose values double from one to the next, if they are not a row of even steps."""
+_COUNTED = (*_DOUBLING, "statement")
+"""Axes with a scale of numbers; the others are drawn evenly spaced."""
 _UNORDERED = ("pattern", "fs", "board", "advice", "window", "disabled_by")
 """Axes between whose values there is nothing, so no line."""
 
@@ -389,16 +393,20 @@ def _header(axis: str) -> Any:
 
 
 def _place(axis: str, order: Sequence[Any]) -> Any:
-    """Where a point stands on an axis: doubling numbers by their logarithm, others in a row."""
+    """Where a point stands on an axis: doubling numbers by their logarithm, words in a row."""
     title = _AXIS_TITLES.get(axis, axis)
-    if axis not in _DOUBLING:
+    if axis not in _COUNTED:
         slope = alt.Axis(labelAngle=-30 if axis == "kernel" else 0)
         return alt.X(f"{axis}:N", sort=order, title=title, axis=slope)
+    values = sorted(order)
+    steps = {after - before for before, after in itertools.pairwise(values)}
+    if axis not in _DOUBLING or (len(values) > 4 and len(steps) == 1):
+        return alt.X(f"{axis}:Q", title=title, scale=alt.Scale(zero=False))
     return alt.X(
         f"{axis}:Q",
         title=title,
         scale=alt.Scale(type="log", base=2),
-        axis=alt.Axis(values=sorted(order), format="d", labelOverlap=True),
+        axis=alt.Axis(values=values, format="d", labelOverlap=True),
     )
 
 

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["statements"]
+from flashbed.analysis.measures import PAUSE_MS
+from flashbed.analysis.rates import RATE_POINT
+
+__all__ = ["STATEMENT_POINT", "statement_points", "statements"]
+
+STATEMENT_POINT = [*RATE_POINT, "statement"]
+_MS = 1e6
 
 _CASE = ("case_id", "target")
 
@@ -33,6 +39,21 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
             _known_sum("flash_time_ns"),
             *(pl.col("op").is_in(ops).sum().cast(pl.Int64).alias(n) for n, ops in calls.items()),
         )
+    )
+
+
+def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """A row for each statement of each point: the metrics of `StatementMetric`, and `seeds`."""
+    placed = cases.join(statements(requests), on=_CASE, suffix="_of_it")
+    return (
+        placed.group_by(STATEMENT_POINT, maintain_order=True)
+        .agg(
+            (pl.col("latency_ns").mean() / _MS).alias("statement_ms"),
+            (pl.col("flash_time_ns_of_it").mean() / _MS).alias("statement_flash_ms"),
+            pl.col("writes").mean().alias("statement_writes"),
+            pl.len().cast(pl.Int64).alias("seeds"),
+        )
+        .with_columns(PAUSE_MS)
     )
 
 

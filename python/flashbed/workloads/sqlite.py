@@ -141,10 +141,16 @@ def _records(seed: int, length_bytes: int) -> Iterator[str]:
         yield draw(length_bytes).translate(LETTER_OF).decode()
 
 
-def _insert(database: Database, table: str, number: int, text: str) -> Statement:
+def _statement(database: Database, statement: str, *values: int | str) -> Statement:
+    """With its values bound, or written into it: letters that need no quoting, and numbers."""
     if database.prepared:
-        return f"INSERT INTO {table} VALUES (?, ?)", (number, text)
-    return f"INSERT INTO {table} VALUES ({number}, '{text}')", ()
+        return statement, values
+    texts = (f"'{value}'" if isinstance(value, str) else str(value) for value in values)
+    return statement.replace("?", "{}").format(*texts), ()
+
+
+def _insert(database: Database, table: str, number: int, text: str) -> Statement:
+    return _statement(database, f"INSERT INTO {table} VALUES (?, ?)", number, text)
 
 
 @lru_cache(maxsize=64)
@@ -198,17 +204,14 @@ def _selections(asked: _Asked) -> Iterator[Statement]:
     draw, records = random.Random(asked.seed).random, asked.database.records
     for index in range(asked.requests):
         at = index % records if asked.pattern == "contacts" else int(draw() * records)
-        if asked.database.prepared:
-            yield "SELECT * FROM contacts WHERE id = ?", (1 + at,)
-        else:
-            yield f"SELECT * FROM contacts WHERE id = {1 + at}", ()
+        yield _statement(asked.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
 def _requests(asked: _Asked) -> Iterator[Statement]:
     """BEGIN, the requests, END."""
+    database, records = asked.database, asked.database.records
     numbers: Iterable[int] = range(1, 1 + asked.requests)
     texts = _records(1 + asked.seed, asked.request_bytes)
-    once = asked.database.prepared
     yield "BEGIN TRANSACTION", ()
     if asked.pattern == "join":
         yield (
@@ -219,23 +222,16 @@ def _requests(asked: _Asked) -> Iterator[Statement]:
         numbers = ()
     if asked.pattern == "select-random":
         draw = random.Random(asked.seed).random
-        numbers = [1 + int(draw() * asked.database.records) for _ in range(asked.requests)]
+        numbers = [1 + int(draw() * records) for _ in range(asked.requests)]
     for number in numbers:
         if asked.pattern == "insert":
-            yield _insert(asked.database, "table1", number, next(texts))
+            yield _insert(database, "table1", number, next(texts))
         elif asked.pattern == "update":
-            text = next(texts)
-            yield (
-                ("UPDATE table1 SET val = ? WHERE id = ?", (text, number))
-                if once
-                else (f"UPDATE table1 SET val = '{text}' WHERE id = {number}", ())
+            yield _statement(
+                database, "UPDATE table1 SET val = ? WHERE id = ?", next(texts), number
             )
         else:
-            yield (
-                ("SELECT val FROM table1 WHERE id = ?", (number,))
-                if once
-                else (f"SELECT val FROM table1 WHERE id = {number}", ())
-            )
+            yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
     yield "END TRANSACTION", ()
 
 

@@ -40,7 +40,6 @@ mod tnc_index;
 mod tnc_insert;
 mod znode;
 
-use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
 use crate::fs::tasks;
@@ -188,11 +187,6 @@ impl<F: Flash> Ubifs<F> {
     /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not asked for before a page is read.
     pub fn read_in_bulk(self) -> Ubifs<F> {
         Ubifs { reads_in_bulk: true, ..self }
-    }
-
-    /// The driver below.
-    pub fn mtd(&self) -> &Mtd<F> {
-        self.ubi.mtd()
     }
 
     /// Index nodes that a commit would write.
@@ -422,24 +416,12 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.ubi.call_rcu(now);
     }
 
-    fn flash(&self) -> &F {
-        self.ubi.mtd().flash()
-    }
-
-    fn causes(&self) -> &Causes {
-        self.ubi.mtd().causes()
-    }
-
-    fn flash_mut(&mut self) -> &mut F {
-        self.ubi.mtd_mut().flash_mut()
-    }
-
-    fn forget_page_buffer(&mut self) {
-        self.ubi.mtd_mut().forget_page_buffer();
-    }
-
     fn mtd(&self) -> &Mtd<F> {
         self.ubi.mtd()
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        self.ubi.mtd_mut()
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -163,5 +163,7 @@ def test_numbers_without_a_source_are_refused(small: Path, table: str) -> None:
 
 
 def test_a_board_that_is_not_there_names_those_that_are(small: Path) -> None:
-    with pytest.raises(ProfileError, match=r"boards/none\.toml: no such board; there are apf27, emulated"):
+    with pytest.raises(
+        ProfileError, match=r"boards/none\.toml: no such board; there are apf27, emulated"
+    ):
         load_board("none")

@@ -161,7 +161,10 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("report nowhere", "nowhere: not the result of a run"),
         ("reproduce nothing", "no study 'nothing'; there are small"),
         ("doctor --format xml", "--format xml: text or json"),
-        ("powercut one --on moon", "--on moon: no such target; there are sim, sim-chip, uml, emulator"),
+        (
+            "powercut one --on moon",
+            "--on moon: no such target; there are sim, sim-chip, uml, emulator",
+        ),
         ("powercut one --on sim --chip reset", "--chip: the simulator's chip has no driver to"),
         ("powercut one --on uml", "--on uml: no case of small/one that was asked for runs on it"),
         ("powercut one --on emulator --case x", "--case x: no such case of small/one on emulator"),

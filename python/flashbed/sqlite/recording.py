@@ -9,6 +9,7 @@ Left out: threads, several connections at once, statements that are not stepped 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -19,12 +20,18 @@ from flashbed.content import generated, generated_word
 from flashbed.errors import InputError
 from flashbed.sqlite.settings import Database
 from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs
-from flashbed.sqlite.work import statement_steps
+from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
 
 __all__ = ["DATABASE_PATH", "Recording", "StatementError"]
 
 DATABASE_PATH = f"{FOLDER}/test.db"
 VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
+PAGE_BYTES_MIN = 512
+"""Shorter reads are of a header."""
+_VALUE = re.compile(r"'(?:[^']|'')*'|\b[0-9]+\b")
+_SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
+"""What EXPLAIN would do, or cannot explain; its program is short."""
+SHORT = 4
 Bindings = Sequence[int | float | str | bytes | None]
 
 
@@ -45,6 +52,11 @@ class Recording:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
         self._prepared = database.prepared
         self._vm_steps = 0
+        self._instructions: dict[str, int] = {}
+        """Of the programs of statements, without their values."""
+        self._opening_steps = OPENING_STEPS
+        self._counted_from = (0, 0)
+        """Lines and calls aside when the last statement had ended."""
         # One statement is kept prepared for each text where they are; none otherwise.
         self._connection = apsw.Connection(
             f"/{DATABASE_PATH}",
@@ -63,6 +75,9 @@ class Recording:
 
     def measure(self) -> None:
         """From here on it is measured."""
+        if not self._vfs.measured:
+            self._opening_steps = 0
+            self._counted_from = (len(self.lines), self._vfs.asides)
         self._vfs.measured = True
 
     @property
@@ -76,6 +91,7 @@ class Recording:
         Raises `StatementError` with what SQLite says. What was asked of the file system until
         then, a rollback included, is recorded.
         """
+        prepared = self._to_prepare(statement, bindings)
         self._vm_steps = 0
         try:
             return self._run(statement, bindings)
@@ -83,7 +99,7 @@ class Recording:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
             if self._vfs.measured:
-                self.lines.append(f"compute {self._steps(statement)}")
+                self.lines.append(f"compute {self._steps(prepared)}")
 
     def __enter__(self) -> Self:
         return self
@@ -120,10 +136,38 @@ class Recording:
         self._connection.create_scalar_function("random", integer, 0)
         self._connection.create_scalar_function("randomblob", blob, 1)
 
-    def _steps(self, statement: str) -> int:
-        known = self._prepared and statement in self._seen
+    def _steps(self, prepared: Prepared | None) -> int:
+        since, asides = self._counted_from
+        calls = [line.split(" ") for line in self.lines[since:]]
+        work = Work(
+            vm_steps=self._vm_steps,
+            pages_read=sum(w[0] == "read" and int(w[3]) >= PAGE_BYTES_MIN for w in calls),
+            writes=sum(w[0] == "write" for w in calls),
+            asides=self._vfs.asides - asides,
+            prepared=prepared,
+        )
+        opening, self._opening_steps = self._opening_steps, 0
+        self._counted_from = (len(self.lines), self._vfs.asides)
+        return opening + work.steps
+
+    def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:
+        """What preparing it will be; None if it was prepared before.
+
+        Explaining asks the file system for nothing that preparing it would not.
+        """
+        if not self._vfs.measured or (self._prepared and statement in self._seen):
+            return None
         self._seen.add(statement)
-        return statement_steps(self._vm_steps, 0 if known else len(statement))
+        kind = _VALUE.sub("?", statement)
+        if kind not in self._instructions:
+            known = not _SET_BY_PREPARING.match(statement)
+            try:
+                explained = self._run(f"EXPLAIN {statement}", bindings) if known else ()
+            except apsw.Error:
+                explained = ()  # running it will say why
+            self._instructions[kind] = len(explained) or SHORT
+        is_select = statement.lstrip()[:6].upper() == "SELECT"
+        return Prepared(self._instructions[kind], len(statement), is_select)
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         return list(self._connection.execute(statement, bindings))

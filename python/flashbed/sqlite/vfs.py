@@ -54,6 +54,8 @@ class RecordingVfs(apsw.VFS):
         self.files = files
         self.lines: list[str] = []
         self.measured = measured
+        self.asides = 0
+        """Calls that are no operation, but take time: locks, and fstat for a file's size."""
         self.sync_word = sync
         """What a sync is on this build of SQLite."""
         self._seed = seed
@@ -211,6 +213,20 @@ class _RecordedFile(_File):
     def xTruncate(self, size: int) -> None:  # noqa: N802
         self._lines.append(f"truncate {self._slot} {size}")
         super().xTruncate(size)
+
+    def xFileSize(self) -> int:  # noqa: N802
+        self._vfs.asides += 1
+        return super().xFileSize()
+
+    def xLock(self, level: int) -> None:  # noqa: ARG002, N802
+        self._vfs.asides += 1
+
+    def xUnlock(self, level: int) -> None:  # noqa: ARG002, N802
+        self._vfs.asides += 1
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        self._vfs.asides += 1
+        return False
 
     def xSync(self, flags: int) -> None:  # noqa: ARG002, N802
         self._lines.append(f"{self._vfs.sync_word} {self._slot}")

@@ -260,7 +260,8 @@ def _statements(text: str) -> tuple[Statement, ...]:
     for piece in text.split(";"):
         pending += f"{piece};"
         if apsw.complete(pending):
-            found.append((pending.strip(), ()))
+            text = pending.strip()
+            found += [(text, ())] if text != ";" else []
             pending = ""
     rest = pending.removesuffix(";").strip()
     return (*found, (rest, ())) if rest else tuple(found)

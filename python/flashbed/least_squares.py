@@ -13,6 +13,9 @@ from scipy.optimize import nnls
 
 __all__ = ["Solution", "non_negative"]
 
+_NOTHING = 1e-12
+"""Of the largest value, scaled: the solver's rounding."""
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -39,6 +42,7 @@ def non_negative(system: np.ndarray, wanted: np.ndarray) -> Solution:
     """The values, none below zero, with the least squares of system x values - wanted."""
     scale = np.where(system.any(axis=0), np.linalg.norm(system, axis=0), 1.0)
     scaled, _ = nnls(system / scale, wanted)
+    scaled[scaled < _NOTHING * scaled.max(initial=0.0)] = 0.0
     values = scaled / scale
     found = Solution(values, np.zeros((len(values), len(values))), system @ values - wanted)
     free = np.flatnonzero(values > 0)

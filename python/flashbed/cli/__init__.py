@@ -18,6 +18,7 @@ from flashbed.cli import (
     doctor,
     fuzz,
     lifetime,
+    model,
     power,
     powercut,
     prepare,
@@ -42,6 +43,7 @@ app = typer.Typer(
 run.register(app)
 powercut.register(app)
 lifetime.register(app)
+model.register(app)
 power.register(app)
 calibrate.register(app)
 validate.register(app)

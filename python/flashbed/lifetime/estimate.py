@@ -50,9 +50,10 @@ class Observed:
     """Erases over `seconds` of use, and what the blocks had been through before they end.
 
     `erases` is of all blocks, give or take `erases_slack`; `worst` is of the block that reaches its
-    endurance first if it goes on like that, None where nobody knows blocks one by one. `spent_mean` and `spent_worst` are the erases so far,
-    of the mean and of that block; 0 for a new chip. `programmed_blocks` is what was programmed, in
-    blocks; `dispersion` that of the erases between the blocks. None is unknown.
+    endurance first if it goes on like that, None where no block is known by itself. `spent_mean`
+    and `spent_worst` are the erases so far, of the mean and of that block; 0 for a new chip.
+    `programmed_blocks` is what was programmed, in blocks; `dispersion` that of the erases between
+    the blocks. None is unknown.
     """
 
     seconds: float

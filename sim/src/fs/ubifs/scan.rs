@@ -81,7 +81,7 @@ impl Leb {
     /// No node takes more.
     const NODE_BYTES_MOST: usize = 1 + 5 + 3 + 3 + 5 + 5;
     /// How much there is room for at a time; doubling would leave half of it empty.
-    const GROWTH_BYTES: usize = 32;
+    const GROWTH_BYTES: usize = 64;
 
     #[inline]
     fn push(&mut self, node: Node) {
@@ -92,15 +92,19 @@ impl Leb {
         if packed.capacity() - packed.len() < Leb::NODE_BYTES_MOST {
             packed.reserve_exact(Leb::GROWTH_BYTES.max(packed.len() / 4));
         }
-        let numbers = [
+        let head = packed.len();
+        packed.push(0);
+        for (which, number) in [
             (OFFSET, node.offset - last.end()),
             (BYTES, u32::from(node.bytes ^ last.bytes)),
             (EXTRA, u32::from(node.extra ^ last.extra)),
             (INODE, distance(last_inode, inode)),
-        ];
-        let differing = numbers.iter().filter(|&&(_, number)| number != 0);
-        packed.push(differing.clone().map(|&(which, _)| which).sum());
-        differing.for_each(|&(_, number)| put(packed, number));
+        ] {
+            if number != 0 {
+                packed[head] |= which;
+                put(packed, number);
+            }
+        }
         put(packed, distance(last_rest, rest));
     }
 
@@ -152,7 +156,10 @@ impl Written {
 
     /// The nodes of a LEB.
     pub fn nodes(&self, leb: u32) -> Vec<Node> {
-        self.lebs[(leb - self.first) as usize].nodes().collect()
+        let leb = &self.lebs[(leb - self.first) as usize];
+        let mut nodes = Vec::with_capacity(leb.packed.len() / 2);
+        nodes.extend(leb.nodes());
+        nodes
     }
 
     /// The LEB was written as a whole.

@@ -1,20 +1,22 @@
 //! A vector in pieces of memory that never move: it has room for little more than what is in it, and to grow it copies
 //! nothing.
-//!
-//! Invariant: all pieces but the last are full.
 
 use core::ops::{Index, IndexMut};
 
 /// Things of a piece.
-const PIECE: usize = 256;
+const PIECE: usize = 128;
 
 /// The vector.
 #[derive(Clone, Debug)]
-pub struct Pieces<T>(Vec<Vec<T>>);
+pub struct Pieces<T> {
+    /// Of the last, what is not in use is a copy of something that is.
+    pieces: Vec<Box<[T; PIECE]>>,
+    len: usize,
+}
 
 impl<T> Default for Pieces<T> {
     fn default() -> Self {
-        Pieces(Vec::new())
+        Pieces { pieces: Vec::new(), len: 0 }
     }
 }
 
@@ -22,31 +24,34 @@ impl<T> Pieces<T> {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+        self.len
     }
 
     /// Adds something at the end, and says where that is.
-    pub fn push(&mut self, item: T) -> usize {
-        let at = self.len();
+    pub fn push(&mut self, item: T) -> usize
+    where
+        T: Clone,
+    {
+        let at = self.len;
+        self.len += 1;
         if at % PIECE == 0 {
-            self.0.push(Vec::new());
+            let piece: Result<Box<[T; PIECE]>, _> = vec![item; PIECE].try_into();
+            self.pieces.push(piece.ok().expect("so many"));
+        } else {
+            self[at] = item;
         }
-        let last = self.0.last_mut().expect("there is one");
-        // A clone has no room left.
-        last.reserve_exact(PIECE - last.len());
-        last.push(item);
         at
     }
 
     /// What is there, if anything.
     #[inline]
     pub fn get(&self, at: usize) -> Option<&T> {
-        self.0.get(at / PIECE)?.get(at % PIECE)
+        (at < self.len).then(|| &self[at])
     }
 
     /// All of them, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten()
+        self.pieces.iter_mut().flat_map(|piece| piece.iter_mut()).take(self.len)
     }
 }
 
@@ -55,14 +60,14 @@ impl<T> Index<usize> for Pieces<T> {
 
     #[inline]
     fn index(&self, at: usize) -> &T {
-        &self.0[at / PIECE][at % PIECE]
+        &self.pieces[at / PIECE][at % PIECE]
     }
 }
 
 impl<T> IndexMut<usize> for Pieces<T> {
     #[inline]
     fn index_mut(&mut self, at: usize) -> &mut T {
-        &mut self.0[at / PIECE][at % PIECE]
+        &mut self.pieces[at / PIECE][at % PIECE]
     }
 }
 
@@ -81,10 +86,11 @@ mod tests {
         let mut cloned = pieces.clone();
         cloned.push(vector.len());
         for pieces in [&pieces, &cloned] {
-            assert!(pieces.0.iter().all(|piece| piece.capacity() == PIECE));
+            assert_eq!(pieces.pieces.len(), pieces.len().div_ceil(PIECE));
             assert!(vector.iter().all(|&at| pieces[at] == at && pieces.get(at) == Some(&at)));
         }
-        pieces.iter_mut().for_each(|item| *item *= 2);
+        let changed = pieces.iter_mut().map(|item| *item *= 2).count();
+        assert_eq!(changed, pieces.len());
         pieces[PIECE] = 0;
         assert_eq!(
             (pieces[PIECE - 1], pieces[PIECE], pieces.len()),

@@ -31,7 +31,10 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Adds something, where something was removed last if there is such a place.
-    pub fn add(&mut self, item: T) -> Key {
+    pub fn add(&mut self, item: T) -> Key
+    where
+        T: Clone,
+    {
         if let Some(key) = self.free.pop() {
             *self.get_mut(key) = item;
             return key;

@@ -97,7 +97,13 @@ pub struct Request {
 /// What a case gave.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The measured operations in order.
+    /// The time of the case: the sum of the latencies of what was measured, pauses left out.
+    pub time: Ns,
+    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
+    pub flash_time: Ns,
+    /// Bytes that reads and writes moved.
+    pub bytes: u64,
+    /// The measured operations in order, if they were asked for.
     pub requests: Vec<Request>,
     /// Paths that the requests name.
     pub files: Vec<String>,
@@ -183,10 +189,19 @@ pub struct Setting<'a> {
     pub fs: FsKind,
     /// The operations that prepare it.
     pub prepare: &'a str,
-    /// Whether flash operations are recorded.
-    pub trace_flash: bool,
-    /// Whether the wear of every block is wanted.
-    pub record_wear: bool,
+    /// What is wanted besides the counts.
+    pub recorded: Recorded,
+}
+
+/// What a case keeps besides its counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded {
+    /// The measured operations.
+    pub requests: bool,
+    /// Flash operations.
+    pub flash: bool,
+    /// The wear of every block.
+    pub wear: bool,
 }
 
 /// One case on a setting.
@@ -236,7 +251,7 @@ pub fn run_cases_on(
         let steps = setting.board.ecc.step_bytes;
         let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
         run_on(setting, cases, Traced::new(faulty))
-    } else if setting.trace_flash {
+    } else if setting.recorded.flash {
         run_on(setting, cases, Traced::new(chip))
     } else {
         run_on(setting, cases, chip)
@@ -377,19 +392,14 @@ impl Room {
 }
 
 impl Measured {
-    /// The time of the case: the sum of the latencies of what was measured, pauses left out.
-    pub fn time(&self) -> Ns {
-        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.latency).sum()
-    }
-
-    /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
-    pub fn flash_time(&self) -> Ns {
-        self.requests.iter().filter(|r| r.op != ops::PAUSE).map(|r| r.flash_time).sum()
-    }
-
-    /// Bytes that reads and writes moved.
-    pub fn bytes(&self) -> u64 {
-        let moved = self.requests.iter().filter(|r| [ops::READ, ops::WRITE].contains(&r.op));
-        moved.map(|r| r.result.max(0) as u64).sum()
+    /// One more operation in time, flash time and bytes.
+    fn count(&mut self, request: &Request) {
+        if request.op != ops::PAUSE {
+            self.time += request.latency;
+            self.flash_time += request.flash_time;
+        }
+        if [ops::READ, ops::WRITE].contains(&request.op) {
+            self.bytes += request.result.max(0) as u64;
+        }
     }
 }

@@ -189,6 +189,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "causes": CAUSES,
         "agreement": content.agreement.to_dicts(),
         "agreement_summary": content.agreement_summary.to_dicts(),
+        "statements": content.statements,
         "within": _within(content),
         "errors": MEASURES,
         "targets": _NAMES,
@@ -226,7 +227,8 @@ def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict
         return power_figure(drawn)
     if figure.colour and figure.rows and figure.columns:
         axes = {"x": figure.x, "colour": figure.colour, "rows": figure.rows}
-        return axes_figure(drawn, published, figure.title, axes | {"columns": figure.columns})
+        axes |= {"columns": figure.columns}
+        return axes_figure(drawn, published, figure.title, axes, figure.scale)
     if figure.metric in get_args(RequestMetric):
         return request_figure(drawn, figure.title)
     if figure.metric in get_args(SavingMetric):

@@ -50,7 +50,8 @@ class Program:
     start from the same state, which a target may build once. With `check_contents` a target
     that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
     of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
-    for the `wear` table; `chip_commands` are given to the chip's driver at the mark
+    for the `wear` table; without `record_requests` a target may leave out `requests`;
+    `chip_commands` are given to the chip's driver at the mark
     (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
     state; other faults begin at the mark. A target that cannot do it fails the case.
     """
@@ -65,11 +66,16 @@ class Program:
     check_contents: bool = False
     record_changes: bool = False
     record_wear: bool = False
+    record_requests: bool = True
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    record_calls: bool = False
+    """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
+    tracers: str = ""
+    """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -142,6 +148,10 @@ class Batch:
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
+    calls: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """case_id, seq of the statement, call (an operation without the bytes of a write)."""
+    traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """case_id -> rows of `flashbed-trace 1`, times since the mark."""
 
 
 NOT_MODELLED = " is not modelled"

@@ -79,9 +79,9 @@ impl<S: Stack> Machine<S> {
         };
         if result < wanted {
             return Err(failed(match result {
-                ENOSPC => FsError::NoSpace.to_string(),
+                ENOSPC => FsError::NoSpace(self.now).to_string(),
                 errno if errno < 0 => format!("errno {}", -errno),
-                bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace),
+                bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace(self.now)),
             }));
         }
         Ok(())
@@ -111,15 +111,17 @@ impl<S: Stack> Machine<S> {
         let counts = self.stack.flash().counts();
         let causes = self.stack.causes();
         let erases_at_mark =
-            if setting.record_wear { self.block_erases(setting).collect() } else { Vec::new() };
+            if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
         self.stack.take_cache_counts();
         let ecc = self.stack.mtd().ecc_stats();
         self.stack.flash_mut().begin_faults();
-        if setting.trace_flash {
+        if setting.recorded.flash {
             self.stack.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
-        measured.requests.reserve(after.len());
+        if setting.recorded.requests {
+            measured.requests.reserve(after.len());
+        }
         for (line, operation) in after {
             let failed = |error: FsError| RunError::Failed {
                 line: *line,
@@ -134,7 +136,11 @@ impl<S: Stack> Machine<S> {
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
             let times = (began - start, latency, flash_time);
             let changes = so_far.changes() - counts.changes();
-            measured.requests.push(request(operation, file, times, changes, result));
+            let request = request(operation, file, times, changes, result);
+            measured.count(&request);
+            if setting.recorded.requests {
+                measured.requests.push(request);
+            }
         }
         measured.files = core::mem::take(&mut self.files);
         let spent = self.stack.flash().counts();
@@ -230,7 +236,9 @@ impl<S: Stack> Machine<S> {
             | Operation::Unlink { path }
             | Operation::Rmdir { path }
             | Operation::Rename { old: path, .. }
-            | Operation::Sql { path, .. } => Some(index_of(&mut self.files, path)),
+            | Operation::SqlOpen { path, .. }
+            | Operation::Sql { path, .. }
+            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
             _ => self.slots[operation.slot()?],
         }
     }

@@ -54,6 +54,8 @@ class RecordingVfs(apsw.VFS):
         self.files = files
         self.lines: list[str] = []
         self.measured = measured
+        self.written: dict[int, tuple[int, bytes]] | None = None
+        """SEED of a write -> its offset and the bytes, if they are kept."""
         self.asides = 0
         """Calls that are no operation, but take time: locks, and fstat for a file's size."""
         self.sync_word = sync
@@ -129,9 +131,11 @@ class RecordingVfs(apsw.VFS):
         """It is free again."""
         self._free_slots.add(slot)
 
-    def bytes_words(self, data: bytes) -> str:
+    def bytes_words(self, data: bytes, offset: int) -> str:
         """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
         self._seed += 1
+        if self.written is not None:
+            self.written[self._seed] = offset, bytes(data)
         return f"{self._seed} {compressibility(data)}"
 
 
@@ -206,7 +210,7 @@ class _RecordedFile(_File):
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        words = self._vfs.bytes_words(data)
+        words = self._vfs.bytes_words(data, offset)
         self._lines.append(f"write {self._slot} {offset} {len(data)} {words}")
         super().xWrite(data, offset)
 

@@ -77,7 +77,7 @@ int channel_get_line(struct channel *channel, char *line, size_t size);  /* leng
 int channel_flush(struct channel *channel);
 int channel_printf(struct channel *channel, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* flash.c: flash operations, from the chip's driver (nandlog.c) or by kprobe events (flashmon.c) */
+/* flash.c: flash operations, from the chip's driver (nandlog.c) or by kprobe events (flashmon.c, whose functions are in trace.h) */
 
 enum flash_kind { FLASH_READ, FLASH_PROGRAM, FLASH_ERASE, FLASH_KINDS };
 
@@ -86,6 +86,7 @@ struct flash_counts {
 	uint64_t missed;  /* operations the kernel could not record */
 	uint64_t corrected;      /* bits; of flashbed_nand only */
 	uint64_t uncorrectable;  /* ECC steps */
+	uint64_t until_ns;       /* what happened later is not counted */
 };
 
 struct flash_geometry {
@@ -101,21 +102,24 @@ struct flash_event {
 	uint64_t start_ns;
 	int64_t duration_ns;  /* of the chip; -1 when nobody knows */
 	uint32_t page;        /* from the start of the chip */
-	uint32_t block;       /* an erase seen by a probe has this instead of the page */
 	uint32_t column;
 	uint32_t length;
 	enum flash_kind kind;
+	int pid;              /* 0 where it is not known */
 	char task[FLASH_TASK_BYTES];
 };
 
 /* Takes events in the order in which they happened; an error ends the reading. */
 typedef int (*flash_sink)(void *context, const struct flash_event *event);
 
-int flash_arm(char *points, size_t size);  /* `points`: where operations are seen, for the stream */
+struct fs;
+
+int flash_arm(const struct fs *fs, char *points, size_t size);  /* `points`: where operations are seen, or what is wrong */
 int flash_counts(struct flash_counts *counts);
 int flash_discard(void);
 int flash_events(flash_sink sink, void *context);  /* everything since the last discard */
 bool flash_knows_durations(void);
+void flash_disarm(void);
 
 bool nandlog_there(void);
 int nandlog_command(const char *text);
@@ -129,11 +133,6 @@ int nandlog_events(flash_sink sink, void *context);
 typedef int (*block_sink)(void *context, uint32_t block, uint32_t erases, const char *state);
 
 int nandlog_each_block(block_sink sink, void *context);
-
-int flashmon_arm(char *points, size_t size);
-int flashmon_counts(struct flash_counts *counts);
-int flashmon_discard(void);
-int flashmon_events(flash_sink sink, void *context);
 
 /* wear.c: erases of every block */
 

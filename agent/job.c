@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "agent.h"
+#include "trace.h"
 
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
@@ -53,6 +53,8 @@ struct job {
 	char (*setup)[CHIP_COMMAND_BYTES];  /* for the next group, before it is formatted */
 	size_t setup_count;
 	size_t setup_room;
+	char traced[MAX_LINE];      /* what is to be traced in the next case, or empty */
+	struct tracer *tracer;
 	char line[LINE_BYTES];
 };
 
@@ -90,10 +92,48 @@ static int tell_chip(struct job *job)
 	return err;
 }
 
+/* The tracers that were asked for; their probes are set before the agent sleeps to the mark. */
+static int start_tracing(struct job *job)
+{
+	static char detail[TRACE_DETAIL];
+	static char words[MAX_LINE];
+	struct trace_request request = {.mtd = job->fs.mtd};
+
+	if (!job->traced[0])
+		return 0;
+	(void)snprintf(words, sizeof(words), "%s", job->traced);
+	(void)snprintf(detail, sizeof(detail), "trace %.150s", job->traced);
+	int err = tracer_parse(&request, words);
+
+	if (!err)
+		err = tracer_open(&job->tracer, &request, job->out, "t ", detail);
+	if (err)
+		job->runner.failed_op = detail;
+	return err;
+}
+
+/* The tracers' rows of what was measured. */
+static int stop_tracing(struct job *job, bool measured)
+{
+	int err = 0;
+
+	if (job->tracer && measured) {
+		tracer_begin(job->tracer, job->counted_since_ns, job->runner.mark_ns);
+		err = tracer_end(job->tracer, job->counted_until_ns);
+	}
+	tracer_close(job->tracer);
+	job->tracer = NULL;
+	job->traced[0] = '\0';
+	return err;
+}
+
 static int before_mark(void *context)
 {
 	struct job *job = context;
-	int err = flash_discard();
+	int err = start_tracing(job);
+
+	if (!err)
+		err = flash_discard();
 	const uint64_t mark = next_phase(PHASE_NS);
 
 	if (!err)
@@ -104,6 +144,19 @@ static int before_mark(void *context)
 	if (!err)
 		err = flash_counts(&job->before);
 	return err ? err : sleep_until(mark);
+}
+
+/* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor (writeout_period) ends when it is due, and
+ * what the kernel has counted of pages written before is down to one.
+ */
+static int sleep_to_dice(void)
+{
+	const uint64_t until = next_phase(DICE_NS);
+	int err = 0;
+
+	for (uint64_t next = now_ns() + PHASE_NS; next < until && !err; next += PHASE_NS)
+		err = sleep_until(next);
+	return err ? err : sleep_until(until);
 }
 
 static int set_read_ahead(struct job *job, uint64_t kib)
@@ -277,14 +330,14 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = fs_format(&job->fs, fs_name);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = fs_mount_fresh(&job->fs);
 	if (err)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);
@@ -362,13 +415,12 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 	const struct flash_geometry *geometry = &job->fs.geometry;
 	const uint32_t pages = pages_per_block(job);
 	const bool erase = event->kind == FLASH_ERASE;
-	const uint32_t page = erase && event->block ? event->block * pages : event->page;
 	char task[FLASH_TASK_BYTES];
 
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
 	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", seq,
-			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], page / pages, page, event->column,
+			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], event->page / pages, event->page, event->column,
 			      erase ? geometry->block_bytes : event->length, task);
 }
 
@@ -386,7 +438,7 @@ static int take_event(void *context, const struct flash_event *event)
 		runner->rows[told->row].flash_ns += event->duration_ns;
 	told->count++;
 	if (told->trace->wear && event->kind == FLASH_ERASE) {
-		const int err = wear_erased(&told->job->wear, event->block ? event->block : event->page / pages_per_block(told->job));
+		const int err = wear_erased(&told->job->wear, event->page / pages_per_block(told->job));
 
 		if (err)
 			return err;
@@ -450,12 +502,15 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	err = run_ops(&job->runner, ops, true);
 	const int counted = flash_counts(&after);
 
-	job->counted_until_ns = now_ns();
+	job->counted_until_ns = after.until_ns;
 	if (err || counted) {
+		(void)stop_tracing(job, false);
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
-	err = say_flash(job, trace, &after);
+	err = stop_tracing(job, true);
+	if (!err)
+		err = say_flash(job, trace, &after);
 	if (!err)
 		err = say_faults(job, &after);
 	if (!err)
@@ -488,6 +543,7 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 	if (!err && job->group_ready)
 		err = measure(job, id, read_ahead_kib, trace, &ops);
 	job->chip_count = 0;
+	job->traced[0] = '\0';
 	ops_free(&ops);
 	free(text);
 	return err > 0 ? 0 : err;
@@ -567,6 +623,8 @@ static int step(struct job *job)
 		return add_setup(job, command);
 	if (sscanf(job->line, "chip %63[^\n]", command) == 1)
 		return chip(job, command);
+	if (sscanf(job->line, "trace %4095[^\n]", job->traced) == 1)
+		return 0;
 	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
 		return cut(job, id, number, seed);
 	return -EPROTO;
@@ -576,14 +634,14 @@ static int say_info(struct job *job)
 {
 	const struct flash_geometry *g = &job->fs.geometry;
 	struct utsname names;
-	char points[160];
+	char points[1024];
 
 	if (uname(&names))
 		return -errno;
-	int err = flash_arm(points, sizeof(points));
+	int err = flash_arm(&job->fs, points, sizeof(points));
 
 	if (err)
-		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %s", strerror(-err));
+		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %.120s", points);
 	if (!err)
 		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
 	if (!err)
@@ -624,6 +682,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 
 	while (!err)
 		err = step(&job);
+	flash_disarm();
 	run_free(&job.runner);
 	wear_free(&job.wear);
 	free(job.setup);

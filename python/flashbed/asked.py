@@ -64,7 +64,7 @@ PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
-StatementMetric = Literal["statement_ms", "statement_flash_ms"]
+StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""
 Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric
 Axis = Literal[
@@ -209,6 +209,8 @@ class Claim(Strict):
         "largest_difference_between_fs",
         "smallest_ratio_of_patterns",
         "smallest_ratio_of_fs",
+        "mean_ratio_of_patterns",
+        "mean_ratio_of_fs",
         "largest_over_smallest",
     ]
     operator: Literal[">", ">=", "<", "<=", "within"]
@@ -240,9 +242,9 @@ class Claim(Strict):
             raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
         if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
             raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
-        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
+        if self.reduce.endswith("_ratio_of_patterns") and len(self.pattern) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
-        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
+        if self.reduce.endswith("_ratio_of_fs") and len(self.fs) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
         return self
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis.statements import statements
+from flashbed.analysis.rates import RATE_POINT
+from flashbed.analysis.statements import statement_points, statements
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.experiment import plan, read_experiment
@@ -405,6 +406,12 @@ def test_statements_are_put_together_again() -> None:
             "flash_time_ns": [flash for _, _, flash in rows],
         }
     )
+    axes = dict.fromkeys(RATE_POINT, 1) | {"case_id": "a", "target": "sim", "flash_time_ns": 3}
+    points = statement_points(pl.DataFrame([axes]), requests)
+    assert points["statement"].to_list() == [0, 1]
+    assert points["statement_ms"].to_list() == pytest.approx([15e-6, 18e-6])
+    assert points["statement_flash_ms"].to_list() == [0, None]
+    assert points["statement_writes"].to_list() == [0, 1]
     found = statements(requests)
     assert found["latency_ns"].to_list() == [15, 18]
     assert found["flash_time_ns"].to_list() == [0, None]

@@ -44,13 +44,14 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
 
 
 def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each statement of each point: statement_ms, statement_flash_ms, `seeds`."""
+    """A row for each statement of each point: the metrics of `StatementMetric`, and `seeds`."""
     placed = cases.join(statements(requests), on=_CASE, suffix="_of_it")
     return (
         placed.group_by(STATEMENT_POINT, maintain_order=True)
         .agg(
             (pl.col("latency_ns").mean() / _MS).alias("statement_ms"),
             (pl.col("flash_time_ns_of_it").mean() / _MS).alias("statement_flash_ms"),
+            pl.col("writes").mean().alias("statement_writes"),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
         .with_columns(PAUSE_MS)

@@ -33,7 +33,7 @@ from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
-from flashbed.tables import empty_table, read_table
+from flashbed.tables import CHIP_ALONE, empty_table, read_table
 from flashbed.toml_models import read_model, read_toml
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
@@ -114,7 +114,8 @@ class Content:
 
 def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
-    cases = read_table(directory, "cases")
+    every = read_table(directory, "cases")
+    cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
     experiment = read_experiment(directory / "experiment.toml")
     single = pl.DataFrame()
     tables: dict[str, pl.DataFrame] = {}
@@ -125,7 +126,7 @@ def collect(directory: Path) -> Content:
         tables = _points(experiment, cases, requests, directory)
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
-    table = agreement(cases)
+    table = agreement(every)
     energy = energy_summary(cases)
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(

@@ -19,16 +19,15 @@ import apsw
 from flashbed.content import generated, generated_word
 from flashbed.errors import InputError
 from flashbed.sqlite.settings import Database
-from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs
+from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
 from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
 
 __all__ = ["DATABASE_PATH", "Recording", "StatementError", "Written", "draw_by"]
 
 DATABASE_PATH = f"{FOLDER}/test.db"
 VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
-PAGE_BYTES_MIN = 512
-"""Shorter reads are of a header."""
-_VALUE = re.compile(r"'(?:[^']|'')*'|\b[0-9]+\b")
+_VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
+"""A text with a quote in it counts as two."""
 _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
 """What EXPLAIN would do, or cannot explain; its program is short."""
 SHORT = 4
@@ -64,8 +63,6 @@ class Recording:
         self._instructions: dict[str, int] = {}
         """Of the programs of statements, without their values."""
         self._opening_steps = OPENING_STEPS
-        self._counted_from = (0, 0)
-        """Lines and calls aside when the last statement had ended."""
         # One statement is kept prepared for each text where they are; none otherwise.
         self._connection = apsw.Connection(
             f"/{DATABASE_PATH}",
@@ -86,7 +83,7 @@ class Recording:
         """From here on it is measured."""
         if not self._vfs.measured:
             self._opening_steps = 0
-            self._counted_from = (len(self.lines), self._vfs.asides)
+            self._vfs.tally = Tally()
         self._vfs.measured = True
 
     @property
@@ -127,17 +124,9 @@ class Recording:
         self._vfs.unregister()
 
     def _steps(self, prepared: Prepared | None) -> int:
-        since, asides = self._counted_from
-        calls = [line.split(" ") for line in self.lines[since:]]
-        work = Work(
-            vm_steps=self._vm_steps,
-            pages_read=sum(w[0] == "read" and int(w[3]) >= PAGE_BYTES_MIN for w in calls),
-            writes=sum(w[0] == "write" for w in calls),
-            asides=self._vfs.asides - asides,
-            prepared=prepared,
-        )
+        tally, self._vfs.tally = self._vfs.tally, Tally()
         opening, self._opening_steps = self._opening_steps, 0
-        self._counted_from = (len(self.lines), self._vfs.asides)
+        work = Work(self._vm_steps, tally.pages_read, tally.writes, tally.asides, prepared)
         return opening + work.steps
 
     def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:

@@ -18,16 +18,19 @@ closed its files.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import apsw
 
 from flashbed.sqlite.content import compressibility
 
-__all__ = ["FOLDER", "Files", "RecordingVfs"]
+__all__ = ["FOLDER", "Files", "RecordingVfs", "Tally"]
 
 FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""
 SLOTS = 64
+PAGE_BYTES_MIN = 512
+"""Shorter reads are of a header."""
 SECTOR_BYTES = 4096
 """SQLITE_DEFAULT_SECTOR_SIZE; for a device whose writes are safe at power loss SQLite uses 512."""
 DIRECTORY_SYNCED = (
@@ -40,6 +43,16 @@ CLOCK_MS = 212_444_596_800_000
 Files = dict[str, bytearray]
 """Path -> contents."""
 _names = itertools.count()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the pager asked for since a statement began, besides what its operations are."""
+
+    pages_read: int = 0
+    writes: int = 0
+    asides: int = 0
+    """Calls that are no operation, but take time: locks, and fstat for a file's size."""
 
 
 class RecordingVfs(apsw.VFS):
@@ -56,8 +69,7 @@ class RecordingVfs(apsw.VFS):
         self.measured = measured
         self.written: dict[int, tuple[int, bytes]] | None = None
         """SEED of a write -> its offset and the bytes, if they are kept."""
-        self.asides = 0
-        """Calls that are no operation, but take time: locks, and fstat for a file's size."""
+        self.tally = Tally()
         self.sync_word = sync
         """What a sync is on this build of SQLite."""
         self._seed = seed
@@ -207,10 +219,12 @@ class _RecordedFile(_File):
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
         self._lines.append(f"read {self._slot} {offset} {amount}")
+        self._vfs.tally.pages_read += amount >= PAGE_BYTES_MIN
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         words = self._vfs.bytes_words(data, offset)
+        self._vfs.tally.writes += 1
         self._lines.append(f"write {self._slot} {offset} {len(data)} {words}")
         super().xWrite(data, offset)
 
@@ -219,17 +233,17 @@ class _RecordedFile(_File):
         super().xTruncate(size)
 
     def xFileSize(self) -> int:  # noqa: N802
-        self._vfs.asides += 1
+        self._vfs.tally.asides += 1
         return super().xFileSize()
 
     def xLock(self, level: int) -> None:  # noqa: ARG002, N802
-        self._vfs.asides += 1
+        self._vfs.tally.asides += 1
 
     def xUnlock(self, level: int) -> None:  # noqa: ARG002, N802
-        self._vfs.asides += 1
+        self._vfs.tally.asides += 1
 
     def xCheckReservedLock(self) -> bool:  # noqa: N802
-        self._vfs.asides += 1
+        self._vfs.tally.asides += 1
         return False
 
     def xSync(self, flags: int) -> None:  # noqa: ARG002, N802

@@ -20,7 +20,7 @@ first time; caches; a program's own work with a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["OPENING_STEPS", "Prepared", "Work"]
 
@@ -42,8 +42,7 @@ OPENING_STEPS = 136_000
 """sqlite3_open_v2, its settings, and reading the schema."""
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What sqlite3_prepare_v2 had to do."""
 
     instructions: int
@@ -58,8 +57,7 @@ class Prepared:
         return planned + texts + PREPARED_INSTRUCTION_STEPS * self.instructions
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What there was to do for one statement; `prepared` is None if that had been done before."""
 
     vm_steps: int

@@ -19,6 +19,7 @@ __all__ = ["TARGETS", "code_sha256", "load_target"]
 # Imported when asked for: a command that runs nothing should not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
+    "sim-chip": ("flashbed.targets.sim", "ChipOnlyTarget"),
     "uml": ("flashbed.targets.uml", "UmlTarget"),
     "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
     "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
@@ -40,7 +41,7 @@ def code_sha256(name: str) -> str:
     here = Path(__file__).parent
     package = TARGETS[name][0].rpartition(".")[2]
     files = [*here.glob(f"{package}.py"), *(here / package).rglob("*.py")]
-    if name == "sim":
+    if package == "sim":
         files += here.parent.glob("_sim.*")
     else:
         files += (here / "guest").glob("*.py")

@@ -75,6 +75,8 @@ class Program:
     faults: Faults = NONE
     record_calls: bool = False
     """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
+    tracers: str = ""
+    """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -166,6 +168,8 @@ class Batch:
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
     calls: pl.DataFrame = field(default_factory=pl.DataFrame)
     """case_id, seq of the statement, call (an operation without the bytes of a write)."""
+    traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """case_id -> rows of `flashbed-trace 1`, times since the mark."""
 
 
 NOT_MODELLED = " is not modelled"

@@ -157,6 +157,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))
+            parts += [f"trace {program.tracers}\n"] if program.tracers else []
             words = _trace(program, trace_flash=trace_flash)
             parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))

@@ -92,6 +92,7 @@ def _together(batches: Sequence[Batch]) -> Batch:
         surveys=tuple(survey for batch in batches for survey in batch.surveys),
         wear=wear,
         calls=calls,
+        traced={name: rows for batch in batches for name, rows in batch.traced.items()},
     )
 
 
@@ -148,6 +149,7 @@ def batch_of(
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
         wear=_frame(wear, _WEAR),
         calls=_frame([(case_id, *call) for call in case.calls], _CALLS),
+        traced={case_id: tuple(case.traced)} if case.traced else {},
     )
 
 

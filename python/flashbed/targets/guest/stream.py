@@ -88,6 +88,8 @@ class CaseDone:
     """The row and the call, in order; where they were asked for."""
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
+    traced: list[str] = field(default_factory=list)
+    """Rows of the tracers, as they came."""
     faults: tuple[int, int, int] | None = None
     """Bits corrected, ECC steps that could not be, bad blocks; where the chip is our own."""
 
@@ -175,6 +177,9 @@ class Reader:
     def _row(self, line: str) -> Event | None:
         word, *fields = line.split(" ")
         match word:
+            case "t" if self._case is not None:
+                self._case.traced.append(line[2:])
+                return None
             case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":

@@ -74,6 +74,10 @@ class Database(Condition):
             raise ValueError(
                 "name: missing; a script or a file of one's own stands in tables by it"
             )
+        if self.file and self.executed == "board":
+            raise ValueError(
+                "file: its bytes cannot be copied to a board that runs SQLite; a script can make it"
+            )
         if self.file and not self.script:
             raise ValueError("script: missing; a file is what a script begins with")
         return self

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flashbed.targets.base import Run, Survey, SurveyedFile
+from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
 from flashbed.targets.room import Room
 
 __all__ = [
@@ -111,6 +111,8 @@ class _Cut:
     mount: tuple[int, int] | None = None
     files: list[tuple[str, int, list[Run]]] = field(default_factory=list)
     probe_result: int | None = None
+    database: tuple[str, int, str] | None = None
+    tables: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ class Reader:
                 return None
             case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
-            case "m" | "s" | "p" | "u" | "endcut":
+            case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
             case "cut":
                 self._cut = _Cut(fields[0], int(fields[1]))
@@ -247,6 +249,10 @@ class Reader:
         elif word == "p":
             offset_bytes, length_bytes, what = fields
             cut.files[-1][2].append(Run(int(offset_bytes), int(length_bytes), _what(what)))
+        elif word == "d":
+            cut.database = fields[0], int(fields[1]), " ".join(fields[2:])
+        elif word == "t":
+            cut.tables[" ".join(fields[2:])] = int(fields[0]), int(fields[1])
         elif word == "u":
             (cut.probe_result,) = map(int, fields)
         else:
@@ -260,4 +266,5 @@ class Reader:
             raise ValueError("endcut")
         self._cut = None
         files = tuple(SurveyedFile(path, size, tuple(runs)) for path, size, runs in cut.files)
-        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result)
+        database = SurveyedDatabase(*cut.database, cut.tables) if cut.database else None
+        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result, database)

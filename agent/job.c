@@ -31,6 +31,7 @@ struct trace {
 	bool contents;
 	bool changes;
 	bool wear;
+	bool calls;
 };
 
 struct job {
@@ -145,6 +146,19 @@ static int before_mark(void *context)
 	return err ? err : sleep_until(mark);
 }
 
+/* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor (writeout_period) ends when it is due, and
+ * what the kernel has counted of pages written before is down to one.
+ */
+static int sleep_to_dice(void)
+{
+	const uint64_t until = next_phase(DICE_NS);
+	int err = 0;
+
+	for (uint64_t next = now_ns() + PHASE_NS; next < until && !err; next += PHASE_NS)
+		err = sleep_until(next);
+	return err ? err : sleep_until(until);
+}
+
 static int set_read_ahead(struct job *job, uint64_t kib)
 {
 	const int err = fs_set_read_ahead(&job->fs, kib);
@@ -179,15 +193,25 @@ static int say_error(struct job *job, const char *scope, const char *id, uint32_
 	return err ? err : channel_flush(job->out);
 }
 
+/* SQLite's words are another program's: one line, and nothing of a journal's binary. */
+static void keep_printable(char *words)
+{
+	for (; *words; words++)
+		if (*words < 0x20 || *words > 0x7e)
+			*words = '?';
+}
+
 /* An operation that failed before the mark, or whatever else `err` is. */
 static int say_run_error(struct job *job, const char *scope, const char *id, int err)
 {
-	char message[128];
+	char message[WORDS_BYTES + 32];
 
-	if (job->runner.failed_op && err == -ENOSYS && strcmp(job->runner.failed_op, "sql") == 0)
-		(void)snprintf(message, sizeof(message), "sql: not supported by this agent");
-	else
-		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
+	if (job->runner.words[0]) {
+		keep_printable(job->runner.words);
+		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op, job->runner.words);
+		return say_error(job, scope, id, job->runner.failed_line, "SQLite", message);
+	}
+	(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
 	return say_error(job, scope, id, job->runner.failed_line, error_name(err), message);
 }
 
@@ -227,7 +251,7 @@ static bool has_sql(const struct ops *ops, uint32_t *line)
 {
 	for (size_t i = 0; i < ops->count; i++) {
 		*line = ops->list[i].line;
-		if (ops->list[i].kind == OP_SQL)
+		if (ops->list[i].kind == OP_SQL_OPEN)
 			return true;
 	}
 	return false;
@@ -244,7 +268,7 @@ static int parse(struct job *job, char *text, size_t length, struct ops *ops, co
 		err = say_error(job, scope, id, error.line, error.code, error.detail);
 	else if (err)
 		err = say_error(job, scope, id, 0, error_name(err), strerror(-err));
-	else if (has_sql(ops, &line))
+	else if (!sql_version() && has_sql(ops, &line))
 		err = say_error(job, scope, id, line, "ENOSYS", "sql: not supported by this agent");
 	else
 		return 0;
@@ -306,14 +330,14 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = fs_format(&job->fs, fs_name);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = fs_mount_fresh(&job->fs);
 	if (err)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = sleep_until(next_phase(DICE_NS));
+		err = sleep_to_dice();
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);
@@ -365,6 +389,10 @@ static int say_rows(struct job *job)
 
 		run_print_row(runner, i, row, sizeof(row));
 		err = channel_printf(job->out, "%s\n", row);
+		if (!err && runner->rows[i].words) {
+			keep_printable(runner->rows[i].words);
+			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].words);
+		}
 	}
 	return err;
 }
@@ -491,6 +519,8 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	if (!err)
 		err = say_rows(job);
 	if (!err)
+		err = calls_say(job->out);
+	if (!err)
 		err = channel_printf(job->out, "end %s\n", id);
 	if (!err)
 		err = channel_flush(job->out);
@@ -512,6 +542,7 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 		err = contents_add(&job->contents, &ops);
 	job->runner.contents = trace->contents;
 	job->runner.changes = trace->changes;
+	job->runner.calls = trace->calls;
 	if (!err && job->group_ready)
 		err = measure(job, id, read_ahead_kib, trace, &ops);
 	job->chip_count = 0;
@@ -521,7 +552,7 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`. */
+/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`, perhaps `,calls`. */
 static bool parse_trace(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -539,6 +570,9 @@ static bool parse_trace(char *words, struct trace *trace)
 		word = strtok_r(NULL, ",", &at);
 	trace->wear = word && strcmp(word, "wear") == 0;
 	if (trace->wear)
+		word = strtok_r(NULL, ",", &at);
+	trace->calls = word && strcmp(word, "calls") == 0;
+	if (trace->calls)
 		word = strtok_r(NULL, ",", &at);
 	return !word;
 }
@@ -572,10 +606,10 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];
-	char word[32];
+	char word[48];
 	char command[CHIP_COMMAND_BYTES];
 	char asked[32] = "";
-	struct trace trace = {false, false, false, false};
+	struct trace trace = {false, false, false, false, false};
 	uint64_t number = 0;
 	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
@@ -586,7 +620,7 @@ static int step(struct job *job)
 		return 1;
 	if (sscanf(job->line, "group %255s %31s %31s", id, word, asked) >= 2 && (!*asked || strcmp(asked, "wear") == 0))
 		return group(job, id, word, *asked);
-	if (sscanf(job->line, "case %255s %" SCNu64 " %31s", id, &number, word) == 3 && parse_trace(word, &trace))
+	if (sscanf(job->line, "case %255s %" SCNu64 " %47s", id, &number, word) == 3 && parse_trace(word, &trace))
 		return one_case(job, id, number, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
 		return add_setup(job, command);
@@ -617,6 +651,8 @@ static int say_info(struct job *job)
 		err = channel_printf(job->out, "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32 "\ninfo block_bytes %" PRIu32
 				     "\ninfo partition_bytes %" PRIu64 "\ninfo probes %s\n",
 				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes, points);
+	if (!err && sql_version())
+		err = channel_printf(job->out, "info sqlite %s\n", sql_version());
 	return err ? err : channel_flush(job->out);
 }
 

@@ -94,6 +94,8 @@ static void print_rows(const struct runner *runner)
 
 		run_print_row(runner, i, row, sizeof(row));
 		(void)puts(row);
+		if (runner->rows[i].words)
+			(void)printf("q %zu %s\n", i, runner->rows[i].words);
 	}
 }
 
@@ -113,7 +115,9 @@ static int run(const char *path, const char *directory, bool contents)
 		err = run_open_directory(&runner, directory);
 	if (!err)
 		err = run_ops(&runner, &ops, true);
-	if (err && runner.failed_op)
+	if (err && runner.words[0])
+		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line, runner.failed_op, runner.words);
+	else if (err && runner.failed_op)
 		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line, error_name(err), runner.failed_op,
 			      strerror(-err));
 	else if (err)

@@ -110,6 +110,8 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "result": _WHOLE,
         "content_crc32": _WHOLE,
         "changes": _WHOLE,
+        "statement_kind": _TEXT,
+        "error": _TEXT,
     },
     "flash": {
         "case_id": _TEXT,

@@ -27,6 +27,8 @@ const MIN_GRANULARITY_NS: u64 = 750_000;
 const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
 /// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
+/// BANDWIDTH_INTERVAL of mm/page-writeback.c.
+const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
 /// sched_prio_to_weight of nice 0 and of nice 10.
 const WEIGHT: u64 = 1024;
 const WEIGHT_NICE_10: u64 = 110;
@@ -54,6 +56,59 @@ fn fair_ns(delta_ns: u64, task: Task) -> u64 {
     }
 }
 
+/// Whether what a task does takes no time here.
+fn is_momentary(task: Task) -> bool {
+    matches!(task, Task::RcuThread | Task::BandwidthWorker)
+}
+
+/// What frees when every task has been scheduled.
+#[derive(Clone, Copy, Debug)]
+enum Rcu {
+    /// kernel/rcu/tiny.c, of a kernel for one processor: while something waits (rcu_ctrlblk) a tick asks who runs to make
+    /// way (rcu_sched_clock_irq).
+    Tiny { waits: bool },
+    /// kernel/rcu/tree.c, whose thread is woken when a grace period is to begin and when it is over.
+    Tree(GracePeriod),
+}
+
+/// rcu_state and rcu_data of the one processor that there is.
+#[derive(Clone, Copy, Debug, Default)]
+struct GracePeriod {
+    /// Something waits for a grace period that nobody has asked for yet.
+    waits: bool,
+    /// RCU_GP_FLAG_INIT.
+    is_asked_for: bool,
+    is_under_way: bool,
+    /// The processor has been through a quiescent state, and has said so.
+    is_reported: bool,
+}
+
+impl GracePeriod {
+    fn is_busy(&self) -> bool {
+        self.waits || self.is_asked_for || self.is_under_way
+    }
+
+    /// rcu_core after a tick: whether the thread is to be woken. When it went to sleep, which begins a period, was a
+    /// quiescent state already.
+    fn pass_tick(&mut self) -> bool {
+        if self.is_under_way {
+            self.is_reported = true;
+            return true;
+        }
+        self.is_asked_for |= std::mem::take(&mut self.waits);
+        self.is_asked_for
+    }
+
+    /// rcu_gp_kthread: rcu_gp_cleanup, and rcu_gp_init of the next.
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_reported) {
+            self.is_under_way = false;
+            self.is_asked_for |= std::mem::take(&mut self.waits);
+        }
+        self.is_under_way |= std::mem::take(&mut self.is_asked_for);
+    }
+}
+
 /// One processor's run queue.
 #[derive(Clone, Debug)]
 pub struct Sched {
@@ -72,8 +127,11 @@ pub struct Sched {
     need_resched: bool,
     /// cfs_rq->next: whose wake-up asks `current` to make way.
     next: Option<Task>,
-    /// Something waits to be freed (rcu_ctrlblk).
-    has_callbacks: bool,
+    rcu: Rcu,
+    /// The tick at whose end the worker for the bandwidth is woken (bw_dwork).
+    bandwidth_tick: Option<u64>,
+    /// The idle ones of the two workers, the one that became idle last at the end (the pool's idle_list).
+    idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
     blocked: [bool; TASKS],
 }
@@ -95,7 +153,13 @@ impl Sched {
             ran_ns: 0,
             need_resched: false,
             next: None,
-            has_callbacks: false,
+            rcu: if clock_step_ns == tick_ns {
+                Rcu::Tiny { waits: false }
+            } else {
+                Rcu::Tree(GracePeriod::default())
+            },
+            bandwidth_tick: None,
+            idle_workers: vec![Task::BandwidthWorker, Task::Background],
             blocked: [false; TASKS],
         }
     }
@@ -106,14 +170,22 @@ impl Sched {
         self.clock_step_ns == self.tick_ns
     }
 
-    /// call_rcu: something is freed when every task has been scheduled. With the RCU of one processor the next tick asks
-    /// for that (rcu_sched_clock_irq of kernel/rcu/tiny.c).
+    /// call_rcu: something is freed when every task has been scheduled.
     #[inline]
     pub fn call_rcu(&mut self, now: Ns) {
-        if self.is_tiny() {
-            self.pass(now);
-            self.has_callbacks = self.current.is_some();
+        self.pass(now);
+        match &mut self.rcu {
+            Rcu::Tiny { waits } => *waits = self.current.is_some(),
+            Rcu::Tree(grace) => grace.waits = true,
         }
+    }
+
+    /// wb_inode_writeback_end: how fast pages are written is looked at when BANDWIDTH_INTERVAL has passed, unless that
+    /// is on its way.
+    #[inline]
+    pub fn pages_were_written(&mut self, now: Ns) {
+        let due = now.0 / self.tick_ns + BANDWIDTH_INTERVAL_NS / self.tick_ns + 1;
+        self.bandwidth_tick.get_or_insert(due);
     }
 
     /// Who has the processor.
@@ -126,6 +198,12 @@ impl Sched {
     #[inline]
     pub fn is_contended(&self) -> bool {
         self.runnable.iter().filter(|&&runnable| runnable).count() > 1
+    }
+
+    /// The same of tasks that need it for more than a moment.
+    fn is_contended_but_for_a_moment(&self) -> bool {
+        let wants = |&task: &Task| self.is_runnable(task) && !is_momentary(task);
+        Task::ALL.into_iter().filter(wants).count() > 1
     }
 
     /// Whether a task runs or wants to.
@@ -157,18 +235,43 @@ impl Sched {
     fn pass(&mut self, now: Ns) {
         let ticks = now.0 / self.tick_ns;
         if self.current.is_none() {
-            self.ticks = ticks;
+            self.pass_idle(ticks);
         }
         while self.ticks < ticks {
             self.ticks += 1;
             self.update_current(Ns(self.ticks * self.tick_ns));
-            self.need_resched |= self.has_callbacks;
+            self.need_resched |= matches!(self.rcu, Rcu::Tiny { waits: true });
             self.check_preempt_tick();
-            if self.need_resched && !self.is_contended() {
+            self.run_softirqs();
+            if self.need_resched && !self.is_contended_but_for_a_moment() {
                 self.pick(self.current); // It asks before it is seen here again.
             }
         }
         self.update_current(now);
+    }
+
+    /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken is done at once.
+    fn pass_idle(&mut self, ticks: u64) {
+        while self.ticks < ticks && matches!(&self.rcu, Rcu::Tree(grace) if grace.is_busy()) {
+            self.ticks += 1;
+            self.run_softirqs();
+        }
+        self.ticks = self.ticks.max(ticks);
+        if self.bandwidth_tick.take_if(|due| *due <= ticks).is_some() {
+            self.take_worker(Task::BandwidthWorker);
+            self.idle_workers.push(Task::BandwidthWorker);
+        }
+    }
+
+    /// What a tick has raised: timers, then RCU.
+    fn run_softirqs(&mut self) {
+        if self.bandwidth_tick.take_if(|due| *due <= self.ticks).is_some() {
+            self.enqueue(Task::BandwidthWorker);
+        }
+        let Rcu::Tree(grace) = &mut self.rcu else { return };
+        if grace.pass_tick() {
+            self.enqueue(Task::RcuThread);
+        }
     }
 
     /// sched_slice.
@@ -213,9 +316,16 @@ impl Sched {
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.blocked[task as usize] = false;
-        if std::mem::replace(&mut self.runnable[task as usize], true) {
+        self.enqueue(task);
+    }
+
+    /// The wake-up itself.
+    fn enqueue(&mut self, task: Task) {
+        if self.runnable[task as usize] {
             return;
         }
+        self.take_worker(task);
+        self.runnable[task as usize] = true;
         let own = self.vruntime_ns[task as usize].max(self.min_vruntime_ns - SLEEPER_BONUS_NS);
         self.vruntime_ns[task as usize] = own;
         match self.current {
@@ -229,6 +339,25 @@ impl Sched {
                 }
             }
         }
+    }
+
+    /// wake_up_worker: the flusher and the bandwidth are works of one pool, and the worker that became idle last does
+    /// whichever comes next.
+    fn take_worker(&mut self, task: Task) {
+        if !self.idle_workers.contains(&task) {
+            return;
+        }
+        let worker = self.idle_workers.pop().expect("one is idle");
+        if worker != task {
+            self.vruntime_ns.swap(task as usize, worker as usize);
+            self.idle_workers[0] = worker;
+        }
+    }
+
+    /// worker_enter_idle: the flusher, which has the processor, has nothing left to do.
+    pub fn end_work(&mut self, now: Ns) {
+        self.idle_workers.push(Task::Background);
+        self.sleep(now);
     }
 
     /// The task that has the processor goes to sleep; who has it next.
@@ -291,10 +420,32 @@ impl Sched {
         self.current
     }
 
+    /// schedule. Who has only a moment's work is done with it and sleeps.
+    fn pick(&mut self, before: Option<Task>) {
+        self.pick_next(before);
+        while let Some(task) = self.current.filter(|&task| is_momentary(task)) {
+            match task {
+                Task::BandwidthWorker => self.idle_workers.push(task),
+                _ => {
+                    if let Rcu::Tree(grace) = &mut self.rcu {
+                        grace.go_on();
+                    }
+                }
+            }
+            self.current = None;
+            self.runnable[task as usize] = false;
+            self.update_min_vruntime();
+            self.pick_next(None);
+        }
+    }
+
     /// pick_next_task_fair: the least vruntime, or the task whose wake-up asked for it if that is not unfair; of
     /// equals not the one that was running.
-    fn pick(&mut self, before: Option<Task>) {
-        (self.need_resched, self.has_callbacks) = (false, false);
+    fn pick_next(&mut self, before: Option<Task>) {
+        self.need_resched = false;
+        if let Rcu::Tiny { waits } = &mut self.rcu {
+            *waits = false;
+        }
         let other = self.leftmost_but(before);
         let own = before.map(|task| (task, self.vruntime_ns[task as usize]));
         let left = match (other, own) {
@@ -452,9 +603,8 @@ mod tests {
         for clock_step_ns in [TICK_NS, 1] {
             let mut sched = after_sleep(clock_step_ns);
             sched.call_rcu(Ns(401 * MS));
-            assert_eq!(sched.has_callbacks, clock_step_ns == TICK_NS);
             sched.resched(Ns(404 * MS));
-            assert!(!sched.has_callbacks);
+            assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
             assert_eq!(sched.ran_ns == 0, clock_step_ns == TICK_NS);
         }
     }

@@ -39,14 +39,26 @@ pub enum Task {
     Jffs2Thread,
     /// YAFFS2's background thread.
     Yaffs2Thread,
+    /// RCU's thread, which never sees the flash.
+    RcuThread,
+    /// A worker that looks how fast pages were written (wb_update_bandwidth_workfn), which never sees it either.
+    BandwidthWorker,
 }
 
 /// How many there are.
-pub const TASKS: usize = 6;
+pub const TASKS: usize = 8;
 
 /// Names by `Task as usize`.
-pub const TASK_NAMES: [&str; TASKS] =
-    ["program", "background", "ubi_bgt0d", "ubifs_bgt0_0", "jffs2_gcd", "yaffs-bg-0"];
+pub const TASK_NAMES: [&str; TASKS] = [
+    "program",
+    "background",
+    "ubi_bgt0d",
+    "ubifs_bgt0_0",
+    "jffs2_gcd",
+    "yaffs-bg-0",
+    "rcu_sched",
+    "kworker",
+];
 
 impl Task {
     /// All of them, in order.
@@ -57,6 +69,8 @@ impl Task {
         Task::UbifsThread,
         Task::Jffs2Thread,
         Task::Yaffs2Thread,
+        Task::RcuThread,
+        Task::BandwidthWorker,
     ];
 }
 

@@ -332,7 +332,7 @@ fn a_full_volume_says_so_before_anything_is_lost() {
             .write_page(now, page_write(ino, page, size), &mut support::NoPages)
             .expect("it was budgeted");
     }
-    assert_eq!(error, FsError::NoSpace);
+    assert!(matches!(error, FsError::NoSpace(_)));
     assert!(page > 8000, "of some 44 MiB only {page} pages could be used");
     let now = fs.sync(now, &mut support::NoPages).expect("sync");
     read_pages(&mut fs, now, ino, 0..page);

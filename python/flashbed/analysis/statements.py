@@ -1,6 +1,7 @@
 """What SQL statements came to: operations of `requests` put together again.
 
-A statement ends with its `compute` (sqlite/recording.py). What a target does not know is null.
+A statement ends with its `compute` (sqlite/recording.py); where SQLite ran on the board it is one
+`sql`, and opening the database the row before. What a target does not know is null.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
 
     `statement` counts from 0, which is BEGIN in the SQLite study, and holds the opening of the
     database. Operations behind the last statement, closing it, are in none. `reads`, `writes` and
-    `syncs` are its system calls.
+    `syncs` are its system calls; null where SQLite ran on the board.
     """
-    ended = (pl.col("op") == "compute").cast(pl.Int64)
+    ended = pl.col("op").is_in(("compute", "sql")).cast(pl.Int64)
     numbered = requests.sort(*_CASE, "seq", maintain_order=True).with_columns(
         ended.cum_sum().over(_CASE).sub(ended).alias("statement"),
         ended.sum().over(_CASE).alias("count"),
@@ -37,7 +38,7 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
         .agg(
             _known_sum("latency_ns"),
             _known_sum("flash_time_ns"),
-            *(pl.col("op").is_in(ops).sum().cast(pl.Int64).alias(n) for n, ops in calls.items()),
+            *(_count_of(ops).alias(name) for name, ops in calls.items()),
         )
     )
 
@@ -55,6 +56,11 @@ def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFram
         )
         .with_columns(PAUSE_MS)
     )
+
+
+def _count_of(ops: tuple[str, ...]) -> pl.Expr:
+    recorded = ~(pl.col("op") == "sql").any()
+    return pl.when(recorded).then(pl.col("op").is_in(ops).sum().cast(pl.Int64))
 
 
 def _known_sum(column: str) -> pl.Expr:

@@ -30,6 +30,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "prepared": {"prepared": True},
     "fdatasync": {"sync": "fdatasync"},
     "connected": {"connected": True},
+    "board": {"executed": "board"},
 }
 """How a database is written as one word: what differs from the papers'."""
 
@@ -38,7 +39,8 @@ class Database(Condition):
     """`database = { … }` of an experiment (docs/sqlite.md).
 
     `records` are in the table before a workload reads or updates it. `connected` is whether the
-    connection is open when measuring begins. `script` and `file` are a
+    connection is open when measuring begins. `executed` is where SQLite runs: on the host, once,
+    and its calls on the board, or on the board itself. `script` and `file` are a
     program of one's own and the database it begins with.
     """
 
@@ -52,6 +54,7 @@ class Database(Condition):
     prepared: bool = False
     sync: Literal["fsync", "fdatasync"] = "fsync"
     connected: bool = False
+    executed: Literal["host", "board"] = "host"
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
     file: Annotated[str, Field(min_length=1)] | None = None

@@ -72,6 +72,8 @@ class Program:
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    record_calls: bool = False
+    """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
     tracers: str = ""
     """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     bulk_read: bool = False
@@ -146,6 +148,8 @@ class Batch:
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
+    calls: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """case_id, seq of the statement, call (an operation without the bytes of a write)."""
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
 

@@ -30,6 +30,7 @@ import apsw
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.operations import HEADER
+from flashbed.sqlite.board import executed
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording
 from flashbed.sqlite.settings import Database
@@ -121,8 +122,10 @@ def _run(
 ) -> tuple[list[str], list[str]]:
     """Operations of a connection of their own: opening it, and the statements.
 
-    Those that are measured have a seed.
+    Those that are measured have a seed. Where SQLite runs on the board, the statements themselves.
     """
+    if database.executed == "board":
+        return executed(DATABASE_PATH, database, statements, seed or 1)
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
@@ -257,7 +260,8 @@ def _statements(text: str) -> tuple[Statement, ...]:
     for piece in text.split(";"):
         pending += f"{piece};"
         if apsw.complete(pending):
-            found.append((pending.strip(), ()))
+            text = pending.strip()
+            found += [(text, ())] if text != ";" else []
             pending = ""
     rest = pending.removesuffix(";").strip()
     return (*found, (rest, ())) if rest else tuple(found)

@@ -31,9 +31,9 @@ pub const PAGE_BYTES: u32 = 4096;
 /// What a program would see as errno, and what the model does not do yet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FsError {
-    /// ENOSPC.
+    /// ENOSPC, and when it was known.
     #[error("no space left on the partition")]
-    NoSpace,
+    NoSpace(Ns),
     /// EIO, and when it was known: the flash failed, and the file system found no other way.
     #[error("input/output error")]
     Io(Ns),
@@ -65,10 +65,11 @@ impl FsError {
 }
 
 impl FsError {
-    /// When an error of the flash was known; none for others.
+    /// When an error that a program sees was known; none for others.
     pub fn failed_at(&self) -> Option<Ns> {
         match *self {
-            FsError::Io(at)
+            FsError::NoSpace(at)
+            | FsError::Io(at)
             | FsError::Unreadable(at)
             | FsError::Damaged(at)
             | FsError::ReadOnly(at) => Some(at),

@@ -26,12 +26,15 @@ pub fn run_flusher<S: FlashFs>(fs: &mut S, now: Ns, pages: &mut dyn PageCache) -
             Ok(now)
         }
         Writeback::Sleep => {
-            fs.sched().sleep(now);
+            fs.sched().end_work(now);
             Ok(now)
         }
     };
     fs.set_caller(before);
     let now = pages.written(now, step, done)?;
+    if matches!(step, Writeback::Page(_)) {
+        fs.sched().pages_were_written(now);
+    }
     fs.sched().unblock(now);
     Ok(now)
 }

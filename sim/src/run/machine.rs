@@ -79,9 +79,9 @@ impl<S: Stack> Machine<S> {
         };
         if result < wanted {
             return Err(failed(match result {
-                ENOSPC => FsError::NoSpace.to_string(),
+                ENOSPC => FsError::NoSpace(self.now).to_string(),
                 errno if errno < 0 => format!("errno {}", -errno),
-                bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace),
+                bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace(self.now)),
             }));
         }
         Ok(())
@@ -236,7 +236,9 @@ impl<S: Stack> Machine<S> {
             | Operation::Unlink { path }
             | Operation::Rmdir { path }
             | Operation::Rename { old: path, .. }
-            | Operation::Sql { path, .. } => Some(index_of(&mut self.files, path)),
+            | Operation::SqlOpen { path, .. }
+            | Operation::Sql { path, .. }
+            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
             _ => self.slots[operation.slot()?],
         }
     }

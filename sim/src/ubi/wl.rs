@@ -429,14 +429,14 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn get_block(&mut self, now: Ns) -> Result<(u32, Ns)> {
         let mut now = now;
         while self.wl.free.is_empty() {
-            let Some(work) = self.wl.works.pop_front() else { return Err(FsError::NoSpace) };
+            let Some(work) = self.wl.works.pop_front() else { return Err(FsError::NoSpace(now)) };
             let step = self.begin(work);
             now = self.do_work(now, step)?;
             if self.is_read_only {
                 return Err(FsError::ReadOnly(now));
             }
         }
-        let block = self.wl.free.take(FREE_MAX_DIFF).ok_or(FsError::NoSpace)?;
+        let block = self.wl.free.take(FREE_MAX_DIFF).ok_or(FsError::NoSpace(now))?;
         self.protect(block);
         Ok((block, now))
     }

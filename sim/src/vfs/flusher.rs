@@ -4,12 +4,11 @@
 //! wb_wakeup_delayed of fs/fs-writeback.c, for the one device there is; wb_workfn.rs has what it does. What the flusher
 //! takes up it moves to `io` as a whole and goes on with the next time, whatever has become dirty
 //! since. It wakes five seconds after the first inode has become dirty, and again while any is.
-//! Of the share that a device has in the dirty limit (wb_calc_thresh, lib/flex_proportions.c) only
-//! that is kept that there is none without a page that was completed since the mount, and that the
-//! number of such pages is halved every three seconds.
+//! completions.rs has the share that the device has in the dirty limit.
 //!
 //! Invariant: an inode is in one of the lists, once, or in none.
 
+use super::completions::Completions;
 use super::wb_workfn::{Check, Wait, Work, Writing};
 use crate::fs::Writeback;
 use crate::ticks::Ticks;
@@ -19,10 +18,6 @@ use std::collections::VecDeque;
 /// dirty_writeback_centisecs and dirty_expire_centisecs.
 const WRITEBACK_INTERVAL_MS: u64 = 5_000;
 const DIRTY_EXPIRE_MS: u64 = 30_000;
-/// VM_COMPLETIONS_PERIOD_LEN.
-const PERIOD_MS: u64 = 3_000;
-/// What is left of the completions of other devices, which were halved while there were more.
-const COMPLETED_ELSEWHERE: u64 = 1;
 /// How long the flusher writes before it looks whether that was enough.
 const ROUND_MS: u64 = 100;
 
@@ -53,21 +48,12 @@ pub(super) struct Flusher {
     /// Dirty pages above which it writes (`bg_thresh`).
     background_pages: u64,
     last_old_flush: Ns,
-    completed: Completed,
-}
-
-/// struct fprop_global of the machine and fprop_local_percpu of the device.
-#[derive(Clone, Copy, Debug)]
-struct Completed {
-    all: u64,
-    own: u64,
-    /// Since when the running period counts.
-    period: Option<Ns>,
+    pub completions: Completions,
 }
 
 impl Flusher {
     /// Of a file system that is mounted now.
-    pub fn new(ticks: Ticks, now: Ns, background_pages: u64) -> Flusher {
+    pub fn new(ticks: Ticks, now: Ns, background_pages: u64, completions: Completions) -> Flusher {
         Flusher {
             ticks,
             dirty: Vec::new(),
@@ -84,7 +70,7 @@ impl Flusher {
             waits: None,
             background_pages,
             last_old_flush: now,
-            completed: Completed { all: COMPLETED_ELSEWHERE, own: 0, period: None },
+            completions,
         }
     }
 
@@ -116,41 +102,6 @@ impl Flusher {
         self.io.retain(|&other| other != index);
         self.more_io.retain(|&other| other != index);
         self.dirty.retain(|&(other, _)| other != index);
-    }
-
-    /// Pages are on their way to the flash (__wb_writeout_add).
-    pub fn complete(&mut self, pages: usize) {
-        self.completed.own += pages as u64;
-        self.completed.all += pages as u64;
-    }
-
-    /// Whether this device has a share in the dirty limit.
-    pub fn has_share(&mut self, now: Ns) -> bool {
-        self.pass(now);
-        self.completed.own > 0
-    }
-
-    /// writeout_period, whose timer does not wake an idle processor up.
-    pub fn pass(&mut self, now: Ns) {
-        let Completed { all, own, period } = &mut self.completed;
-        let Some(begun) = *period else {
-            if *own > 0 {
-                *period = Some(now);
-            }
-            return;
-        };
-        let periods = now.0.saturating_sub(begun.0) / (PERIOD_MS * 1_000_000);
-        if periods == 0 {
-            return;
-        }
-        if *all <= 1 {
-            *period = None;
-            return;
-        }
-        let shift = u32::try_from(periods).unwrap_or(u32::MAX);
-        *all = all.checked_shr(shift).unwrap_or(0);
-        *own = own.checked_shr(shift).unwrap_or(0);
-        *period = Some(begun + Ns(periods * PERIOD_MS * 1_000_000));
     }
 
     /// When it wakes by itself.
@@ -192,7 +143,8 @@ impl Flusher {
 
     /// wb_over_bg_thresh.
     pub fn is_over_background(&mut self, now: Ns, dirty_pages: u64) -> bool {
-        dirty_pages > self.background_pages || (dirty_pages > 0 && !self.has_share(now))
+        dirty_pages > self.background_pages
+            || dirty_pages > self.completions.share_of(now, self.background_pages)
     }
 
     /// Whether an inode that is dirty since then is old enough for kupdate.
@@ -223,7 +175,8 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn flusher() -> Flusher {
-        Flusher::new(Ticks::new(250), Ns(0), 1000)
+        let ticks = Ticks::new(250);
+        Flusher::new(ticks, Ns(0), 1000, Completions::new(ticks, false, Ns(0)))
     }
 
     #[test]
@@ -241,18 +194,5 @@ mod tests {
         flusher.remove(2);
         flusher.sleep(Ns(7 * S));
         assert_eq!(flusher.due(), None);
-    }
-
-    #[test]
-    fn a_share_is_forgotten_when_too_few_pages_were_completed() {
-        let share_after_4_s = |pages| {
-            let mut flusher = flusher();
-            assert!(!flusher.has_share(Ns(S)));
-            flusher.complete(pages);
-            assert!(flusher.has_share(Ns(S)));
-            flusher.has_share(Ns(5 * S))
-        };
-        assert!(!share_after_4_s(1));
-        assert!(share_after_4_s(2));
     }
 }

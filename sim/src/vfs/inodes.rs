@@ -9,6 +9,7 @@
 //! 2. No two inodes that are there have one number.
 
 use super::cache::FileCache;
+use super::completions::Completions;
 use super::flusher::Flusher;
 use super::page_writeback::background_pages;
 use super::reclaim::Lru;
@@ -106,11 +107,11 @@ impl Inodes {
     }
 
     /// No inodes, on a machine with so much memory for the page cache.
-    pub fn new(free_pages: u64, ticks: Ticks, now: Ns) -> Inodes {
+    pub fn new(free_pages: u64, ticks: Ticks, now: Ns, completions: Completions) -> Inodes {
         Inodes {
             list: Vec::new(),
             by_ino: BTreeMap::new(),
-            flusher: Flusher::new(ticks, now, background_pages(free_pages)),
+            flusher: Flusher::new(ticks, now, background_pages(free_pages), completions),
             ticks,
             next_in_window: None,
             added_besides: 0,
@@ -243,7 +244,7 @@ impl PageCache for Inodes {
     fn clear_dirty(&mut self, ino: Ino, page: u32) {
         let index = self.index_of(ino);
         self.list[index].cache.clear_dirty(page);
-        self.flusher.complete(1);
+        self.flusher.completions.add(1);
     }
 
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64) {

@@ -9,6 +9,7 @@
 //! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
+mod completions;
 mod filemap;
 mod flusher;
 mod inodes;
@@ -27,6 +28,7 @@ use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
 use crate::ticks::Ticks;
 use crate::units::Ns;
+use completions::Completions;
 use flusher::Flusher;
 use inodes::{Inode, Inodes};
 use namei::Names;
@@ -96,7 +98,7 @@ pub struct Vfs<S> {
 /// The number of an error that a program would see, and when it does: no sooner than `now`.
 fn errno(error: FsError, now: Ns) -> Outcome {
     let number = match error {
-        FsError::NoSpace => ENOSPC,
+        FsError::NoSpace(_) => ENOSPC,
         FsError::Io(_) => EIO,
         FsError::ReadOnly(_) => EROFS,
         FsError::Unreadable(_) => EBADMSG,
@@ -127,12 +129,14 @@ impl<S: FlashFs> Vfs<S> {
         slots: usize,
     ) -> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
+        let is_smp = costs.sched_clock_ns < ticks.tick_ns(); // User-mode Linux is for one processor.
+        let completions = Completions::new(ticks, is_smp, Ns::ZERO);
         Vfs {
             fs,
             kernel,
             costs,
             read_ahead_pages: 0,
-            inodes: Inodes::new(memory_pages, ticks, Ns::ZERO),
+            inodes: Inodes::new(memory_pages, ticks, Ns::ZERO, completions),
             names: Names::default(),
             limits: DirtyLimits::new(memory_pages),
             memory_pages,
@@ -228,7 +232,8 @@ impl<S: FlashFs> Vfs<S> {
     pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now)?;
         self.slots.fill(None);
-        self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now);
+        let completions = self.inodes.flusher.completions.of_new_device();
+        self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);
         self.limits = DirtyLimits::new(self.memory_pages);
         self.names = Names::default();
         found.into_iter().for_each(|file| self.add_found(now, file));
@@ -247,8 +252,9 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes.pages_gone();
         self.names.forget_dentries();
         let now = self.fs.remount(now)?;
-        self.inodes.flusher =
-            Flusher::new(self.inodes.ticks, now, background_pages(self.memory_pages));
+        let completions = self.inodes.flusher.completions.of_new_device();
+        let background = background_pages(self.memory_pages);
+        self.inodes.flusher = Flusher::new(self.inodes.ticks, now, background, completions);
         Ok((0, now))
     }
 

@@ -246,6 +246,7 @@ impl Flusher {
 impl Inodes {
     /// The flusher has the processor: what it does next.
     pub(super) fn go_on_writing(&mut self, now: Ns) -> Writeback {
+        self.flusher.completions.pass(now);
         let found = self.flusher.found.take();
         found.or_else(|| self.find_inode(now)).unwrap_or_else(|| self.go_on_with_inode())
     }
@@ -324,7 +325,7 @@ impl Inodes {
             }
         };
         if page.is_some() {
-            self.flusher.complete(1);
+            self.flusher.completions.add(1);
             if let Some(Wait::Pages(pages)) = &mut self.flusher.waits {
                 *pages = pages.saturating_sub(1);
             }
@@ -391,10 +392,16 @@ impl Inodes {
 
 #[cfg(test)]
 mod tests {
+    use super::super::completions::Completions;
     use super::*;
     use crate::ticks::Ticks;
 
     const S: u64 = 1_000_000_000;
+
+    fn flusher() -> Flusher {
+        let ticks = Ticks::new(250);
+        Flusher::new(ticks, Ns(0), 1000, Completions::new(ticks, false, Ns(0)))
+    }
 
     /// The inodes that a work writes, one after another, in no time.
     fn written(flusher: &mut Flusher, now: Ns, reason: Reason, pages: i64) -> Vec<usize> {
@@ -410,7 +417,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_up_is_written_before_what_is_older() {
-        let mut flusher = Flusher::new(Ticks::new(250), Ns(0), 1000);
+        let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.add(Ns(S), 2, Ns(S));
         assert_eq!(
@@ -425,7 +432,7 @@ mod tests {
 
     #[test]
     fn old_data_waits_for_who_waits() {
-        let mut flusher = Flusher::new(Ticks::new(250), Ns(0), 1000);
+        let mut flusher = flusher();
         flusher.add(Ns(S), 1, Ns(S));
         flusher.queue(Reason::Sync, i64::MAX);
         assert_eq!(written(&mut flusher, Ns(40 * S), Reason::Periodic, i64::MAX), []);

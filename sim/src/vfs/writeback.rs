@@ -42,6 +42,7 @@ impl<S: FlashFs> Vfs<S> {
     /// Timers and threads go on until `end`.
     fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
         loop {
+            self.inodes.flusher.completions.pass(now);
             self.wake_flusher(now);
             if self.fs.next_due().is_some_and(|due| due <= now) {
                 let done = self.fs.run_due(now, &mut self.inodes);
@@ -90,7 +91,7 @@ impl<S: FlashFs> Vfs<S> {
     #[inline]
     pub fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         let now = self.resched(now)?;
-        self.inodes.flusher.pass(now);
+        self.inodes.flusher.completions.pass(now);
         match self.fs.next_due() {
             Some(due) if due <= now => self.pause(now, now),
             _ => Ok(now),
@@ -131,12 +132,14 @@ impl<S: FlashFs> Vfs<S> {
                 continue;
             }
             cache.clear_dirty(page);
-            self.inodes.flusher.complete(1);
+            self.inodes.flusher.completions.pass(now);
+            self.inodes.flusher.completions.add(1);
             let write = PageWrite::whole(ino, page, file_bytes);
             now = match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => later,
                 Err(error) => self.inodes.note_error(now, ino, error)?,
             };
+            self.fs.sched().pages_were_written(now);
         }
         Ok(now)
     }

@@ -85,6 +85,10 @@ class CaseDone:
         default_factory=list
     )
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=dict)
+    """SQLite's words by the row of the statement that it refused."""
+    calls: list[tuple[int, str]] = field(default_factory=list)
+    """The row and the call, in order; where they were asked for."""
     counts: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations; a case that ends has them."""
     traced: list[str] = field(default_factory=list)
@@ -177,7 +181,7 @@ class Reader:
             case "t" if self._case is not None:
                 self._case.traced.append(line[2:])
                 return None
-            case "r" | "f" | "w" | "c" | "e" | "end":
+            case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "u" | "endcut":
                 return self._cut_row(word, fields)
@@ -209,6 +213,10 @@ class Reader:
             seq, line, start, latency, result = map(int, fields[:5])
             flash_time, crc, changes = map(_known, fields[5:])
             case.requests.append(Row(seq, line, start, latency, result, flash_time, crc, changes))
+        elif word == "q":
+            case.errors[int(fields[0])] = " ".join(fields[1:])
+        elif word == "o":
+            case.calls.append((int(fields[0]), " ".join(fields[1:])))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
             what = (fields[2], block, page, offset, length, fields[7])

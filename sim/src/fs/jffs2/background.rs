@@ -222,7 +222,7 @@ impl<F: Flash> Jffs2<F> {
         self.collector.step = Step::Work;
         let mut now = now;
         if self.gc_block.is_none() {
-            now = self.keep_calls(now, |fs| fs.find_gc_block(now))?;
+            now = self.keep_calls(|fs| fs.find_gc_block(now))?;
         }
         if self.gc_block.is_some() {
             self.collector.step = Step::Collect;
@@ -244,7 +244,7 @@ impl<F: Flash> Jffs2<F> {
             Some(ino) => {
                 self.collector.step = Step::Work;
                 self.collector.inode = Some((ino, true));
-                self.keep_calls(now, |fs| fs.check_inode(now, ino))
+                self.keep_calls(|fs| fs.check_inode(now, ino))
             }
             None => {
                 self.die(now);
@@ -262,7 +262,7 @@ impl<F: Flash> Jffs2<F> {
         };
         self.collector.step = Step::Work;
         self.collector.inode = self.node_to_collect().and_then(|id| self.inode_of(id));
-        self.keep_calls(now, |fs| fs.collect_next_node(now, pages))
+        self.keep_calls(|fs| fs.collect_next_node(now, pages))
     }
 
     /// There is no space left to collect into.
@@ -274,15 +274,15 @@ impl<F: Flash> Jffs2<F> {
 
     /// Does what a pass does to the books; its calls into MTD are left to be made. Where they can fail they are made at
     /// once, and nobody else comes in between.
-    fn keep_calls(&mut self, now: Ns, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
+    fn keep_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
         self.collector.keeps_calls = true;
         self.collector.makes_calls = self.mtd.flash().can_lose_power();
         let settled = settle(self);
         self.collector.keeps_calls = false;
         match settled {
-            Err(FsError::NoSpace) => {
-                self.die(now);
-                Ok(now)
+            Err(FsError::NoSpace(at)) => {
+                self.die(at);
+                Ok(at)
             }
             Err(error) => error.failed_at().ok_or(error),
             settled => settled,

@@ -50,7 +50,7 @@ impl<F: Flash> Jffs2<F> {
         if self.space.total.unchecked_bytes > 0 {
             let checked = match self.next_unchecked() {
                 Some(ino) => self.check_inode(now, ino),
-                None => Err(FsError::NoSpace),
+                None => Err(FsError::NoSpace(now)),
             };
             self.unlock_alloc(*checked.as_ref().unwrap_or(&now));
             return checked.map(|now| (Pass::Progress, now));

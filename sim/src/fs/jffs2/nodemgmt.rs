@@ -80,7 +80,7 @@ impl<F: Flash> Jffs2<F> {
                         break;
                     }
                     self.unlock_alloc(now);
-                    return Err(FsError::NoSpace);
+                    return Err(FsError::NoSpace(now));
                 }
                 self.unlock_alloc(now);
                 let (pass, later) = self.garbage_collect_pass(now, pages)?;
@@ -250,14 +250,14 @@ impl<F: Flash> Jffs2<F> {
             return Ok((false, now));
         }
         if self.space.erasing_blocks == 0 {
-            return Err(FsError::NoSpace);
+            return Err(FsError::NoSpace(now));
         }
         let (erased, now) = self.erase_pending_blocks(now, 1, None)?;
         if erased > 0 || !self.space.is_empty(List::Free) {
             return Ok((false, now));
         }
         if self.collector.keeps_calls {
-            return Err(FsError::NoSpace); // The kernel asks again until the foreground has erased it.
+            return Err(FsError::NoSpace(now)); // The kernel asks again until the foreground has erased it.
         }
         Ok((false, self.wait_for_thread(now, None)?))
     }

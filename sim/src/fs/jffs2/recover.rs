@@ -90,7 +90,7 @@ impl<F: Flash> Jffs2<F> {
     fn rewrite_lost(&mut self, now: Ns, bytes: u32) -> Result<Ns> {
         let reserved = self.reserve_space_gc(now, bytes, Summary::Unwanted);
         let (_, mut now) = reserved.map_err(|error| match error {
-            FsError::NoSpace => FsError::NotModelled("JFFS2 without space for what it recovers"),
+            FsError::NoSpace(_) => FsError::NotModelled("JFFS2 without space for what it recovers"),
             other => other,
         })?;
         self.has_summary = false;

@@ -228,7 +228,6 @@ impl<F: Flash> Jffs2<F> {
                 let is_full = !matches!(pass, Ok((Pass::Progress, _)));
                 now = match pass {
                     Ok((_, later)) => later,
-                    Err(FsError::NoSpace) => now,
                     Err(other) => other.failed_at().ok_or(other)?,
                 };
                 now = self.lock_alloc(now, pages)?;

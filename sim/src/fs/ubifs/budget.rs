@@ -253,13 +253,13 @@ impl<F: Flash> Ubifs<F> {
                 return Ok(now);
             }
             if self.budget.is_full {
-                return Err(FsError::NoSpace);
+                return Err(FsError::NoSpace(now));
             }
             let (again, later) = self.make_free_space(now, pages)?;
             now = later;
             if !again && std::mem::replace(&mut retried, true) {
                 self.budget.is_full = true;
-                return Err(FsError::NoSpace);
+                return Err(FsError::NoSpace(now));
             }
         }
     }

@@ -86,7 +86,7 @@ impl<F: Flash> Ubifs<F> {
     ) -> Result<(Ns, bool)> {
         match self.budget_space(now, request, pages) {
             Ok(now) => Ok((now, true)),
-            Err(FsError::NoSpace) => Ok((now, false)),
+            Err(FsError::NoSpace(at)) => Ok((at, false)),
             Err(error) => Err(error),
         }
     }

@@ -117,7 +117,7 @@ impl<F: Flash> Ubifs<F> {
             now = later;
             match reserved {
                 Reserved::Yes => return Ok(now),
-                Reserved::NoSpace if failed == 2 => return Err(FsError::NoSpace),
+                Reserved::NoSpace if failed == 2 => return Err(FsError::NoSpace(now)),
                 Reserved::NoSpace => failed += 1,
                 Reserved::AfterCommit => {}
             }

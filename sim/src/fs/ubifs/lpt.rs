@@ -369,7 +369,7 @@ impl Lpt {
             }
             self.collect_trivially();
         }
-        Ok((self.layout()?, now))
+        Ok((self.layout(now)?, now))
     }
 
     /// lpt_tgc_start.
@@ -399,7 +399,7 @@ impl Lpt {
     }
 
     /// layout_cnodes: the table as soon as it fits, the nodes from the leaves up.
-    fn layout(&mut self) -> Result<Vec<LebWrite>> {
+    fn layout(&mut self, now: Ns) -> Result<Vec<LebWrite>> {
         let whole = self.geometry.leb_bytes;
         let table_bytes = self.geometry.lpt.table_bytes;
         let mut writes = Vec::new();
@@ -412,7 +412,7 @@ impl Lpt {
             let bytes = self.bytes_of(node as u32);
             if self.head_offset + bytes > whole {
                 self.finish_leb(&mut writes, from);
-                self.next_head()?;
+                self.next_head(now)?;
                 from = 0;
                 if !std::mem::replace(&mut table_done, true) {
                     self.place_table();
@@ -426,7 +426,7 @@ impl Lpt {
         if !table_done {
             if self.head_offset + table_bytes > whole {
                 self.finish_leb(&mut writes, from);
-                self.next_head()?;
+                self.next_head(now)?;
                 from = 0;
             }
             self.place_table();
@@ -456,7 +456,7 @@ impl Lpt {
     }
 
     /// alloc_lpt_leb: the next empty LEB of the area, round.
-    fn next_head(&mut self) -> Result<()> {
+    fn next_head(&mut self, now: Ns) -> Result<()> {
         let lebs = self.geometry.lpt.lebs;
         let first = self.geometry.lpt.first_leb;
         for step in 1..=lebs {
@@ -468,7 +468,7 @@ impl Lpt {
                 return Ok(());
             }
         }
-        Err(FsError::NoSpace)
+        Err(FsError::NoSpace(now))
     }
 
     /// first_dirty_cnode, next_dirty_cnode: children before their parent.

@@ -90,7 +90,7 @@ impl<F: Flash> Yaffs2<F> {
         let now = self.lock(now)?;
         self.unlock(now);
         if self.reported_free_chunks() <= ALWAYS_FREE_CHUNKS {
-            return Err(FsError::NoSpace);
+            return Err(FsError::NoSpace(now));
         }
         if write.cached {
             return Ok(now);
@@ -112,7 +112,7 @@ impl<F: Flash> Yaffs2<F> {
         let contents = self.remembers.then(|| pages.contents(write.ino));
         let (done, now) = self.do_file_write(now, write.ino.0, (from, to), contents)?;
         if done < to - from {
-            return Err(FsError::NoSpace);
+            return Err(FsError::NoSpace(now));
         }
         Ok(now)
     }
@@ -227,7 +227,7 @@ impl<F: Flash> Yaffs2<F> {
         let now = self.resize(now, object, new_bytes)?;
         match self.update_header(now, object, None, false, 0)? {
             (true, now) => Ok(now),
-            (false, _) => Err(FsError::NoSpace),
+            (false, now) => Err(FsError::NoSpace(now)),
         }
     }
 
@@ -304,7 +304,7 @@ impl<F: Flash> Yaffs2<F> {
             (room, now) = (written, later);
         }
         if !room || self.cache.is_dirty(object) {
-            return Err(FsError::NoSpace);
+            return Err(FsError::NoSpace(now));
         }
         Ok(now)
     }

@@ -348,8 +348,8 @@ impl<F: Flash> Yaffs2<F> {
         self.add_to_directory(at.directory.0, number);
         let (written, now) = self.update_header(now, number, Some(at.name), false, 0)?;
         if !written {
-            self.delete_object(now, number)?;
-            return Err(FsError::NoSpace);
+            let now = self.delete_object(now, number)?;
+            return Err(FsError::NoSpace(now));
         }
         self.update_parent(at.directory.0);
         self.iget(number);
@@ -406,7 +406,7 @@ impl<F: Flash> Yaffs2<F> {
         let now = self.find_by_name(now, at)?.1;
         match self.unlink_object(now, number)? {
             (true, now) => Ok(now),
-            (false, _) => Err(FsError::NoSpace),
+            (false, now) => Err(FsError::NoSpace(now)),
         }
     }
 
@@ -434,7 +434,7 @@ impl<F: Flash> Yaffs2<F> {
         if written {
             Ok(now)
         } else {
-            Err(FsError::NoSpace)
+            Err(FsError::NoSpace(now))
         }
     }
 }

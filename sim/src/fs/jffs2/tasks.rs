@@ -26,6 +26,11 @@ pub enum Call {
         offset: u32,
         bytes: u32,
     },
+    /// What is left of a read.
+    ReadOn {
+        offset: u32,
+        bytes: u32,
+    },
     Write {
         offset: u32,
         bytes: u32,
@@ -277,6 +282,7 @@ impl<F: Flash> Jffs2<F> {
         let at = |block: u32| u64::from(block) * u64::from(self.block_bytes);
         match call {
             Call::Read { offset, bytes } => self.mtd.read(now, offset.into(), bytes),
+            Call::ReadOn { offset, bytes } => self.mtd.read_on(now, offset.into(), bytes),
             Call::Write { offset, bytes, causes } => {
                 self.mtd.write_for(now, offset.into(), bytes, causes)
             }
@@ -318,6 +324,9 @@ impl<F: Flash> Jffs2<F> {
 
     /// nand_get_device of the thread: whether it has the chip.
     pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
+        if std::mem::take(&mut self.collector.keeps_chip) {
+            return true;
+        }
         let is_waiting = std::mem::take(&mut self.collector.awaits_chip);
         let has_it = match is_waiting {
             true => self.chip_lock.retry(Task::Jffs2Thread),
@@ -345,7 +354,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// nand_release_device of the thread.
     pub(super) fn end_thread_call(&mut self, now: Ns) {
-        if self.collector.in_call.take().is_none() {
+        if self.collector.in_call.take().is_none() || self.collector.keeps_chip {
             return;
         }
         if let Some(waiter) = self.chip_lock.unlock() {

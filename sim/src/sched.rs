@@ -599,13 +599,28 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_with_a_callback_has_the_task_picked_anew_by_ticks_only() {
-        for clock_step_ns in [TICK_NS, 1] {
-            let mut sched = after_sleep(clock_step_ns);
-            sched.call_rcu(Ns(401 * MS));
-            sched.resched(Ns(404 * MS));
-            assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
-            assert_eq!(sched.ran_ns == 0, clock_step_ns == TICK_NS);
+    fn a_tick_with_a_callback_has_the_task_picked_anew() {
+        let mut sched = after_sleep(TICK_NS);
+        sched.call_rcu(Ns(401 * MS));
+        sched.resched(Ns(404 * MS));
+        assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
+        assert_eq!(sched.ran_ns, 0);
+    }
+
+    /// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a tick.
+    #[test]
+    fn who_is_behind_follows_rcus_thread() {
+        for frees in [false, true] {
+            let mut sched = after_sleep(1);
+            sched.wake(Ns(400 * MS), Task::UbiThread);
+            sched.resched(Ns(400 * MS));
+            sched.sleep(Ns(402_300_000));
+            sched.wake(Ns(402_300_000), Task::UbiThread);
+            if frees {
+                sched.call_rcu(Ns(403 * MS));
+            }
+            let next = if frees { Task::UbiThread } else { Task::Program };
+            assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
         }
     }
 

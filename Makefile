@@ -18,13 +18,16 @@ export CARGO_TERM_PROGRESS_WHEN := never
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 AGENT := $(wildcard agent/*.c agent/*.h)
+AGENT_SQL := agent/sql/sql.c agent/sql/calls.c agent/sql/sql.h
 # -static runs on any board; the host's own agent is what the tests talk to.
 AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
 AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
+# The same with SQLite in it, for programs that have statements; `make uml` builds the first, `make qemu` the second.
+SQL_AGENTS := build/agent/flashbed-agent-sql-host build/agent/flashbed-agent-sql-armv7
 
 FUZZ ?= --cases 0
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium tools
+.PHONY: report test bench fuzz lint build clean qemu uml chromium tools sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -73,17 +76,21 @@ if command -v apt-get >/dev/null && { [ -z "$$as" ] || command -v sudo >/dev/nul
 else false; fi
 endef
 
+no_sqlite = echo "make: SQLite could not be fetched or compiled ($(LOGS)/sqlite.log): on $(1) no statement will be executed" >&2
+
 # Each installs only what is missing, and says in one line what could not be.
 qemu: build
 	@command -v qemu-system-arm >/dev/null || { $(call apt_install,qemu-system-arm); } || \
 	  echo "make: qemu-system-arm is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
 	@command -v arm-linux-gnueabihf-gcc >/dev/null || { $(call apt_install,gcc-arm-linux-gnueabihf); } || \
 	  echo "make: gcc-arm-linux-gnueabihf is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
+	@$(MAKE) build/agent/flashbed-agent-sql-armv7 || $(call no_sqlite,emulator)
 	@$(BIN)/flashbed prepare --on emulator || true
 
 uml: build
 	@for tool in flex bison bc; do command -v $$tool >/dev/null || { $(call apt_install,$$tool); } || \
 	  echo "make: $$tool is missing and could not be installed (apt needs root): user-mode Linux will not be measured" >&2; done
+	@$(MAKE) build/agent/flashbed-agent-sql-host || $(call no_sqlite,uml)
 	@$(BIN)/flashbed prepare --on uml || true
 
 chromium:
@@ -117,10 +124,43 @@ $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
 	@touch $@
 
 # zig cross-compiles C for every board architecture, comes from the Python index, and so needs no root.
-build/agent/flashbed-agent-%: $(AGENT) Makefile $(STAMPS)/packages
+$(AGENTS): build/agent/flashbed-agent-%: $(AGENT) agent/sql/none.c Makefile $(STAMPS)/packages
 	@echo "compiling the agent for $*"
 	@mkdir -p build/agent
-	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT))
+	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT)) agent/sql/none.c
+
+sql-agents: $(SQL_AGENTS)
+
+$(SQL_AGENTS): build/agent/flashbed-agent-sql-%: $(AGENT) $(AGENT_SQL) build/sqlite/sqlite3-%.o Makefile
+	@echo "compiling the agent with SQLite for $*"
+	@mkdir -p build/agent
+	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -isystem build/sqlite -o $@ \
+	  $(filter %.c,$(AGENT) $(AGENT_SQL)) build/sqlite/sqlite3-$*.o
+
+# Built with its defaults, but: it can load nothing, reads long records through its page cache as 3.7 did, and its fdatasync, which is all
+# its syncs, is the agent's (agent/sql/calls.c).
+SQLITE_FLAGS := -O2 -DHAVE_FDATASYNC=1 -Dfdatasync=board_fdatasync -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_DIRECT_OVERFLOW_READ=0
+
+build/sqlite/sqlite3-%.o: build/sqlite/sqlite3.c Makefile | $(STAMPS)/packages
+	@echo "compiling SQLite for $* (half a minute)"
+	@mkdir -p $(LOGS)
+	@$(BIN)/python -m ziglang cc $(SQLITE_FLAGS) $(AGENT_TARGET_$*) -c $< -o $@ >$(LOGS)/sqlite.log 2>&1
+
+# SQLite's amalgamation is in the source of a Rust package, whose version and sum agent/sql/Cargo.lock names; no Rust is compiled.
+build/sqlite/sqlite3.c: agent/sql/Cargo.toml agent/sql/Cargo.lock
+	@echo "fetching SQLite"
+	@mkdir -p build/sqlite $(LOGS)
+	@cargo metadata --quiet --locked --format-version 1 --manifest-path agent/sql/Cargo.toml >build/sqlite/packages.json 2>$(LOGS)/sqlite.log
+	@$(PYTHON) -c "$$SQLITE_SOURCE" build/sqlite/packages.json build/sqlite
+
+define SQLITE_SOURCE
+import json, pathlib, shutil, sys
+packages = json.load(open(sys.argv[1]))["packages"]
+(manifest,) = (p["manifest_path"] for p in packages if p["name"] == "libsqlite3-sys")
+for name in ("sqlite3.h", "sqlite3.c"):
+    shutil.copy(pathlib.Path(manifest).parent / "sqlite3" / name, sys.argv[2])
+endef
+export SQLITE_SOURCE
 
 # The host's agent is also /init of user-mode Linux, which keeps no vector registers but the baseline's over a page fault: a C library that
 # copies with wider ones finds zeros in what it copied.

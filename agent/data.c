@@ -23,7 +23,7 @@ uint32_t data_crc32(const uint8_t *bytes, size_t count)
 	return ~crc;
 }
 
-static uint64_t word(uint64_t seed, uint64_t k)
+uint64_t data_word(uint64_t seed, uint64_t k)
 {
 	uint64_t z = seed + (k + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -38,7 +38,7 @@ static bool line_is_zero(uint64_t seed, uint64_t line, uint64_t compressibility)
 {
 	if (compressibility == 0)
 		return false;
-	return word(seed, (UINT64_C(1) << 62) + line) % 100 < compressibility;
+	return data_word(seed, (UINT64_C(1) << 62) + line) % 100 < compressibility;
 }
 
 void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed, uint64_t compressibility)
@@ -52,7 +52,7 @@ void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 		const bool zero = line_is_zero(seed, at / 64, compressibility);
 
 		while (at < stop) {
-			const uint64_t value = zero ? 0 : word(seed, at / 8);
+			const uint64_t value = zero ? 0 : data_word(seed, at / 8);
 			const uint64_t word_end = (at / 8 + 1) * 8;
 
 			for (; at < stop && at < word_end; at++)

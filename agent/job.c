@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "agent.h"
+#include "trace.h"
 
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t LEAD_NS = 2000000;
@@ -31,6 +31,7 @@ struct trace {
 	bool contents;
 	bool changes;
 	bool wear;
+	bool calls;
 };
 
 struct job {
@@ -52,6 +53,8 @@ struct job {
 	char (*setup)[CHIP_COMMAND_BYTES];  /* for the next group, before it is formatted */
 	size_t setup_count;
 	size_t setup_room;
+	char traced[MAX_LINE];      /* what is to be traced in the next case, or empty */
+	struct tracer *tracer;
 	char line[LINE_BYTES];
 };
 
@@ -89,10 +92,48 @@ static int tell_chip(struct job *job)
 	return err;
 }
 
+/* The tracers that were asked for; their probes are set before the agent sleeps to the mark. */
+static int start_tracing(struct job *job)
+{
+	static char detail[TRACE_DETAIL];
+	static char words[MAX_LINE];
+	struct trace_request request = {.mtd = job->fs.mtd};
+
+	if (!job->traced[0])
+		return 0;
+	(void)snprintf(words, sizeof(words), "%s", job->traced);
+	(void)snprintf(detail, sizeof(detail), "trace %.150s", job->traced);
+	int err = tracer_parse(&request, words);
+
+	if (!err)
+		err = tracer_open(&job->tracer, &request, job->out, "t ", detail);
+	if (err)
+		job->runner.failed_op = detail;
+	return err;
+}
+
+/* The tracers' rows of what was measured. */
+static int stop_tracing(struct job *job, bool measured)
+{
+	int err = 0;
+
+	if (job->tracer && measured) {
+		tracer_begin(job->tracer, job->counted_since_ns, job->runner.mark_ns);
+		err = tracer_end(job->tracer, job->counted_until_ns);
+	}
+	tracer_close(job->tracer);
+	job->tracer = NULL;
+	job->traced[0] = '\0';
+	return err;
+}
+
 static int before_mark(void *context)
 {
 	struct job *job = context;
-	int err = flash_discard();
+	int err = start_tracing(job);
+
+	if (!err)
+		err = flash_discard();
 	const uint64_t mark = next_phase(PHASE_NS);
 
 	if (!err)
@@ -152,15 +193,25 @@ static int say_error(struct job *job, const char *scope, const char *id, uint32_
 	return err ? err : channel_flush(job->out);
 }
 
+/* SQLite's words are another program's: one line, and nothing of a journal's binary. */
+static void keep_printable(char *words)
+{
+	for (; *words; words++)
+		if (*words < 0x20 || *words > 0x7e)
+			*words = '?';
+}
+
 /* An operation that failed before the mark, or whatever else `err` is. */
 static int say_run_error(struct job *job, const char *scope, const char *id, int err)
 {
-	char message[128];
+	char message[WORDS_BYTES + 32];
 
-	if (job->runner.failed_op && err == -ENOSYS && strcmp(job->runner.failed_op, "sql") == 0)
-		(void)snprintf(message, sizeof(message), "sql: not supported by this agent");
-	else
-		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
+	if (job->runner.words[0]) {
+		keep_printable(job->runner.words);
+		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op, job->runner.words);
+		return say_error(job, scope, id, job->runner.failed_line, "SQLite", message);
+	}
+	(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
 	return say_error(job, scope, id, job->runner.failed_line, error_name(err), message);
 }
 
@@ -200,7 +251,7 @@ static bool has_sql(const struct ops *ops, uint32_t *line)
 {
 	for (size_t i = 0; i < ops->count; i++) {
 		*line = ops->list[i].line;
-		if (ops->list[i].kind == OP_SQL)
+		if (ops->list[i].kind == OP_SQL_OPEN)
 			return true;
 	}
 	return false;
@@ -217,7 +268,7 @@ static int parse(struct job *job, char *text, size_t length, struct ops *ops, co
 		err = say_error(job, scope, id, error.line, error.code, error.detail);
 	else if (err)
 		err = say_error(job, scope, id, 0, error_name(err), strerror(-err));
-	else if (has_sql(ops, &line))
+	else if (!sql_version() && has_sql(ops, &line))
 		err = say_error(job, scope, id, line, "ENOSYS", "sql: not supported by this agent");
 	else
 		return 0;
@@ -338,6 +389,10 @@ static int say_rows(struct job *job)
 
 		run_print_row(runner, i, row, sizeof(row));
 		err = channel_printf(job->out, "%s\n", row);
+		if (!err && runner->rows[i].words) {
+			keep_printable(runner->rows[i].words);
+			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].words);
+		}
 	}
 	return err;
 }
@@ -360,14 +415,16 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 	const struct flash_geometry *geometry = &job->fs.geometry;
 	const uint32_t pages = pages_per_block(job);
 	const bool erase = event->kind == FLASH_ERASE;
-	const uint32_t page = erase && event->block ? event->block * pages : event->page;
 	char task[FLASH_TASK_BYTES];
+	char duration[24] = "-";
 
+	if (event->duration_ns >= 0)
+		(void)snprintf(duration, sizeof(duration), "%" PRId64, event->duration_ns);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
-	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", seq,
-			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], page / pages, page, event->column,
-			      erase ? geometry->block_bytes : event->length, task);
+	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s %s\n", seq,
+			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], event->page / pages, event->page, event->column,
+			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
 /* Events and rows are both in the order of time. */
@@ -384,7 +441,7 @@ static int take_event(void *context, const struct flash_event *event)
 		runner->rows[told->row].flash_ns += event->duration_ns;
 	told->count++;
 	if (told->trace->wear && event->kind == FLASH_ERASE) {
-		const int err = wear_erased(&told->job->wear, event->block ? event->block : event->page / pages_per_block(told->job));
+		const int err = wear_erased(&told->job->wear, event->page / pages_per_block(told->job));
 
 		if (err)
 			return err;
@@ -448,16 +505,21 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	err = run_ops(&job->runner, ops, true);
 	const int counted = flash_counts(&after);
 
-	job->counted_until_ns = now_ns();
+	job->counted_until_ns = after.until_ns;
 	if (err || counted) {
+		(void)stop_tracing(job, false);
 		run_close_all(&job->runner);
 		return say_run_error(job, "case", id, err ? err : counted);
 	}
-	err = say_flash(job, trace, &after);
+	err = stop_tracing(job, true);
+	if (!err)
+		err = say_flash(job, trace, &after);
 	if (!err)
 		err = say_faults(job, &after);
 	if (!err)
 		err = say_rows(job);
+	if (!err)
+		err = calls_say(job->out);
 	if (!err)
 		err = channel_printf(job->out, "end %s\n", id);
 	if (!err)
@@ -480,15 +542,17 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 		err = contents_add(&job->contents, &ops);
 	job->runner.contents = trace->contents;
 	job->runner.changes = trace->changes;
+	job->runner.calls = trace->calls;
 	if (!err && job->group_ready)
 		err = measure(job, id, read_ahead_kib, trace, &ops);
 	job->chip_count = 0;
+	job->traced[0] = '\0';
 	ops_free(&ops);
 	free(text);
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`. */
+/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`, perhaps `,calls`. */
 static bool parse_trace(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -506,6 +570,9 @@ static bool parse_trace(char *words, struct trace *trace)
 		word = strtok_r(NULL, ",", &at);
 	trace->wear = word && strcmp(word, "wear") == 0;
 	if (trace->wear)
+		word = strtok_r(NULL, ",", &at);
+	trace->calls = word && strcmp(word, "calls") == 0;
+	if (trace->calls)
 		word = strtok_r(NULL, ",", &at);
 	return !word;
 }
@@ -539,10 +606,10 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 static int step(struct job *job)
 {
 	char id[MAX_ID + 1];
-	char word[32];
+	char word[48];
 	char command[CHIP_COMMAND_BYTES];
 	char asked[32] = "";
-	struct trace trace = {false, false, false, false};
+	struct trace trace = {false, false, false, false, false};
 	uint64_t number = 0;
 	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
@@ -553,12 +620,14 @@ static int step(struct job *job)
 		return 1;
 	if (sscanf(job->line, "group %255s %31s %31s", id, word, asked) >= 2 && (!*asked || strcmp(asked, "wear") == 0))
 		return group(job, id, word, *asked);
-	if (sscanf(job->line, "case %255s %" SCNu64 " %31s", id, &number, word) == 3 && parse_trace(word, &trace))
+	if (sscanf(job->line, "case %255s %" SCNu64 " %47s", id, &number, word) == 3 && parse_trace(word, &trace))
 		return one_case(job, id, number, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
 		return add_setup(job, command);
 	if (sscanf(job->line, "chip %63[^\n]", command) == 1)
 		return chip(job, command);
+	if (sscanf(job->line, "trace %4095[^\n]", job->traced) == 1)
+		return 0;
 	if (sscanf(job->line, "cut %255s %" SCNu64 " %" SCNu64, id, &number, &seed) == 3)
 		return cut(job, id, number, seed);
 	return -EPROTO;
@@ -568,20 +637,22 @@ static int say_info(struct job *job)
 {
 	const struct flash_geometry *g = &job->fs.geometry;
 	struct utsname names;
-	char points[160];
+	char points[1024];
 
 	if (uname(&names))
 		return -errno;
-	int err = flash_arm(points, sizeof(points));
+	int err = flash_arm(&job->fs, points, sizeof(points));
 
 	if (err)
-		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %s", strerror(-err));
+		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %.120s", points);
 	if (!err)
 		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
 	if (!err)
 		err = channel_printf(job->out, "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32 "\ninfo block_bytes %" PRIu32
 				     "\ninfo partition_bytes %" PRIu64 "\ninfo probes %s\n",
 				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes, points);
+	if (!err && sql_version())
+		err = channel_printf(job->out, "info sqlite %s\n", sql_version());
 	return err ? err : channel_flush(job->out);
 }
 
@@ -614,6 +685,7 @@ int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_
 
 	while (!err)
 		err = step(&job);
+	flash_disarm();
 	run_free(&job.runner);
 	wear_free(&job.wear);
 	free(job.setup);

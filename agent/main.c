@@ -9,6 +9,8 @@
  *   flashbed-agent job [--mtd N] [--mount DIR]
  *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR
  *   (/mnt)
+ *   flashbed-agent flashmon | vfsmon | funcmon | trace ...
+ *                                       the tracers (trace_main.c)
  *
  * As process 1 it is the init of the emulated board (init.c). Exit status: 0, 1 for a run that failed, 2 for bad input.
  */
@@ -20,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "trace.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
 static char *load(const char *path, size_t *length)
@@ -92,6 +94,8 @@ static void print_rows(const struct runner *runner)
 
 		run_print_row(runner, i, row, sizeof(row));
 		(void)puts(row);
+		if (runner->rows[i].words)
+			(void)printf("q %zu %s\n", i, runner->rows[i].words);
 	}
 }
 
@@ -111,7 +115,9 @@ static int run(const char *path, const char *directory, bool contents)
 		err = run_open_directory(&runner, directory);
 	if (!err)
 		err = run_ops(&runner, &ops, true);
-	if (err && runner.failed_op)
+	if (err && runner.words[0])
+		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line, runner.failed_op, runner.words);
+	else if (err && runner.failed_op)
 		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line, error_name(err), runner.failed_op,
 			      strerror(-err));
 	else if (err)
@@ -187,6 +193,11 @@ int main(int argc, char **argv)
 		return survey_dir(argv[2], argv[4]);
 	if (argc >= 2 && argc % 2 == 0 && strcmp(argv[1], "job") == 0)
 		return job(argc, argv);
-	(void)fputs("usage: flashbed-agent check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
+	static const char *const tracers[] = {"flashmon", "vfsmon", "funcmon", "trace"};
+
+	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
+		if (strcmp(argv[1], tracers[i]) == 0)
+			return trace_main(argc, argv);
+	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
 	return 2;
 }

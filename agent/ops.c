@@ -18,7 +18,7 @@ static const uint64_t max_number = INT64_MAX;
 static const uint64_t max_transfer = UINT64_C(1) << 30;
 
 /* Fields: s slot, o offset, l length of a transfer, r length of a range (0 allowed, with an offset before it), n number, c compressibility,
- * p path, f flags, a advice, * the rest of the line. */
+ * p path, f flags, a advice, d how a database is used, * the rest of the line, a statement. */
 static const struct {
 	const char *name;
 	const char *fields;
@@ -29,7 +29,8 @@ static const struct {
 	[OP_ERASE] = {"erase", "sol"},
 	[OP_UNLINK] = {"unlink", "p"},       [OP_RMDIR] = {"rmdir", "p"},           [OP_RENAME] = {"rename", "pp"},
 	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_REMOUNT] = {"remount", ""},
-	[OP_PAUSE] = {"pause", "n"},         [OP_COMPUTE] = {"compute", "n"},       [OP_SQL] = {"sql", "p*"},
+	[OP_PAUSE] = {"pause", "n"},         [OP_COMPUTE] = {"compute", "n"},
+	[OP_SQL_OPEN] = {"sql_open", "pnd*"}, [OP_SQL] = {"sql", "p*"},             [OP_SQL_CLOSE] = {"sql_close", "p"},
 	[OP_PREPARED] = {"prepared", ""},    [OP_MARK] = {"mark", ""},
 };
 
@@ -38,6 +39,7 @@ enum { WORDS = sizeof(words) / sizeof(words[0]) };
 /* What is remembered from line to line. */
 struct state {
 	bool open[SLOTS];
+	const char *database;  /* the one that is open */
 	bool prepared;
 	bool marked;
 };
@@ -153,6 +155,38 @@ static bool parse_advice(const char *text, int *advice)
 	return found != NULL;
 }
 
+static bool parse_use(const char *text, int *flags)
+{
+	const size_t length = strcspn(text, ",");
+	const bool data_only = length == 9 && memcmp(text, "fdatasync", 9) == 0;
+
+	if (!data_only && !(length == 5 && memcmp(text, "fsync", 5) == 0))
+		return false;
+	*flags = data_only ? SQL_FDATASYNC : 0;
+	if (text[length] == '\0')
+		return true;
+	*flags |= SQL_PREPARED;
+	return strcmp(text + length, ",prepared") == 0;
+}
+
+static bool is_hex(char byte)
+{
+	return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+}
+
+static bool is_statement(const char *text)
+{
+	while ((text = strchr(text, '\\')) != NULL) {
+		if (text[1] == 'x' && is_hex(text[2]) && is_hex(text[3]))
+			text += 4;
+		else if (text[1] == '\\' || text[1] == '|')
+			text += 2;
+		else
+			return false;
+	}
+	return true;
+}
+
 static bool check_number(struct op *op, int index, char letter)
 {
 	uint64_t *value = &op->number[index];
@@ -185,8 +219,10 @@ static int check_field(struct op *op, int index, char letter, struct ops_error *
 		return parse_flags(text, &op->flags) ? 0 : fail(error, "bad-flags", "'%.100s' are no flags", text);
 	case 'a':
 		return parse_advice(text, &op->flags) ? 0 : fail(error, "bad-advice", "'%.100s' is no advice", text);
+	case 'd':
+		return parse_use(text, &op->flags) ? 0 : fail(error, "bad-flags", "'%.100s' is no use of a database", text);
 	case '*':
-		return 0;
+		return is_statement(text) ? 0 : fail(error, "bad-statement", "'%.100s' has a \\ that means nothing", text);
 	default:
 		return check_number(op, index, letter) ? 0 : fail(error, "bad-number", "'%.100s' is no number, or out of range", text);
 	}
@@ -205,7 +241,18 @@ static int check_order(const struct op *op, struct state *state, struct ops_erro
 			return fail(error, "slot-closed", "slot %s is not open", op->field[0]);
 		if (op->kind == OP_CLOSE)
 			state->open[op->slot] = false;
+	} else if (op->kind == OP_SQL_OPEN) {
+		if (state->database)
+			return fail(error, "slot-open", "%s is open", state->database);
+		state->database = op->field[0];
+	} else if (op->kind == OP_SQL || op->kind == OP_SQL_CLOSE) {
+		if (!state->database || strcmp(state->database, op->field[0]) != 0)
+			return fail(error, "slot-closed", "%s is not open", op->field[0]);
+		if (op->kind == OP_SQL_CLOSE)
+			state->database = NULL;
 	} else if (op->kind == OP_PREPARED || op->kind == OP_REMOUNT) {
+		if (state->database)
+			return fail(error, "slot-open", "%s with an open database", name);
 		for (int slot = 0; slot < SLOTS; slot++)
 			if (state->open[slot])
 				return fail(error, "slot-open", "%s with an open slot", name);
@@ -239,7 +286,7 @@ static int cut(char *line, struct op *op)
 	op->kind = (enum op_kind)kind;
 	while (space) {
 		char *field = space + 1;
-		const bool rest = fields < MAX_FIELDS && words[kind].fields[0] == 'p' && words[kind].fields[1] == '*' && fields == 1;
+		const bool rest = (size_t)fields < strlen(words[kind].fields) && words[kind].fields[fields] == '*';
 
 		space = rest ? NULL : strchr(field, ' ');
 		if (space)
@@ -264,9 +311,9 @@ static int parse_line(char *line, size_t length, struct op *op, struct state *st
 	if (op->fields < 0)
 		return fail(error, "unknown-operation", "'%.100s' is no operation", line);
 	const char *letters = words[op->kind].fields;
-	const bool empty_rest = op->kind == OP_SQL && op->fields == 2 && op->field[1][0] == '\0';
+	const size_t wanted = strlen(letters);
 
-	if ((size_t)op->fields != strlen(letters) || empty_rest)
+	if ((size_t)op->fields != wanted || (wanted && letters[wanted - 1] == '*' && op->field[wanted - 1][0] == '\0'))
 		return fail(error, "wrong-arguments", "%s: too few or too many fields", line);
 	for (int i = 0; letters[i]; i++) {
 		int err = check_field(op, i, letters[i], error);
@@ -298,7 +345,7 @@ static int add(struct ops *ops, const struct op *op)
 
 int ops_parse(char *text, size_t length, struct ops *ops, struct ops_error *error)
 {
-	struct state state = {{false}, false, false};
+	struct state state = {{false}, NULL, false, false};
 	char *end = text + length;
 	uint32_t number = 0;
 
@@ -355,7 +402,7 @@ void ops_print(const struct op *op, FILE *out)
 	for (int i = 0; letters[i]; i++) {
 		if (letters[i] == 'f')
 			print_flags(op->field[i], out);
-		else if (strchr("pa*", letters[i]))
+		else if (strchr("pad*", letters[i]))
 			(void)fprintf(out, " %s", op->field[i]);
 		else
 			(void)fprintf(out, " %" PRIu64, op->number[i]);

@@ -5,8 +5,8 @@
  * program's would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end.
  * The bytes of a write are generated before its first clock reading, those of a read summed up after its second if that is asked for, and
  * then the changes to the chip are counted if that is.
- * `compute` steps are one dependent multiply-add each. Leaves out `sql`, which fails with ENOSYS, as `remount` does without a file
- * system of ours.
+ * `compute` steps are one dependent multiply-add each. Statements are SQLite's (sql/), which allocates as it likes; their result is a number of
+ * rows or SQLite's own code. Leaves out `remount` without a file system of ours, which fails with ENOSYS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,6 +35,10 @@ int run_init(struct runner *runner)
 	runner->directory = -1;
 	for (int slot = 0; slot < SLOTS; slot++)
 		runner->fd[slot] = -1;
+	const int err = sql_init();
+
+	if (err)
+		return err;
 	runner->drop_caches = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 	return 0;
 }
@@ -43,12 +47,21 @@ int run_open_directory(struct runner *runner, const char *path)
 {
 	if (runner->directory >= 0 && close(runner->directory))
 		return -errno;
+	runner->directory_path = path;
 	runner->directory = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	return path && runner->directory < 0 ? -errno : 0;
 }
 
+static void free_words(struct runner *runner)
+{
+	for (size_t i = 0; i < runner->rows_count; i++)
+		free(runner->rows[i].words);
+	runner->rows_count = 0;
+}
+
 void run_close_all(struct runner *runner)
 {
+	sql_close_all();
 	for (int slot = 0; slot < SLOTS; slot++) {
 		if (runner->fd[slot] >= 0)
 			(void)close(runner->fd[slot]);
@@ -62,6 +75,7 @@ void run_free(struct runner *runner)
 	(void)run_open_directory(runner, NULL);
 	if (runner->drop_caches >= 0)
 		(void)close(runner->drop_caches);
+	free_words(runner);
 	free(runner->buffer);
 	free(runner->rows);
 }
@@ -177,8 +191,10 @@ static int64_t execute(struct runner *runner, const struct op *op)
 		return sleep_ns(op->number[0]);
 	case OP_COMPUTE:
 		return compute(op->number[0]);
+	case OP_SQL_OPEN:
 	case OP_SQL:
-		return -ENOSYS;
+	case OP_SQL_CLOSE:
+		return sql_execute(runner, op);
 	case OP_PREPARED:
 	case OP_MARK:
 		return 0;
@@ -188,10 +204,17 @@ static int64_t execute(struct runner *runner, const struct op *op)
 }
 
 /* An operation on a slot whose open failed, which only happens after the mark, gets the kernel's own EBADF. */
+static bool is_sql(const struct op *op)
+{
+	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
+}
+
 static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start_ns, uint64_t *latency_ns)
 {
 	if (op->kind == OP_WRITE)
 		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3], op->number[4]);
+	else if (is_sql(op))
+		sql_ready(runner, op);
 	const uint64_t start = now_ns();
 	const int64_t result = execute(runner, op);
 
@@ -245,28 +268,38 @@ static int unmeasured(struct runner *runner, const struct op *op)
 int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 {
 	const size_t marked = measure ? ops->measured_from : ops->count;
+	free_words(runner);
 	int err = reserve(runner, ops);
 
 	runner->failed_line = 0;
 	runner->failed_op = NULL;
-	runner->rows_count = 0;
+	runner->words[0] = '\0';
+	calls_begin(NULL);
 	for (size_t i = 0; i < marked && !err; i++)
 		err = unmeasured(runner, &ops->list[i]);
 	if (!err && measure && runner->before_mark)
 		err = runner->before_mark(runner->context);
 	if (err || !measure)
 		return err;
+	if (runner->calls)
+		calls_begin(runner->directory_path);
 	runner->mark_ns = now_ns();
 	for (size_t i = marked; i < ops->count; i++) {
-		struct row *row = &runner->rows[runner->rows_count++];
+		struct row *row = &runner->rows[runner->rows_count];
 
+		calls_next_row(runner->rows_count++);
 		row->line = ops->list[i].line;
 		row->flash_ns = 0;
 		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
 		row->changes = runner->changes ? nandlog_changes() : -1;
 		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
+		row->words = is_sql(&ops->list[i]) && row->result < 0 ? strdup(runner->words) : NULL;
 		if (row->summed)
 			row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
+		if (runner->contents && ops->list[i].kind == OP_SQL && row->result >= 0) {
+			row->summed = true;
+			row->crc32 = runner->answer;
+		}
 	}
 	return 0;
 }

@@ -36,6 +36,8 @@ int contents_add(struct contents *contents, const struct ops *ops)
 		const struct content new = {ops->list[i].number[3], ops->list[i].number[4]};
 		size_t known = 0;
 
+		if (ops->list[i].kind == OP_SQL_OPEN)
+			(void)snprintf(contents->database, sizeof(contents->database), "%s", ops->list[i].field[0]);
 		if (ops->list[i].kind != OP_WRITE)
 			continue;
 		while (known < contents->count && memcmp(&contents->list[known], &new, sizeof(new)) != 0)

@@ -13,7 +13,8 @@ use sim::fault::Faults;
 use sim::ops;
 use sim::profile::BoardProfile;
 use sim::run::{
-    run_cases_on as simulate, CaseInput, ChipState, FsKind, KernelProfile, Measured, Setting,
+    run_cases_on as simulate, CaseInput, ChipState, FsKind, KernelProfile, Measured, Recorded,
+    Setting,
 };
 use sim::survey::{Run, Survey, SurveyedFile};
 use std::collections::BTreeMap;
@@ -56,15 +57,15 @@ fn fresh_bytes(
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip) on one board and kernel.
+/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip) on one board and kernel; `recorded`
+/// are the tables wanted besides `cases`: requests, flash, wear.
 #[pyfunction]
 fn run_cases<'py>(
     py: Python<'py>,
     board_json: &str,
     kernel_json: &str,
     cases: Vec<Case>,
-    trace_flash: bool,
-    record_wear: bool,
+    recorded: Vec<String>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let invalid = |what: &str, error: serde_json::Error| {
@@ -75,18 +76,13 @@ fn run_cases<'py>(
     let kernel: KernelProfile =
         serde_json::from_str(kernel_json).map_err(|error| invalid("kernel", error))?;
     let groups = group(&cases)?;
-    let recorded = Recorded { flash: trace_flash, wear: record_wear };
+    let wanted = |table: &str| recorded.iter().any(|name| name == table);
+    let recorded =
+        Recorded { requests: wanted("requests"), flash: wanted("flash"), wear: wanted("wear") };
     let results =
         py.detach(|| run_groups(&board, &kernel, &cases, &groups, recorded, threads.max(1)));
     let columns = Columns::collect(&board, &cases, results);
     columns.into_dict(py)
-}
-
-/// What is wanted besides the counts.
-#[derive(Clone, Copy)]
-struct Recorded {
-    flash: bool,
-    wear: bool,
 }
 
 /// Cases that share file system and preparation, as runs of indices; small enough to share out.
@@ -155,14 +151,7 @@ fn run_group(
     recorded: Recorded,
 ) -> Vec<CaseResult> {
     let prepare = &cases[group.indices[0]].3;
-    let setting = Setting {
-        board,
-        kernel,
-        fs: group.fs,
-        prepare,
-        trace_flash: recorded.flash,
-        record_wear: recorded.wear,
-    };
+    let setting = Setting { board, kernel, fs: group.fs, prepare, recorded };
     let input = |&index: &usize| {
         let (_, _, read_ahead_kib, _, body, cuts, _) = &cases[index];
         CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts }
@@ -243,9 +232,9 @@ impl Columns {
         let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
         let row = [
             ("case_index", case),
-            ("time_ns", measured.time().0 as i64),
-            ("flash_time_ns", measured.flash_time().0 as i64),
-            ("bytes", measured.bytes() as i64),
+            ("time_ns", measured.time.0 as i64),
+            ("flash_time_ns", measured.flash_time.0 as i64),
+            ("bytes", measured.bytes as i64),
             ("flash_reads", measured.flash_reads as i64),
             ("flash_programs", measured.flash_programs as i64),
             ("flash_erases", measured.flash_erases as i64),

@@ -10,11 +10,13 @@ def run_cases(
     board_json: str,
     kernel_json: str,
     cases: Sequence[tuple[Any, ...]],
-    trace_flash: bool,
-    record_wear: bool,
+    recorded: Sequence[str],
     threads: int,
 ) -> dict[str, Any]:
-    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py."""
+    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py.
+
+    `recorded` are the tables wanted besides `cases`: requests, flash, wear.
+    """
 
 def fresh_bytes(
     board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]

@@ -18,7 +18,8 @@ __all__ = [
     "LIST", "Axis", "Claim", "Count", "Counts", "Differs", "Figure", "FileReadMetric",
     "FileSystems", "Metric", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric",
     "PublishedPoint",
-    "RateMetric", "RequestMetric", "SavingMetric", "TargetNames", "Text", "Texts", "Value",
+    "RateMetric", "RequestMetric", "SavingMetric", "StatementMetric", "TargetNames", "Text",
+    "Texts", "Value",
     "chosen_axes",
 ]  # fmt: skip
 
@@ -47,6 +48,10 @@ RateMetric = Literal[
     "flash_programs_per_request",
     "flash_share_pct",
     "background_flash_pct",
+    "data_kib_s",
+    "flash_reads_per_kib",
+    "flash_programs_per_kib",
+    "flash_erases_per_kib",
     "energy_mj",
     "energy_cpu_mj",
     "energy_mem_mj",
@@ -59,7 +64,9 @@ PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
-Metric = SavingMetric | RateMetric | FileReadMetric
+StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
+"""What is said of one statement of SQL (analysis/statements.py)."""
+Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric
 Axis = Literal[
     "board",
     "kernel",
@@ -74,9 +81,12 @@ Axis = Literal[
     "window",
     "disabled_by",
     "read_pct",
+    "statement",
 ]
 """Columns of the points that figures and claims choose from (docs/experiments.md)."""
 
+_OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric))
+"""Metrics with an axis of their own."""
 
 LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
 Texts = Annotated[tuple[Text, ...], LIST]
@@ -118,6 +128,7 @@ class Figure(Strict):
     caption: Text
     text: Text | None = None
     metric: Metric | RequestMetric | PowerMetric
+    scale: Literal["linear", "log"] = "linear"
     x: Literal["request", "time"] | Axis = "requests"
     only: dict[Axis, Values] = Field(default_factory=dict)
     colour: Literal["stack"] | Axis | None = None
@@ -140,7 +151,9 @@ class Figure(Strict):
         if self.over_axes:
             if None in (self.colour, self.rows, self.columns):
                 raise ValueError("colour, rows and columns go together")
-        elif self.x not in usual or self.only or self.metric in get_args(FileReadMetric):
+        elif self.scale != "linear":
+            raise ValueError("scale: goes with colour, rows and columns")
+        elif self.x not in usual or self.only or self.metric in _OVER_AXES:
             raise ValueError("colour, rows, columns: missing, and it is no usual figure")
         elif self.metric in ("cache_hit_pct", "prefetch_kib"):
             raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
@@ -199,6 +212,8 @@ class Claim(Strict):
         "largest_difference_between_fs",
         "smallest_ratio_of_patterns",
         "smallest_ratio_of_fs",
+        "mean_ratio_of_patterns",
+        "mean_ratio_of_fs",
         "largest_over_smallest",
     ]
     operator: Literal[">", ">=", "<", "<=", "within"]
@@ -230,9 +245,9 @@ class Claim(Strict):
             raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
         if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
             raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
-        if self.reduce == "smallest_ratio_of_patterns" and len(self.pattern) < 2:
+        if self.reduce.endswith("_ratio_of_patterns") and len(self.pattern) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
-        if self.reduce == "smallest_ratio_of_fs" and len(self.fs) < 2:
+        if self.reduce.endswith("_ratio_of_fs") and len(self.fs) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
         return self
 

@@ -351,7 +351,7 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
 
     first = cases[0]
     rows = [row_of(program) for program in cases]
-    raw = run_cases(_priced(first.board, costs), first.kernel.sim_json, rows, False, False, 1)
+    raw = run_cases(_priced(first.board, costs), first.kernel.sim_json, rows, [], 1)
     if raw["failures"]:
         case_id, message = raw["failures"][0]
         raise InputError(f"{case_id}: {message}")

@@ -29,6 +29,7 @@ from flashbed.asked import (
     RateMetric,
     RequestMetric,
     SavingMetric,
+    StatementMetric,
     TargetNames,
     Text,
     Texts,
@@ -39,7 +40,7 @@ from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
-from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
 from flashbed.workloads.postmark_script import read_script
@@ -71,7 +72,8 @@ class ExperimentError(InputError):
 class Facts(Strict):
     """`[experiment]`: what is asked, where it comes from, and what every run of it records.
 
-    `activity` is what its programs do, where the operations alone do not say it (docs/energy.md).
+    `trace` is recorded besides the usual, `omit` is not kept of it. `activity` is what its programs
+    do, where the operations alone do not say it (docs/energy.md).
     """
 
     id: Text
@@ -80,6 +82,7 @@ class Facts(Strict):
     source: Text
     open_measured: bool | None = None
     trace: Annotated[tuple[Literal["flash", "wear"], ...], Field(strict=False)] = ()
+    omit: Annotated[tuple[Literal["requests"], ...], Field(strict=False)] = ()
     activity: Activity | None = None
 
 
@@ -162,6 +165,9 @@ class Compared(Strict):
     note: Text
 
 
+_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | StatementMetric)
+
+
 class Measures(Strict):
     """`[measures]`: constants of the analysis. A request slower than `stall_ns` read the chip."""
 
@@ -187,12 +193,16 @@ class Experiment(FromFile):
         of_pairs = [metric for metric in metrics if metric in get_args(SavingMetric)]
         if of_pairs and self.measures is None:
             raise ValueError("measures: missing, and there are figures or claims of savings")
-        windows = {window for grid in self.grid for window in grid.read_ahead_kib}
+        windows: dict[str, set[int]] = {}
+        for grid in self.grid:
+            for fs in grid.fs:
+                windows.setdefault(fs, set()).update(grid.read_ahead_kib)
+        one_each = all(len(of_fs) == 1 for of_fs in windows.values())
         items: list[Figure | Claim] = [*self.figure, *self.claim]
         for item in items:
             chosen = chosen_axes(item)
-            told_apart = len(windows) == 1 or "read_ahead_kib" in chosen
-            if item.metric in get_args(RateMetric | RequestMetric) and not told_apart:
+            told_apart = one_each or "read_ahead_kib" in chosen
+            if item.metric in _OF_SINGLE_CASES and not told_apart:
                 raise ValueError(
                     f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"
                 )
@@ -325,12 +335,12 @@ def load_experiment(name: str) -> Experiment:
 def read_experiment(path: Path) -> Experiment:
     """Reads an experiment's file, not what it names. Raises `ExperimentError`.
 
-    Paths in it are meant from the folder it is in.
+    Paths in it are meant from the folder it is in, but for those in a package.
     """
     values = read_toml(path, ExperimentError)
     for table in _databases(values):
         for key in ("script", "file"):
-            if isinstance(table.get(key), str):
+            if isinstance(table.get(key), str) and not PACKAGED.match(table[key]):
                 table[key] = str(path.parent / table[key])
     experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()

@@ -7,8 +7,9 @@ states in words as black crosses.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -281,17 +282,24 @@ _AXIS_TITLES = {
     "window": "window",
     "disabled_by": "disabled by",
     "advice": "advice",
+    "statement": "statement",
     "pattern": None,
     "fs": None,
 }
 _DOUBLING = ("requests", "request_bytes", "file_bytes")
-"""Axes whose values double from one to the next; the others are drawn evenly spaced."""
+"""Axes whose values double from one to the next, if they are not a row of even steps."""
+_COUNTED = (*_DOUBLING, "statement")
+"""Axes with a scale of numbers; the others are drawn evenly spaced."""
 _UNORDERED = ("pattern", "fs", "board", "advice", "window", "disabled_by")
 """Axes between whose values there is nothing, so no line."""
 
 
 def axes_figure(
-    points: pl.DataFrame, published: pl.DataFrame, title: str, axes: Mapping[str, str]
+    points: pl.DataFrame,
+    published: pl.DataFrame,
+    title: str,
+    axes: Mapping[str, str],
+    scale: Literal["linear", "log"] = "linear",
 ) -> dict[str, Any]:
     """A metric over any axes: `axes` says which column is `x`, `colour`, `rows` and `columns`.
 
@@ -314,7 +322,7 @@ def axes_figure(
             labelLimit=220,
         ),
     )
-    y = alt.Y("value:Q", title=title)
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(type=scale))
     tooltip = [
         alt.Tooltip("stack:N", title="stack"),
         *(alt.Tooltip(f"{axis}:N", title=_AXIS_TITLES.get(axis) or axis) for axis in axes.values()),
@@ -389,16 +397,20 @@ def _header(axis: str) -> Any:
 
 
 def _place(axis: str, order: Sequence[Any]) -> Any:
-    """Where a point stands on an axis: doubling numbers by their logarithm, others in a row."""
+    """Where a point stands on an axis: doubling numbers by their logarithm, words in a row."""
     title = _AXIS_TITLES.get(axis, axis)
-    if axis not in _DOUBLING:
+    if axis not in _COUNTED:
         slope = alt.Axis(labelAngle=-30 if axis == "kernel" else 0)
         return alt.X(f"{axis}:N", sort=order, title=title, axis=slope)
+    values = sorted(order)
+    steps = {after - before for before, after in itertools.pairwise(values)}
+    if axis not in _DOUBLING or (len(values) > 4 and len(steps) == 1):
+        return alt.X(f"{axis}:Q", title=title, scale=alt.Scale(zero=False))
     return alt.X(
         f"{axis}:Q",
         title=title,
         scale=alt.Scale(type="log", base=2),
-        axis=alt.Axis(values=sorted(order), format="d", labelOverlap=True),
+        axis=alt.Axis(values=values, format="d", labelOverlap=True),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from flashbed.errors import InputError
 
-__all__ = ["HEADER", "Operation", "OperationError", "canonical", "parse"]
+__all__ = ["HEADER", "LINE_BYTES_MAX", "Operation", "OperationError", "canonical", "parse"]
 
 HEADER = "flashbed-ops 1"
 SLOTS = 64
@@ -25,6 +25,8 @@ PATH_BYTES_MAX = 1023
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*\Z")
+_STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
+_USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
 _ACCESS = frozenset({"ro", "wo", "rw"})
 _FLAGS = ("create", "excl", "trunc", "append", "sync", "dsync", "direct")
 _ADVICE = frozenset({"normal", "random", "sequential", "willneed", "dontneed", "noreuse"})
@@ -112,7 +114,15 @@ def _advice(text: str, _done: _Done) -> str:
     return text
 
 
+def _use(text: str, _done: _Done) -> str:
+    if text not in _USES:
+        raise _Refused("bad-flags", f"{text[:80]!r} is not {' or '.join(_USES)}")
+    return text
+
+
 def _statement(text: str, _done: _Done) -> str:
+    if not _STATEMENT.match(text):
+        raise _Refused("bad-statement", f"{text[:80]!r} has a \\ that means nothing")
     return text
 
 
@@ -139,7 +149,9 @@ _FIELDS: dict[str, tuple[_Reader, ...]] = {
     "remount": (),
     "pause": (_ANY,),
     "compute": (_ANY,),
+    "sql_open": (_path, _ANY, _use, _statement),
     "sql": (_path, _statement),
+    "sql_close": (_path,),
     "prepared": (),
     "mark": (),
 }
@@ -161,8 +173,9 @@ def _read_line(line: bytes, number: int) -> Operation | None:
     readers = _FIELDS.get(name)
     if readers is None:
         raise _Refused("unknown-operation", f"{name[:80]!r} is no operation")
-    words = text.split(" ", 2) if name == "sql" else text.split(" ")
-    if len(words) - 1 != len(readers) or (name == "sql" and not words[-1]):
+    ends_in_statement = readers[-1:] == (_statement,)
+    words = text.split(" ", len(readers)) if ends_in_statement else text.split(" ")
+    if len(words) - 1 != len(readers) or (ends_in_statement and not words[-1]):
         raise _Refused("wrong-arguments", f"{name} takes {len(readers)} fields")
     done: _Done = []
     for reader, word in zip(readers, words[1:], strict=True):
@@ -172,9 +185,10 @@ def _read_line(line: bytes, number: int) -> Operation | None:
 
 @dataclass
 class _Closure:
-    """What has to hold from line to line: slots open, `mark` and `prepared` seen."""
+    """What has to hold from line to line: slots and database open, `mark`, `prepared` seen."""
 
     open_slots: set[int] = field(default_factory=set)
+    database: str | None = None
     seen: set[str] = field(default_factory=set)
 
     def check(self, operation: Operation) -> None:
@@ -188,12 +202,27 @@ class _Closure:
                 raise _Refused("slot-closed", f"slot {operation.fields[0]} is not open")
             if name == "close":
                 self.open_slots.discard(int(operation.fields[0]))
+        elif name.startswith("sql"):
+            self._check_database(name, str(operation.fields[0]))
         elif name in ("mark", "prepared", "remount"):
             self._check_between(name)
+
+    def _check_database(self, name: str, path: str) -> None:
+        if name == "sql_open":
+            if self.database is not None:
+                raise _Refused("slot-open", f"database {self.database} is open already")
+            self.database = path
+            return
+        if self.database != path:
+            raise _Refused("slot-closed", f"database {path} is not open")
+        if name == "sql_close":
+            self.database = None
 
     def _check_between(self, name: str) -> None:
         if name != "mark" and self.open_slots:
             raise _Refused("slot-open", f"slot {min(self.open_slots)} is open at {name}")
+        if name != "mark" and self.database is not None:
+            raise _Refused("slot-open", f"database {self.database} is open at {name}")
         if name == "remount":
             return
         if name in self.seen or (name == "prepared" and "mark" in self.seen):

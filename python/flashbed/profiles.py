@@ -314,7 +314,9 @@ class ReadAheadRules(Strict):
 
     source: Text
     backward_jump_is_sequential: bool
-    context: Literal["eager", "conservative"]
+    context: Literal["none", "eager", "conservative"]
+    first_page_starts_window: bool
+    hole_window_adds_request: bool
     window_overflow: Literal["grows", "capped"]
     previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
     hole_not_found: Literal["page-after", "last-page"]

@@ -43,9 +43,16 @@ class Outcome:
 
 
 def programs_of(
-    experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
+    experiment: Experiment,
+    cases: Sequence[Case],
+    *,
+    record_wear: bool = False,
+    made: Callable[[int], None] = lambda _: None,
 ) -> list[Program]:
-    """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be."""
+    """The cases as a target sees them. Raises `InputError` for a profile or case that cannot be.
+
+    `made` is told how many there are so far: SQLite runs for each of its cases.
+    """
     record_wear = record_wear or "wear" in experiment.experiment.trace
     boards = {name: load_board(name) for name in {case.board for case in cases}}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
@@ -65,11 +72,13 @@ def programs_of(
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
+                record_requests="requests" not in experiment.experiment.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 bulk_read=case.bulk_read,
             )
         )
+        made(len(programs))
     return programs
 
 
@@ -105,6 +114,7 @@ def _keys(
             str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
+            *([] if program.record_requests else ["without requests"]),
             *([f"erases {program.erases}"] if program.erases else []),
             *([program.faults.model_dump_json()] if program.faults != NONE else []),
             *(energy_code if program.board.energy else []),
@@ -125,15 +135,17 @@ def _described(
     axes: pl.DataFrame,
     boards: dict[str, Energy | None],
     activity: str | None,
+    omit: Sequence[str],
 ) -> dict[str, pl.DataFrame]:
-    """A batch's tables with axes, target, energy and provenance."""
+    """A batch's tables with axes, target, energy and provenance, but for those to `omit`."""
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
-    energies = energy_of(cases, batch.requests, boards, activity)
+    requests = pl.DataFrame() if "requests" in omit else batch.requests
+    energies = energy_of(cases, requests, boards, activity)
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {
-        "requests": batch.requests,
+        "requests": requests,
         "flash": batch.flash,
         "power_cuts": batch.power_cuts,
         "wear": batch.wear,
@@ -183,7 +195,12 @@ def run_target(
     could not all be made is kept, and run again next time.
     """
     cases = [item.case for item in planned if target.name in item.targets]
-    programs = programs_of(experiment, cases, record_wear=record_wear)
+    programs = programs_of(
+        experiment,
+        cases,
+        record_wear=record_wear,
+        made=lambda done: progress("making the programs", done, len(cases)),
+    )
     trace_flash = trace_flash or "flash" in experiment.experiment.trace
     keys = _keys(programs, target.name, trace_flash, conditions)
     finished = directory.finished()
@@ -198,7 +215,7 @@ def run_target(
     directory.keep_sources(experiment.path, _profiles(programs))
     axes = _axes(cases, programs, experiment)
     boards = {program.board.name: program.board.energy for program in programs}
-    activity = experiment.experiment.activity
+    facts = experiment.experiment
 
     def report(what: str, done: int) -> None:
         progress(what, kept + done, len(programs))
@@ -215,7 +232,9 @@ def run_target(
                         pl.lit(target.name).alias("target"),
                         pl.col("case_id").replace_strict(keys | half_done).alias("key"),
                     )
-                    tables = _described(batch, target.name, axes, boards, activity)
+                    tables = _described(
+                        batch, target.name, axes, boards, facts.activity, facts.omit
+                    )
                     directory.add(tables, done)
     finally:
         directory.merge([item.case.case_id for item in experiment.planned])

@@ -22,7 +22,16 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.places import shown
 
-__all__ = ["SCHEMAS", "TABLES", "RunDirectory", "conform", "read_table", "runs_in"]
+__all__ = [
+    "CHIP_ALONE",
+    "SCHEMAS",
+    "TABLES",
+    "RunDirectory",
+    "conform",
+    "empty_table",
+    "read_table",
+    "runs_in",
+]
 
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
@@ -101,6 +110,8 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "result": _WHOLE,
         "content_crc32": _WHOLE,
         "changes": _WHOLE,
+        "statement_kind": _TEXT,
+        "error": _TEXT,
     },
     "flash": {
         "case_id": _TEXT,
@@ -113,6 +124,20 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "offset_bytes": _WHOLE,
         "length_bytes": _WHOLE,
         "task": _TEXT,
+        "duration_ns": _WHOLE,
+    },
+    "vfs": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "start_ns": _WHOLE,
+        "duration_ns": _WHOLE,
+        "kind": _TEXT,
+        "file": _TEXT,
+        "inode": _WHOLE,
+        "offset_bytes": _WHOLE,
+        "length_bytes": _WHOLE,
+        "result": _WHOLE,
+        "task": _TEXT,
     },
     "functions": {
         "case_id": _TEXT,
@@ -120,6 +145,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "function": _TEXT,
         "start_ns": _WHOLE,
         "duration_ns": _WHOLE,
+        "result": _WHOLE,
         "task": _TEXT,
     },
     "wear": {
@@ -151,10 +177,14 @@ _RECORDS = {
     "flash": "flashbed run --trace flash",
     "power_cuts": "flashbed powercut",
     "wear": "flashbed run --trace wear",
+    "vfs": "flashbed trace --vfs",
+    "functions": "flashbed trace --func",
 }
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
-_TARGET_ORDER = ("sim", "uml", "emulator")
+CHIP_ALONE = "sim-chip"
+"""The target that user-mode Linux is compared with: the simulator, its software taking no time."""
+_TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator")
 
 
 def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
@@ -183,6 +213,11 @@ def _write_text(text: str, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
+
+
+def empty_table(table: str) -> pl.DataFrame:
+    """A table without rows."""
+    return pl.DataFrame(schema=SCHEMAS[table])
 
 
 def read_table(directory: Path, table: str) -> pl.DataFrame:

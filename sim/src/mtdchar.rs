@@ -109,7 +109,9 @@ impl<F: Flash> MtdChar<F> {
             | Operation::Remount => {
                 Err(FsError::NotModelled("names where there is no file system"))
             }
-            Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
+            Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
+                Err(FsError::NotModelled("sql in the simulator"))
+            }
         }
     }
 

@@ -76,13 +76,15 @@ pub enum Operation<'a> {
     Remount,
     Pause { ns: u64 },
     Compute { steps: u64 },
+    SqlOpen { path: &'a str, seed: u64, usage: &'a str, settings: &'a str },
     Sql { path: &'a str, statement: &'a str },
+    SqlClose { path: &'a str },
     Prepared,
     Mark,
 }
 
 /// Names by `Operation::code`.
-pub const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 23] = [
     "mkdir",
     "open",
     "close",
@@ -101,7 +103,9 @@ pub const NAMES: [&str; 21] = [
     "remount",
     "pause",
     "compute",
+    "sql_open",
     "sql",
+    "sql_close",
     "prepared",
     "mark",
 ];
@@ -174,20 +178,34 @@ fn next_line(text: &str) -> (&str, &str) {
 
 /// What a file has opened and marked so far.
 #[derive(Default)]
-struct State {
+struct State<'a> {
     open: u64,
+    database: Option<&'a str>,
     prepared: bool,
     mark: bool,
 }
 
-impl State {
-    fn check(&mut self, operation: &Operation<'_>) -> Parsed<()> {
+impl<'a> State<'a> {
+    fn check(&mut self, operation: &Operation<'a>) -> Parsed<()> {
         match *operation {
             Operation::Open { slot, .. } => {
                 if self.open & (1 << slot) != 0 {
                     return Err(refuse("slot-open", format!("slot {slot} is open already")));
                 }
                 self.open |= 1 << slot;
+            }
+            Operation::SqlOpen { path, .. } => {
+                if let Some(open) = self.database.replace(path) {
+                    return Err(refuse("slot-open", format!("database {open} is open already")));
+                }
+            }
+            Operation::Sql { path, .. } | Operation::SqlClose { path } => {
+                if self.database != Some(path) {
+                    return Err(refuse("slot-closed", format!("database {path} is not open")));
+                }
+                if matches!(operation, Operation::SqlClose { .. }) {
+                    self.database = None;
+                }
             }
             Operation::Remount => self.all_closed("remount")?,
             Operation::Prepared => {
@@ -222,6 +240,9 @@ impl State {
             let slot = self.open.trailing_zeros();
             return Err(refuse("slot-open", format!("slot {slot} is open at {at}")));
         }
+        if let Some(path) = self.database {
+            return Err(refuse("slot-open", format!("database {path} is open at {at}")));
+        }
         Ok(())
     }
 }
@@ -250,8 +271,8 @@ fn parse_line(line: &str, printable: bool) -> Parsed<Option<Operation<'_>>> {
     let Some((kind, wanted)) = parse_word(word) else {
         return Err(refuse("unknown-operation", format!("'{word}'")));
     };
-    if kind == Word::Sql {
-        return parse_sql(line.split_once(' ').map(|(_, rest)| rest)).map(Some);
+    if matches!(kind, Word::SqlOpen | Word::Sql) {
+        return parse_sql(kind, line, wanted).map(Some);
     }
     if count != wanted + 1 {
         return Err(refuse("wrong-arguments", format!("{word} takes {wanted}")));
@@ -295,7 +316,9 @@ enum Word {
     Remount,
     Pause,
     Compute,
+    SqlOpen,
     Sql,
+    SqlClose,
     Prepared,
     Mark,
 }
@@ -321,20 +344,52 @@ fn parse_word(word: &str) -> Option<(Word, usize)> {
         "remount" => (Word::Remount, 0),
         "pause" => (Word::Pause, 1),
         "compute" => (Word::Compute, 1),
+        "sql_open" => (Word::SqlOpen, 4),
         "sql" => (Word::Sql, 2),
+        "sql_close" => (Word::SqlClose, 1),
         "prepared" => (Word::Prepared, 0),
         "mark" => (Word::Mark, 0),
         _ => return None,
     })
 }
 
-fn parse_sql(rest: Option<&str>) -> Parsed<Operation<'_>> {
-    match rest.and_then(|rest| rest.split_once(' ')) {
-        Some((path, statement)) if !statement.is_empty() => {
-            Ok(Operation::Sql { path: parse_path(path)?, statement })
-        }
-        _ => Err(refuse("wrong-arguments", "sql takes a path and a statement")),
+/// Operations whose last field is a statement: the rest of the line, which may hold spaces.
+fn parse_sql(word: Word, line: &str, wanted: usize) -> Parsed<Operation<'_>> {
+    let mut f = [""; FIELDS_MAX];
+    let mut count = 0;
+    for (field, text) in f.iter_mut().zip(line.splitn(wanted + 1, ' ')) {
+        *field = text;
+        count += 1;
     }
+    let statement = f[wanted];
+    if count != wanted + 1 || statement.is_empty() {
+        return Err(refuse("wrong-arguments", format!("{} takes {wanted} fields", f[0])));
+    }
+    let path = parse_path(f[1])?;
+    if word == Word::Sql {
+        return Ok(Operation::Sql { path, statement: parse_statement(statement)? });
+    }
+    let (seed, usage) = (parse_number(f[2])?, f[3]);
+    if !matches!(usage, "fsync" | "fdatasync" | "fsync,prepared" | "fdatasync,prepared") {
+        return Err(refuse("bad-flags", format!("'{usage}' is no use of a database")));
+    }
+    Ok(Operation::SqlOpen { path, seed, usage, settings: parse_statement(statement)? })
+}
+
+/// A backslash begins `\\`, `\|`, or `\x` and two digits.
+fn parse_statement(text: &str) -> Parsed<&str> {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| matches!(bytes.get(at), Some(b'0'..=b'9' | b'a'..=b'f'));
+    let mut at = 0;
+    while at < bytes.len() {
+        at += match (bytes[at], bytes.get(at + 1)) {
+            (b'\\', Some(b'\\' | b'|')) => 2,
+            (b'\\', Some(b'x')) if digit(at + 2) && digit(at + 3) => 4,
+            (b'\\', _) => return Err(refuse("bad-statement", "a \\ that means nothing")),
+            _ => 1,
+        };
+    }
+    Ok(text)
 }
 
 fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'a>> {
@@ -385,7 +440,8 @@ fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'
         Word::Compute => Operation::Compute { steps: parse_number(f[1])? },
         Word::Prepared => Operation::Prepared,
         Word::Mark => Operation::Mark,
-        Word::Sql => unreachable!("its fields are cut differently"),
+        Word::SqlClose => Operation::SqlClose { path: parse_path(f[1])? },
+        Word::SqlOpen | Word::Sql => unreachable!("their fields are cut differently"),
     })
 }
 
@@ -511,7 +567,9 @@ impl Operation<'_> {
             Operation::Remount => Word::Remount,
             Operation::Pause { .. } => Word::Pause,
             Operation::Compute { .. } => Word::Compute,
+            Operation::SqlOpen { .. } => Word::SqlOpen,
             Operation::Sql { .. } => Word::Sql,
+            Operation::SqlClose { .. } => Word::SqlClose,
             Operation::Prepared => Word::Prepared,
             Operation::Mark => Word::Mark,
         }
@@ -580,7 +638,11 @@ impl fmt::Display for Operation<'_> {
             Operation::Rename { old, new } => write!(out, " {old} {new}"),
             Operation::Pause { ns } => write!(out, " {ns}"),
             Operation::Compute { steps } => write!(out, " {steps}"),
+            Operation::SqlOpen { path, seed, usage, settings } => {
+                write!(out, " {path} {seed} {usage} {settings}")
+            }
             Operation::Sql { path, statement } => write!(out, " {path} {statement}"),
+            Operation::SqlClose { path } => write!(out, " {path}"),
             Operation::Sync
             | Operation::DropCaches
             | Operation::Remount

@@ -213,7 +213,14 @@ pub struct SoftwareCosts {
 
 impl SoftwareCosts {
     /// JFFS2: what the CPU needs for a data node of so many bytes that cannot be compressed.
+    ///
+    /// Deflate is not tried on what leaves no room for a stream's end (compr_zlib.c STREAM_END_SPACE),
+    /// and it is what costs.
     pub fn jffs2_write_ns(&self, data_bytes: u32) -> Ns {
+        const STREAM_END_SPACE: u32 = 12;
+        if data_bytes <= STREAM_END_SPACE {
+            return Ns::ZERO;
+        }
         let bytes = Ns::from_ps(u64::from(data_bytes), self.jffs2_write_byte_ps);
         let symbols = Ns(self.jffs2_write_symbol_ns.0 * symbols_milli(data_bytes) / 1000);
         self.jffs2_write_node_ns + bytes + symbols

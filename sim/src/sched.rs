@@ -483,29 +483,29 @@ impl Mutex {
         self.owner
     }
 
-    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
-    /// asks again (`retry`).
-    #[inline]
-    pub fn lock(&mut self, task: Task) -> bool {
-        if self.owner.is_none() {
-            self.owner = Some(task);
-            return true;
-        }
-        assert!(self.owner != Some(task), "{task:?} would wait for itself");
-        self.waiters.push_back(task);
-        false
+    /// Whether a task has asked for it in vain.
+    pub fn is_awaited_by(&self, task: Task) -> bool {
+        self.waiters.contains(&task)
     }
 
-    /// A waiter was woken: whether it has it now.
-    pub fn retry(&mut self, task: Task) -> bool {
-        let at = self.waiters.iter().position(|&waiter| waiter == task).expect("it waits");
-        if self.owner.is_none_or(|owner| owner == task) {
-            self.owner = Some(task);
-            self.waiters.remove(at);
-            return true;
+    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
+    /// asks again.
+    #[inline]
+    pub fn lock(&mut self, task: Task) -> bool {
+        let waits_at = self.waiters.iter().position(|&waiter| waiter == task);
+        if self.owner.is_some_and(|owner| owner != task) {
+            match waits_at {
+                Some(at) => self.handoff |= at == 0,
+                None => self.waiters.push_back(task),
+            }
+            return false;
         }
-        self.handoff |= at == 0;
-        false
+        assert!(self.owner.is_none() || waits_at.is_some(), "{task:?} would wait for itself");
+        self.owner = Some(task);
+        if let Some(at) = waits_at {
+            self.waiters.remove(at);
+        }
+        true
     }
 
     /// mutex_unlock: who is to be woken.
@@ -631,12 +631,13 @@ mod tests {
         assert!(!mutex.lock(Task::Jffs2Thread));
         assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
         assert!(mutex.lock(Task::Program), "who comes first has it");
-        assert!(!mutex.retry(Task::Jffs2Thread));
+        assert!(!mutex.lock(Task::Jffs2Thread));
         assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
         assert!(!mutex.lock(Task::Program), "it was handed over");
-        assert!(mutex.retry(Task::Jffs2Thread));
+        assert!(mutex.lock(Task::Jffs2Thread));
         assert_eq!(mutex.unlock(), Some(Task::Program));
-        assert!(mutex.retry(Task::Program));
+        assert!(mutex.is_awaited_by(Task::Program) && mutex.lock(Task::Program));
+        assert!(!mutex.is_awaited_by(Task::Program));
         assert_eq!(mutex.unlock(), None);
     }
 }

@@ -75,7 +75,9 @@ impl<S: FlashFs> Stack for Vfs<S> {
             Operation::Unlink { path } => vfs.unlink(now, path),
             Operation::Rmdir { path } => vfs.rmdir(now, path),
             Operation::Rename { old, new } => vfs.rename(now, old, new),
-            Operation::Sql { .. } => Err(FsError::NotModelled("sql in the simulator")),
+            Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
+                Err(FsError::NotModelled("sql in the simulator"))
+            }
         };
         answered(outcome, now)
     }

@@ -29,7 +29,8 @@ fn synced(fs: FsKind, writes: u64) -> Measured {
         (0..writes).map(|n| format!("write 0 {} 4096 {} 0\nfsync 0\n", n * 4096, n + 1)).collect();
     let prepare = "flashbed-ops 1\nopen 0 a rw,create\nfsync 0\nclose 0\nsync\nprepared\n";
     let body = format!("flashbed-ops 1\nopen 0 a rw\nmark\n{lines}");
-    let setting = Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, prepare) };
+    let setting =
+        Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, prepare) };
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
     run_cases(&setting, &[case]).remove(0).expect("it runs")
 }

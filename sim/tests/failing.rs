@@ -19,8 +19,7 @@ fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> 
         kernel: &kernel,
         fs,
         prepare: "flashbed-ops 1\n",
-        trace_flash: false,
-        record_wear: false,
+        recorded: support::REQUESTS,
     };
     let body = format!("flashbed-ops 1\n{body}");
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };

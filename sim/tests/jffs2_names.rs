@@ -13,7 +13,8 @@ fn run(prepare: &str, body: &str) -> Measured {
     let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
     let body = format!("flashbed-ops 1\n{body}\n");
     let fs = FsKind::Jffs2;
-    let setting = Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
+    let setting =
+        Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
     let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -5,7 +5,7 @@ mod support;
 use proptest::prelude::*;
 use sim::chip::Kind;
 use sim::profile::EccKind;
-use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use sim::run::{run_cases, CaseInput, FsKind, Recorded, Setting};
 use sim::trace::FlashOp;
 use sim::units::Ns;
 use std::fmt::Write;
@@ -45,7 +45,7 @@ proptest! {
             prop_assert!(measured.cache_misses <= measured.cache_adds);
             prop_assert_eq!(measured.flash_programs + measured.flash_erases, 0);
             let array = board.chip.read_array_ns.0 * measured.flash_reads;
-            prop_assert!(measured.time().0 >= array);
+            prop_assert!(measured.time.0 >= array);
         }
     }
 }
@@ -55,8 +55,10 @@ fn cases_after_one_preparation_do_not_see_each_other() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let (prepare, body) = program(400, &[(0, 4096), (8192, 4096), (100_000, 30_000)]);
     for fs in KINDS {
-        let setting =
-            Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
+        let setting = Setting {
+            recorded: support::TRACED,
+            ..support::setting(&board, &kernel, fs, &prepare)
+        };
         let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
         let results = run_cases(&setting, &[case, case, case]);
         let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
@@ -71,15 +73,20 @@ fn tracing_changes_nothing_that_is_measured() {
     let (board, kernel) = (support::board("omap3evm"), support::kernel("2.6.37"));
     let (prepare, body) = program(400, &[(0, 4096), (200_000, 4096), (100_000, 30_000)]);
     for fs in KINDS {
-        let measure = |trace_flash| {
-            let setting =
-                Setting { trace_flash, ..support::setting(&board, &kernel, fs, &prepare) };
+        let measure = |recorded| {
+            let setting = Setting { recorded, ..support::setting(&board, &kernel, fs, &prepare) };
             let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] };
             run_cases(&setting, &[case]).remove(0).expect("it runs")
         };
-        let (plain, traced) = (measure(false), measure(true));
-        assert_eq!(plain.time(), traced.time());
-        assert_eq!(plain.flash_reads, traced.flash_reads);
+        let traced = measure(support::TRACED);
+        for less in [support::REQUESTS, Recorded::default()] {
+            let plain = measure(less);
+            assert_eq!(plain.requests.len(), if less.requests { 3 } else { 0 });
+            assert_eq!(
+                (plain.time, plain.flash_time, plain.bytes, plain.flash_reads),
+                (traced.time, traced.flash_time, traced.bytes, traced.flash_reads)
+            );
+        }
         assert_eq!(traced.flash.len() as u64, traced.flash_reads);
     }
 }
@@ -129,10 +136,10 @@ fn where_software_is_free_every_operation_takes_the_chips_time() {
                     assert_eq!(request.flash_time, request.latency, "{name} {fs:?} {request:?}");
                 }
             }
-            assert_eq!(measured.flash_time(), measured.time());
-            assert!(measured.time() > Ns::ZERO);
+            assert_eq!(measured.flash_time, measured.time);
+            assert!(measured.time > Ns::ZERO);
             let all: Ns = measured.requests.iter().map(|request| request.flash_time).sum();
-            assert!(all > measured.flash_time(), "{fs:?} works in the pauses");
+            assert!(all > measured.flash_time, "{fs:?} works in the pauses");
         }
     }
 }
@@ -142,8 +149,8 @@ fn software_takes_time_that_the_chip_does_not() {
     let (board, kernel) = (support::board("omap3evm"), support::kernel("2.6.37"));
     let (prepare, body) = program(400, &[(0, 4096)]);
     let measured = support::run(&board, &kernel, FsKind::Yaffs2, &prepare, 0, &body);
-    assert_eq!(measured.flash_time(), Ns(2 * 130_000), "two chunks");
-    assert!(measured.time() > measured.flash_time());
+    assert_eq!(measured.flash_time, Ns(2 * 130_000), "two chunks");
+    assert!(measured.time > measured.flash_time);
 }
 
 /// From 16 KiB to 4 MiB a block, each kind of ECC: what a program gets back is what it wrote, and the chip's rules
@@ -174,8 +181,10 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
             let chip = format!("{fs:?} on {page_bytes} * {pages_per_block}, {kind:?}");
             let case = CaseInput { read_ahead_kib: 16, body: &body, cuts: &[] };
             let prepare = support::written_file(1 << 20);
-            let setting =
-                Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
+            let setting = Setting {
+                recorded: support::TRACED,
+                ..support::setting(&board, &kernel, fs, &prepare)
+            };
             let result = run_cases(&setting, &[case]).remove(0);
             if fs == FsKind::Yaffs2 && !(2048..=4096).contains(&page_bytes) {
                 let refusal = result.expect_err("no chunk of this size").to_string();

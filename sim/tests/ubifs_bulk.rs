@@ -12,7 +12,8 @@ fn run(kernel: &str, read_ahead_kib: u32, prepare: &str, body: &str, faults: Fau
     let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
     let body = format!("flashbed-ops 1\n{body}\n");
     let fs = FsKind::UbifsInBulk;
-    let setting = Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
+    let setting =
+        Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
     let case = CaseInput { read_ahead_kib, body: &body, cuts: &[] };
     let state = ChipState { faults, ..ChipState::default() };
     run_cases_on(&setting, &state, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))

@@ -14,7 +14,8 @@ fn try_run(
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
     let body = format!("flashbed-ops 1\n{body}\n");
-    let setting = Setting { trace_flash: true, ..support::setting(&board, &kernel, fs, &prepare) };
+    let setting =
+        Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
     run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[] }]).remove(0)
 }
 

@@ -110,10 +110,15 @@ FIELDS = st.one_of(NUMBERS, PATHS, FLAGS, ADVICE)
 WORDS = st.sampled_from(
     ["mkdir", "open", "close", "read", "write", "fsync", "fdatasync", "truncate", "fadvise",
      "erase", "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute",
-     "sql", "prepared", "mark", "Mark", "#", "", "seek"]
+     "sql_open", "sql", "sql_close", "prepared", "mark", "Mark", "#", "", "seek"]
 )  # fmt: skip
 SLOT = st.sampled_from(["0", "1"])
 SMALL = st.sampled_from(["1", "512", "4096"])
+USES = st.sampled_from(["fsync", "fdatasync,prepared", "fsync,", "prepared", "Fsync", ""])
+STATEMENTS = st.one_of(
+    st.sampled_from(["select 1", " x", "x ", ""]),
+    st.text(alphabet="\\x|0aFg ", max_size=9),
+)
 LIKELY = st.one_of(
     st.tuples(st.just("open"), SLOT, PATHS, FLAGS),
     st.tuples(st.just("open"), SLOT, st.just("a"), st.just("rw,create")),
@@ -126,7 +131,11 @@ LIKELY = st.one_of(
     st.tuples(st.just("erase"), SLOT, NUMBERS, NUMBERS),
     st.tuples(st.just("rename"), PATHS, PATHS),
     st.tuples(st.sampled_from(["prepared", "mark", "sync", "drop_caches", "remount"])),
-    st.tuples(st.just("sql"), PATHS, st.sampled_from(["select 1", " x", "x ", ""])),
+    st.tuples(st.just("sql_open"), PATHS, NUMBERS, USES, STATEMENTS),
+    st.tuples(st.just("sql_open"), st.just("a"), st.just("1"), st.just("fsync"), STATEMENTS),
+    st.tuples(st.sampled_from(["sql", "sql_close"]), PATHS, STATEMENTS),
+    st.tuples(st.just("sql"), st.just("a"), STATEMENTS),
+    st.tuples(st.just("sql_close"), st.just("a")),
 )
 ANY = st.lists(FIELDS, max_size=6).flatmap(lambda fields: WORDS.map(lambda word: (word, *fields)))
 LINES = st.one_of(

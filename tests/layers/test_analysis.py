@@ -90,6 +90,21 @@ def test_agreement_is_in_percent_of_the_kernel() -> None:
     assert summary["flash_reads_error_pct_max"] == pytest.approx(2)
 
 
+def test_user_mode_linux_is_compared_with_the_simulator_without_software_time() -> None:
+    """Where that ran; the board's comparison stays with the simulator that has it."""
+    cases = [
+        case(0, 1, 110, 98), case(0, 2, 110, 98), case(0, 1, 5, 99, target="sim-chip"),
+        case(0, 1, 5, 100, target="uml"), case(0, 2, 5, 100, target="uml"),
+        case(0, 1, 100, 100, target="emulator"),
+    ]  # fmt: skip
+    table = agreement(pl.DataFrame(cases))
+    errors = table.select("target", "seed", "flash_reads_error_pct").rows()
+    assert errors == [
+        ("uml", 1, pytest.approx(-1)), ("uml", 2, pytest.approx(-2)),
+        ("emulator", 1, pytest.approx(-2)),
+    ]  # fmt: skip
+
+
 def test_counting_where_the_kernel_counts_none_is_an_error_of_100() -> None:
     both = [case(0, 1, 1, 1, flash_erases=3), case(0, 1, 1, 1, target="emulator")]
     assert agreement(pl.DataFrame(both))["flash_erases_error_pct"].to_list() == [100.0]

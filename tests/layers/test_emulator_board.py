@@ -42,7 +42,9 @@ PROGRAMS = [
     for fs in ("jffs2", "ubifs")
     for read_ahead_kib in (0, 128)
 ] + [
-    program("sql", "jffs2", body=f"{HEADER}sql a.db SELECT 1\n"),
+    program(
+        "sql", "jffs2", body=f"{HEADER}sql_open a.db 1 fsync SELECT 1\nsql a.db SELECT it\nmark\n"
+    ),
     program("writes", "jffs2", body=f"{HEADER}open 0 b wo,create\nmark\n{WRITES}fsync 0\n"),
     program("missing", "jffs2", body=f"{HEADER}open 0 nothing ro\nmark\nread 0 0 1\n"),
 ]
@@ -104,7 +106,7 @@ def test_what_fails_is_one_line_and_the_rest_is_measured(traced: Batch) -> None:
     said = {failure.case_id: failure.message for failure in traced.failures}
     assert set(said) == {"full", "sql", "missing"}
     assert "ENOSPC: write: No space left on device" in said["full"]
-    assert said["sql"].endswith("ENOSYS: sql: not supported by this agent")
+    assert said["sql"] == "line 3 of its operations: SQLite: sql: no such column: it"
     assert said["missing"].endswith(
         "line 2 of its operations: ENOENT: open: No such file or directory"
     )

@@ -33,7 +33,9 @@ def test_a_copy_with_other_values_is_another_board_to_the_simulator() -> None:
 
 
 def test_every_shipped_kernel_is_complete() -> None:
-    assert {"2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1", "6.12"} == set(kernel_names())
+    assert {"2.6.29", "2.6.37", "2.6.37-64bit", "3.12", "3.13", "4.0", "6.1", "6.12"} == set(
+        kernel_names()
+    )
     assert all(load_kernel(name).sim_json for name in kernel_names())
 
 
@@ -65,6 +67,20 @@ def test_the_driver_of_omap3evm_takes_what_was_measured() -> None:
     program_ns = chip.program_array_ns + chip.bus_program_ns + software.nand_program_ns
     assert chip.read_array_ns + chip.bus_read_ns == 130_000  # datasheet, read-ahead paper 3.2
     assert (read_ns, program_ns) == (185_065, 407_600)  # slides
+
+
+def test_the_driver_of_apf27_takes_what_was_measured() -> None:
+    """SQLite paper, Table I: 5.94 MB/s read and 3.36 written, pages of 2,048 bytes."""
+    board = load_board("apf27")
+    chip, software = board.chip, board.software
+    read_ns = chip.read_array_ns + chip.bus_read_ns + software.nand_read_ns
+    program_ns = chip.program_array_ns + chip.bus_program_ns + software.nand_program_ns
+    assert round(2048 / read_ns * 1e3, 4) == 5.94
+    assert round(2048 / program_ns * 1e3, 4) == 3.36
+    assert (chip.read_array_ns, chip.program_array_ns, chip.erase_array_ns) == (
+        25_000, 300_000, 500_000,
+    )  # fmt: skip
+    assert board.partition.blocks * chip.pages_per_block * chip.page_bytes == 50 << 20
 
 
 def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
@@ -147,5 +163,7 @@ def test_numbers_without_a_source_are_refused(small: Path, table: str) -> None:
 
 
 def test_a_board_that_is_not_there_names_those_that_are(small: Path) -> None:
-    with pytest.raises(ProfileError, match=r"boards/none\.toml: no such board; there are emulated"):
+    with pytest.raises(
+        ProfileError, match=r"boards/none\.toml: no such board; there are apf27, emulated"
+    ):
         load_board("none")

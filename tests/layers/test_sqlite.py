@@ -10,11 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.analysis.statements import statements
+from flashbed.analysis.rates import RATE_POINT
+from flashbed.analysis.statements import statement_agreement, statement_points, statements
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.experiment import plan, read_experiment
 from flashbed.operations import parse
+from flashbed.sqlite.board import escaped, statement_kind
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording, StatementError
 from flashbed.sqlite.settings import PAPERS, Database
@@ -95,7 +97,7 @@ def ends(journal: str, **more: str) -> list[str]:
 def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
     assert f"unlink {JOURNAL}" in ends("delete")
     assert "truncate 1 0" in ends("truncate")
-    assert {"write 1 0 28", "fdatasync 1"} <= set(ends("persist"))
+    assert {"write 1 0 28", "fsync 1"} <= set(ends("persist"))
     assert not any("-journal rw" in line for line in ends("memory"))
     wal = ends("wal")
     assert not any(
@@ -107,7 +109,17 @@ def test_every_journal_ends_a_transaction_in_its_own_way() -> None:
 def test_without_synchronous_nothing_is_synced() -> None:
     assert not any("sync" in line for line in ends("delete", synchronous="off"))
     assert "fsync 1" in ends("delete")
+    assert not any(line.startswith("fdatasync") for line in ends("persist"))
+    assert not any(line.startswith("fsync") for line in ends("persist", sync="fdatasync"))
     assert "fdatasync 1" in ends("delete", sync="fdatasync")
+
+
+def test_a_journal_that_is_kept_has_its_directory_synced_by_every_connection() -> None:
+    """os_unix.c unixOpen sets UNIXFILE_DIRSYNC by O_CREAT, whether or not the file was there."""
+    kept = ends("persist")
+    opened = kept.index(f"open 1 {JOURNAL} rw,create")
+    synced = kept.index("fsync 1", opened)
+    assert kept[synced + 1 : synced + 4] == ["open 2 db ro", "fsync 2", "close 2"]
 
 
 def test_what_is_written_is_sqlites_own_database(tmp_path: Path) -> None:
@@ -156,17 +168,31 @@ def test_a_prepared_statement_costs_its_text_once() -> None:
         files: Files = {}
         table(files)
         with Recording(files, Database(prepared=prepared)) as recording:
+            recording.execute("BEGIN")
+            recording.execute("INSERT INTO t VALUES (-1, 'x')")
             for row in range(3):
                 recording.execute("INSERT INTO t VALUES (?, 'x')", (row,))
             return [int(w.split(" ")[1]) for w in recording.lines if w.startswith("compute")]
 
-    first, second, third = steps(True)
-    assert first > 4 * second
+    first, second, third = steps(True)[2:]
+    assert first > 3 * second
     assert second == third
-    assert len(set(steps(False))) == 1
+    assert len(set(steps(False)[2:])) == 1
 
 
-@pytest.mark.parametrize("word", ["papers", "page4096-wal-prepared", "cache100-records7-fdatasync"])
+def test_opening_a_connection_is_work_of_the_first_statement_it_is_measured_in() -> None:
+    def begins(measured: bool) -> int:
+        with Recording({}, PAPERS, measured=measured) as recording:
+            recording.measure()
+            recording.execute("BEGIN")
+            return int(recording.lines[-1].split(" ")[1])
+
+    assert begins(True) > begins(False) + 100_000
+
+
+@pytest.mark.parametrize(
+    "word", ["papers", "page4096-wal-prepared", "cache100-records7-fdatasync-board"]
+)
 def test_a_database_is_what_its_word_says(word: str) -> None:
     assert str(Database.parse(word)) == word
 
@@ -233,6 +259,52 @@ def test_contacts_of_1000_records_are_as_large_as_the_papers() -> None:
         assert low < max(ends) < high
 
 
+def on_board(pattern: str, requests: int = 3, **database: object) -> tuple[list[str], list[str]]:
+    """Lines of preparation and body."""
+    prepare, body = operations(case(pattern, requests, executed="board", **database), 0)
+    parse(prepare)
+    parse(body)
+    return prepare.splitlines(), body.splitlines()
+
+
+def test_on_the_board_the_statements_are_the_operations() -> None:
+    prepare, body = on_board("update", records=2, requests=2, sync="fdatasync")
+    settings = "; ".join(Database(sync="fdatasync").pragmas)
+    assert prepare[2] == f"sql_open {DATABASE_PATH} 1 fdatasync {settings}"
+    assert [line.split()[2] for line in prepare if line.startswith("sql ")] == [
+        *("CREATE", "CREATE", "BEGIN", "INSERT", "INSERT", "END"),
+    ]
+    kinds = [line.split()[2 if line.startswith("sql ") else 0] for line in body[1:]]
+    assert kinds == [
+        *("drop_caches", "mark", "sql_open", "BEGIN", "UPDATE", "UPDATE", "END", "sql_close"),
+    ]
+    assert on_board("select", connected=True)[1][2].startswith("sql_open ")
+
+
+def test_values_are_bound_on_the_board() -> None:
+    _, body = on_board("insert", 1, prepared=True)
+    assert body[3].split(" ")[3] == "fsync,prepared"
+    bound = body[5].split("\\|")
+    assert bound[0] == f"sql {DATABASE_PATH} INSERT INTO table1 VALUES (?, ?)"
+    assert bound[1] == "1"
+    assert len(bound[2]) == 601
+    assert bound[2][0] == "'"
+
+
+def test_a_statement_of_any_text_is_a_line() -> None:
+    assert escaped("SELECT '\\',\n'é'") == "SELECT '\\\\',\\x0a'\\xc3\\xa9'"
+    with pytest.raises(InputError, match=r"a statement of 4[0-9]{3} bytes with its path"):
+        operations(replace(case("insert", 1, executed="board"), request_bytes=4100), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("  Select 1", "select"), ("END TRANSACTION", "end"), ("PRAGMA x", "pragma"), ("(1)", None)],
+)
+def test_the_kind_of_a_statement_is_its_first_word(text: str, kind: str | None) -> None:
+    assert statement_kind(text) == kind
+
+
 def test_more_requests_than_records_are_refused() -> None:
     with pytest.raises(InputError, match="41 requests of 40 records"):
         operations(case("select", 41), 0)
@@ -255,6 +327,8 @@ def test_a_script_is_cut_where_sqlite_would_cut_it(tmp_path: Path) -> None:
     prepare, body = operations(case("script", 3, name="mine", script=str(script)), 0)
     assert f"open 0 {DATABASE_PATH} rw,create" in prepare
     assert body.count("\ncompute ") == 3 * 2
+    script.write_text(f"{SCRIPT.rstrip()};\n")
+    assert operations(case("script", 3, name="mine", script=str(script)), 0)[1] == body
 
 
 def test_a_script_that_sqlite_refuses_is_one_line_with_its_words(tmp_path: Path) -> None:
@@ -300,6 +374,23 @@ database = { name = "mine", script = "my.sql" }
     operations(planned.case, 0)
 
 
+def test_a_statement_of_the_board_is_one_row_and_opening_goes_with_the_first() -> None:
+    requests = pl.DataFrame(
+        {
+            "case_id": ["a"] * 4,
+            "target": ["uml"] * 4,
+            "seq": range(4),
+            "op": ["sql_open", "sql", "sql", "sql_close"],
+            "latency_ns": [5, 10, 7, 1],
+            "flash_time_ns": [1, 2, 3, 4],
+        }
+    )
+    found = statements(requests)
+    assert found["latency_ns"].to_list() == [15, 7]
+    assert found["flash_time_ns"].to_list() == [3, 3]
+    assert found["reads"].to_list() == [None, None]
+
+
 def test_statements_are_put_together_again() -> None:
     rows = [
         ("open", 5, 0), ("compute", 10, 0), ("read", 7, 3), ("write", 1, None), ("compute", 10, 0),
@@ -315,6 +406,17 @@ def test_statements_are_put_together_again() -> None:
             "flash_time_ns": [flash for _, _, flash in rows],
         }
     )
+    axes = dict.fromkeys(RATE_POINT, 1) | {"case_id": "a", "target": "sim", "flash_time_ns": 3}
+    points = statement_points(pl.DataFrame([axes]), requests)
+    assert points["statement"].to_list() == [0, 1]
+    assert points["statement_ms"].to_list() == pytest.approx([15e-6, 18e-6])
+    assert points["statement_flash_ms"].to_list() == [0, None]
+    assert points["statement_writes"].to_list() == [0, 1]
+    board = requests.with_columns(pl.lit("emulator").alias("target"), pl.col("latency_ns") * 2)
+    cases = pl.DataFrame([axes | {"fs": "jffs2", "pattern": "insert"}])
+    parts = statement_agreement(cases, pl.concat([requests, board])).to_dicts()
+    assert [(row["part"], row["statements"]) for row in parts] == [("BEGIN", 1), ("END", 1)]
+    assert {row["error_pct"] for row in parts} == {-50}
     found = statements(requests)
     assert found["latency_ns"].to_list() == [15, 18]
     assert found["flash_time_ns"].to_list() == [0, None]
@@ -326,3 +428,11 @@ def test_how_well_a_page_would_compress() -> None:
     assert compressibility(bytes(1024)) >= 95
     assert compressibility(bytes(range(256)) * 2) in (45, 50)
     assert compressibility(random.Random(1).randbytes(1024)) == 0
+
+
+def test_a_database_that_a_package_ships() -> None:
+    given = {"name": "mine", "script": "my.sql"}
+    shipped = Database.model_validate(given | {"file": "pytest:__init__.py"}).file_path
+    assert shipped == Path(pytest.__file__)
+    with pytest.raises(InputError, match="no package nowhere; pip install it"):
+        Database.model_validate(given | {"file": "nowhere:x.db"}).file_path  # noqa: B018

@@ -32,6 +32,20 @@ def test_run_keeps_tables_that_table_prints(small: Path, fakes: Fakes, run: Run)
     assert run("table", "r", "requests")[1].startswith("case_id,target,seq,op,file,")
 
 
+def test_an_experiment_can_keep_no_row_for_each_operation(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    text = (small / "experiments/small/one.toml").read_text()
+    (small / "experiments/small/one.toml").write_text(
+        text.split("[measures]")[0].replace("open_measured", 'omit = ["requests"]\nopen_measured')
+    )
+    assert run("run", "one", "--set", "requests=8", "--out", "r")[0] == 0
+    status, out, err = run("table", "r", "requests")
+    assert (status, out) == (2, "")
+    assert "requests was not recorded" in err
+    assert json.loads(run("table", "r", "cases", "--format", "json")[1])[0]["flash_reads"] > 0
+
+
 def test_the_default_target_is_the_simulator(small: Path, fakes: Fakes, run: Run) -> None:
     assert run("run", "one", "--set", "requests=8")[:2] == (0, "results/small/one\n")
     assert fakes["emulator"].ran == []
@@ -136,7 +150,7 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("run ./gone.toml", "gone.toml: no such file"),
         ("run", "Missing argument"),
         ("walk", "No such command"),
-        ("run one --on moon", "--on moon: no such target; there are sim, uml, emulator"),
+        ("run one --on moon", "--on moon: no such target; there are sim, sim-chip, uml, emulator"),
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("run one --set fs=yaffs2 --on emulator", "no case of small/one that was asked for runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),
@@ -147,7 +161,10 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("report nowhere", "nowhere: not the result of a run"),
         ("reproduce nothing", "no study 'nothing'; there are small"),
         ("doctor --format xml", "--format xml: text or json"),
-        ("powercut one --on moon", "--on moon: no such target; there are sim, uml, emulator"),
+        (
+            "powercut one --on moon",
+            "--on moon: no such target; there are sim, sim-chip, uml, emulator",
+        ),
         ("powercut one --on sim --chip reset", "--chip: the simulator's chip has no driver to"),
         ("powercut one --on uml", "--on uml: no case of small/one that was asked for runs on it"),
         ("powercut one --on emulator --case x", "--case x: no such case of small/one on emulator"),

@@ -1,13 +1,16 @@
 """Simulator against real kernels, case by case.
 
-The error is the simulator's, in percent of the kernel's value, positive where the simulator counts
-more. Both none is no error; none on the kernel and some on the simulator is 100 %. What a target
-cannot know (time, on user-mode Linux) is null.
+User-mode Linux, where code takes no time, is compared with the simulator whose software takes none
+(target `sim-chip`), if that ran. The error is the simulator's, in percent of the kernel's value,
+positive where the simulator counts more. Both none is no error; none on the kernel and some on the
+simulator is 100 %. What a target cannot know (time, on user-mode Linux) is null.
 """
 
 from __future__ import annotations
 
 import polars as pl
+
+from flashbed.tables import CHIP_ALONE
 
 __all__ = ["ERRORS", "agreement", "agreement_summary", "error_pct"]
 
@@ -35,14 +38,24 @@ def error_pct(simulated: pl.Expr, real: pl.Expr) -> pl.Expr:
 
 
 def agreement(cases: pl.DataFrame) -> pl.DataFrame:
-    """A row for each real target and case that it and `sim` ran, in the order of `cases`.
+    """A row for each real target and case that it and the simulator ran, in the order of `cases`.
 
     Columns: target, case_id, the errors of `ERRORS`, axes, and both values (`_sim`, `_real`).
     """
     values = list(ERRORS.values())
-    real = cases.filter(pl.col("target") != "sim").select("target", "case_id", *values)
-    sim = cases.filter(pl.col("target") == "sim").select("case_id", *_AXES, *values)
-    both = real.join(sim, on="case_id", suffix="_sim", maintain_order="left")
+    simulated = pl.col("target").is_in(["sim", CHIP_ALONE])
+    real = cases.filter(~simulated).select("target", "case_id", *values)
+    sim = cases.filter(pl.col("target") == "sim").with_columns(
+        pl.lit(real["target"].unique(maintain_order=True).to_list()).alias("target")
+    )
+    alone = cases.filter(pl.col("target") == CHIP_ALONE).with_columns(pl.lit("uml").alias("target"))
+    partners = pl.concat([alone, sim.explode("target")]).unique(
+        ["target", "case_id"], keep="first", maintain_order=True
+    )
+    both = real.join(
+        partners.select("target", "case_id", *_AXES, *values),
+        on=["target", "case_id"], suffix="_sim", maintain_order="left",
+    )  # fmt: skip
     return both.select(
         "target",
         "case_id",

@@ -32,7 +32,7 @@ NOT_MEASURED = "not measured"
 Key = tuple[str | float, ...]
 """Of a curve: file system, pattern, and its places on the axes it does not run along."""
 
-_BETWEEN_FS = ("largest_difference_between_fs", "smallest_ratio_of_fs")
+_BETWEEN_FS = ("largest_difference_between_fs", "smallest_ratio_of_fs", "mean_ratio_of_fs")
 """These take all file systems of a claim together."""
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -191,8 +191,9 @@ def _curves(
 
 def _reduce(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Curves, one a file system and pattern, to one number."""
-    if claim.reduce in ("smallest_ratio_of_patterns", "smallest_ratio_of_fs"):
-        return _smallest_ratio(claim, group, curves)
+    if "_ratio_of_" in claim.reduce:
+        ratios = _ratios(claim, group, curves)
+        return sum(ratios) / len(ratios) if claim.reduce.startswith("mean") else min(ratios)
     if claim.reduce == "largest_difference_between_fs":
         first, second = group
         return max(
@@ -225,14 +226,13 @@ def _reduce(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]
     raise AssertionError(claim.reduce)
 
 
-def _smallest_ratio(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
+def _ratios(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> list[float]:
     """How much more the second is than the first, the third than the second, at each point.
 
-    Of patterns or of file systems, in the claim's order; the smallest of all such ratios. A first
-    of nothing is left out where the second is nothing too, and infinitely less otherwise.
+    Of patterns or of file systems, in the claim's order.
     """
     rests = dict.fromkeys(key[2:] for key in curves)
-    if claim.reduce == "smallest_ratio_of_patterns":
+    if claim.reduce.endswith("_of_patterns"):
         rows = [
             [curves[(fs, pattern, *rest)] for pattern in claim.pattern]
             for fs, rest in itertools.product(group, rests)
@@ -248,7 +248,7 @@ def _smallest_ratio(claim: Claim, group: Sequence[str], curves: Mapping[Key, lis
         for one, other in itertools.pairwise(row)
         for first, second in zip(one, other, strict=True)
     ]
-    return min(_ratio(second, first) for first, second in pairs)
+    return [_ratio(second, first) for first, second in pairs]
 
 
 def _ratio(one: float, other: float) -> float:

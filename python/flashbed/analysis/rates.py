@@ -19,6 +19,7 @@ __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
 _MJ = 1e6
+_COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _OF_DATA = ("read", "write", "erase")
 """Operations whose number is `requests`."""
@@ -30,11 +31,13 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     """A row for each point: the metrics of `RateMetric`, and `seeds`.
 
     `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
-    chip's part of it; `flash_share_pct` the chip's part of the case's time;
+    chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
+    moved for them; `flash_share_pct` is the chip's part of the case's time;
     `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
+    data_kib = count * pl.col("request_bytes") / 1024
     return (
         measured.with_columns(
             (pl.col("time_ns") / _MS).alias("time_ms"),
@@ -43,6 +46,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             (pl.col("flash_time_ns") / pl.col("time_ns") * 100).alias("flash_share_pct"),
             (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
             (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
+            (data_kib / pl.col("time_ns") * 1e9).alias("data_kib_s"),
+            *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
             *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
         )
@@ -52,6 +57,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "time_ms", "flash_time_ms", "response_ms", "flash_response_ms", "throughput_mb_s",
                 "flash_share_pct", "flash_reads", "flash_programs", "flash_erases",
                 "flash_reads_per_request", "flash_programs_per_request", "background_flash_pct",
+                "data_kib_s", "flash_reads_per_kib", "flash_programs_per_kib",
+                "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),

@@ -1,13 +1,22 @@
 """What SQL statements came to: operations of `requests` put together again.
 
-A statement ends with its `compute` (sqlite/recording.py). What a target does not know is null.
+A statement ends with its `compute` (sqlite/recording.py); where SQLite ran on the board it is one
+`sql`, and opening the database the row before. What a target does not know is null.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["statements"]
+from flashbed.analysis.agreement import error_pct
+from flashbed.analysis.measures import PAUSE_MS
+from flashbed.analysis.rates import RATE_POINT
+from flashbed.tables import CHIP_ALONE
+
+__all__ = ["STATEMENT_POINT", "statement_agreement", "statement_points", "statements"]
+
+STATEMENT_POINT = [*RATE_POINT, "statement"]
+_MS = 1e6
 
 _CASE = ("case_id", "target")
 
@@ -17,9 +26,9 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
 
     `statement` counts from 0, which is BEGIN in the SQLite study, and holds the opening of the
     database. Operations behind the last statement, closing it, are in none. `reads`, `writes` and
-    `syncs` are its system calls.
+    `syncs` are its system calls; null where SQLite ran on the board.
     """
-    ended = (pl.col("op") == "compute").cast(pl.Int64)
+    ended = pl.col("op").is_in(("compute", "sql")).cast(pl.Int64)
     numbered = requests.sort(*_CASE, "seq", maintain_order=True).with_columns(
         ended.cum_sum().over(_CASE).sub(ended).alias("statement"),
         ended.sum().over(_CASE).alias("count"),
@@ -31,8 +40,60 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
         .agg(
             _known_sum("latency_ns"),
             _known_sum("flash_time_ns"),
-            *(pl.col("op").is_in(ops).sum().cast(pl.Int64).alias(n) for n, ops in calls.items()),
+            *(_count_of(ops).alias(name) for name, ops in calls.items()),
         )
+    )
+
+
+def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """A row for each statement of each point: the metrics of `StatementMetric`, and `seeds`."""
+    placed = cases.join(statements(requests), on=_CASE, suffix="_of_it")
+    return (
+        placed.group_by(STATEMENT_POINT, maintain_order=True)
+        .agg(
+            (pl.col("latency_ns").mean() / _MS).alias("statement_ms"),
+            (pl.col("flash_time_ns_of_it").mean() / _MS).alias("statement_flash_ms"),
+            pl.col("writes").mean().alias("statement_writes"),
+            pl.len().cast(pl.Int64).alias("seeds"),
+        )
+        .with_columns(PAUSE_MS)
+    )
+
+
+def _count_of(ops: tuple[str, ...]) -> pl.Expr:
+    recorded = ~(pl.col("op") == "sql").any()
+    return pl.when(recorded).then(pl.col("op").is_in(ops).sum().cast(pl.Int64))
+
+
+def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """What statements took in the mean, simulated and real, where both are known.
+
+    A row for each real target, file system, pattern and `part` (BEGIN, which is the first, request,
+    END): `statements`, `sim_ms`, `real_ms`, and `error_pct`, the simulator's in percent.
+    """
+    found = statements(requests).filter(pl.col("latency_ns").is_not_null())
+    last = pl.col("statement").max().over(_CASE)
+    part = (
+        pl.when(pl.col("statement") == 0)
+        .then(pl.lit("BEGIN"))
+        .when(pl.col("statement") == last)
+        .then(pl.lit("END"))
+        .otherwise(pl.lit("request"))
+    )
+    ms = (pl.col("latency_ns") / _MS).alias("real_ms")
+    named = found.select(*_CASE, "statement", ms, part.alias("part"))
+    sim = named.filter(target="sim").drop("target", "part").rename({"real_ms": "sim_ms"})
+    real = named.filter(~pl.col("target").is_in(["sim", CHIP_ALONE]))
+    axes = cases.select("case_id", "fs", "pattern").unique()
+    return (
+        real.join(sim, on=["case_id", "statement"], maintain_order="left")
+        .join(axes, on="case_id", maintain_order="left")
+        .group_by("target", "fs", "pattern", "part", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("statements"),
+            pl.col("sim_ms", "real_ms").mean(),
+        )
+        .with_columns(error_pct(pl.col("sim_ms"), pl.col("real_ms")).alias("error_pct"))
     )
 
 

@@ -183,16 +183,27 @@ def measure(
     out: Path,
     traces: Sequence[str],
 ) -> tuple[list[Outcome], list[str]]:
-    """Runs the cases on each target; a target that cannot run here is said in one line."""
+    """Runs the cases on each target; a target that cannot run here is said in one line.
+
+    What ran on user-mode Linux is also run on the simulator that it is compared with.
+    """
     from flashbed.runner import run_target
-    from flashbed.tables import RunDirectory
+    from flashbed.tables import CHIP_ALONE, RunDirectory
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 
     directory = RunDirectory.create(out, experiment.id)
     outcomes: list[Outcome] = []
     unavailable: list[str] = []
-    for name in targets:
+    for name in [*targets, *([CHIP_ALONE] if "uml" in targets else [])]:
+        if name == CHIP_ALONE:
+            if "uml" in unavailable:
+                continue
+            planned = [
+                Planned(item.case, (CHIP_ALONE,))
+                for item in planned
+                if {"sim", "uml"} <= set(item.targets)
+            ]
         try:
             target = load_target(name)
             with bar(f"{experiment.id} on {name}") as progress:

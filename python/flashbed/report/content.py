@@ -22,6 +22,8 @@ from flashbed.analysis import (
     power_points,
     rate_points,
     rates,
+    statement_agreement,
+    statement_points,
     wear_map,
     wear_summary,
 )
@@ -32,7 +34,7 @@ from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
-from flashbed.tables import read_table
+from flashbed.tables import CHIP_ALONE, empty_table, read_table
 from flashbed.toml_models import read_model, read_toml
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
@@ -105,6 +107,8 @@ class Content:
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
+    statements: list[dict[str, Any]]
+    """`statement_agreement`, of experiments that are about statements."""
     power_cuts: list[dict[str, Any]]
     wear: list[Worn]
     profiles: list[Profile]
@@ -113,17 +117,19 @@ class Content:
 
 def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
-    cases = read_table(directory, "cases")
+    every = read_table(directory, "cases")
+    cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
     experiment = read_experiment(directory / "experiment.toml")
     single = pl.DataFrame()
     tables: dict[str, pl.DataFrame] = {}
     metrics = experiment.metrics
     if metrics:
-        requests = read_table(directory, "requests")
+        omitted = "requests" in experiment.experiment.omit
+        requests = empty_table("requests") if omitted else read_table(directory, "requests")
         tables = _points(experiment, cases, requests, directory)
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
-    table = agreement(cases)
+    table = agreement(every)
     energy = energy_summary(cases)
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
@@ -137,6 +143,9 @@ def collect(directory: Path) -> Content:
         verdicts=judge(experiment, tables),
         agreement=table,
         agreement_summary=agreement_summary(table),
+        statements=statement_agreement(cases, requests).to_dicts()
+        if "statements" in tables
+        else [],
         power_cuts=_power_cuts(directory),
         wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
@@ -157,6 +166,8 @@ def _points(
         tables["rates"] = rates(cases, requests)
     if "file-reads" in wanted:
         tables["file-reads"] = file_reads(cases, requests)
+    if "statements" in wanted:
+        tables["statements"] = statement_points(cases, requests)
     return tables
 
 
@@ -335,6 +346,7 @@ def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
 
 _KINDS: dict[str, pl.DataType] = {
     "pause_ms": pl.Float64(), "read_ahead_kib": pl.Int64(), "read_pct": pl.Int64(),
+    "statement": pl.Int64(),
 }  # fmt: skip
 
 

@@ -8,22 +8,30 @@ Left out: threads, several connections at once, statements that are not stepped 
 
 from __future__ import annotations
 
-import random
+import itertools
+import re
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import apsw
 
+from flashbed.content import generated, generated_word
 from flashbed.errors import InputError
 from flashbed.sqlite.settings import Database
-from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs
-from flashbed.sqlite.work import statement_steps
+from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
+from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
 
-__all__ = ["DATABASE_PATH", "Recording", "StatementError"]
+__all__ = ["DATABASE_PATH", "Recording", "StatementError", "Written", "draw_by"]
 
 DATABASE_PATH = f"{FOLDER}/test.db"
 VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
+_VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
+"""A text with a quote in it counts as two."""
+_SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
+"""What EXPLAIN would do, or cannot explain; its program is short."""
+SHORT = 4
+Written = dict[int, tuple[int, bytes]]
 Bindings = Sequence[int | float | str | bytes | None]
 
 
@@ -35,15 +43,26 @@ class Recording:
     """A connection to the database in `files`, whose system calls are `lines`.
 
     Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
-    not `measured` has no operation that fails and no `compute`.
+    not `measured` has no operation that fails and no `compute`. `written` is filled with the bytes
+    of each write by its SEED.
     """
 
     def __init__(
-        self, files: Files, database: Database, *, seed: int = 1, measured: bool = True
+        self,
+        files: Files,
+        database: Database,
+        *,
+        seed: int = 1,
+        measured: bool = True,
+        written: Written | None = None,
     ) -> None:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
+        self._vfs.written = written
         self._prepared = database.prepared
         self._vm_steps = 0
+        self._instructions: dict[str, int] = {}
+        """Of the programs of statements, without their values."""
+        self._opening_steps = OPENING_STEPS
         # One statement is kept prepared for each text where they are; none otherwise.
         self._connection = apsw.Connection(
             f"/{DATABASE_PATH}",
@@ -51,7 +70,7 @@ class Recording:
             statementcachesize=100 if database.prepared else 0,
         )
         self._seen: set[str] = set()
-        self._draw_by(seed)
+        draw_by(self._connection, seed)
         self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
         try:
             for pragma in database.pragmas:
@@ -62,6 +81,9 @@ class Recording:
 
     def measure(self) -> None:
         """From here on it is measured."""
+        if not self._vfs.measured:
+            self._opening_steps = 0
+            self._vfs.tally = Tally()
         self._vfs.measured = True
 
     @property
@@ -75,6 +97,7 @@ class Recording:
         Raises `StatementError` with what SQLite says. What was asked of the file system until
         then, a rollback included, is recorded.
         """
+        prepared = self._to_prepare(statement, bindings)
         self._vm_steps = 0
         try:
             return self._run(statement, bindings)
@@ -82,7 +105,7 @@ class Recording:
             raise StatementError(f"{_shortened(statement)}: {why}") from None
         finally:
             if self._vfs.measured:
-                self.lines.append(f"compute {self._steps(statement)}")
+                self.lines.append(f"compute {self._steps(prepared)}")
 
     def __enter__(self) -> Self:
         return self
@@ -100,29 +123,56 @@ class Recording:
         self._connection.close()
         self._vfs.unregister()
 
-    def _draw_by(self, seed: int) -> None:
-        """random() and randomblob(), which SQLite draws from the host's entropy."""
-        draw = random.Random(seed)
+    def _steps(self, prepared: Prepared | None) -> int:
+        tally, self._vfs.tally = self._vfs.tally, Tally()
+        opening, self._opening_steps = self._opening_steps, 0
+        work = Work(self._vm_steps, tally.pages_read, tally.writes, tally.asides, prepared)
+        return opening + work.steps
 
-        def integer(*_: Any) -> int:
-            return draw.getrandbits(64) - 2**63
+    def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:
+        """What preparing it will be; None if it was prepared before.
 
-        def blob(*values: Any) -> bytes:
-            return draw.randbytes(max(1, int(values[0])))
-
-        self._connection.create_scalar_function("random", integer, 0)
-        self._connection.create_scalar_function("randomblob", blob, 1)
-
-    def _steps(self, statement: str) -> int:
-        known = self._prepared and statement in self._seen
+        Explaining asks the file system for nothing that preparing it would not.
+        """
+        if not self._vfs.measured or (self._prepared and statement in self._seen):
+            return None
         self._seen.add(statement)
-        return statement_steps(self._vm_steps, 0 if known else len(statement))
+        kind = _VALUE.sub("?", statement)
+        if kind not in self._instructions:
+            known = not _SET_BY_PREPARING.match(statement)
+            try:
+                explained = self._run(f"EXPLAIN {statement}", bindings) if known else ()
+            except apsw.Error:
+                explained = ()  # running it will say why
+            self._instructions[kind] = len(explained) or SHORT
+        is_select = statement.lstrip()[:6].upper() == "SELECT"
+        return Prepared(self._instructions[kind], len(statement), is_select)
 
     def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         return list(self._connection.execute(statement, bindings))
 
     def _ended(self, event: dict[str, Any]) -> None:
         self._vm_steps += event["stmt_status"][VM_STEP]
+
+
+def draw_by(connection: apsw.Connection, seed: int) -> None:
+    """random() and randomblob(), which SQLite draws from the host's entropy.
+
+    Drawn as on the board (agent/sql/sql.c).
+    """
+    drawn = itertools.count()
+
+    def draw() -> int:
+        return generated_word(seed, next(drawn))
+
+    def integer(*_: Any) -> int:
+        return (draw() ^ 2**63) - 2**63
+
+    def blob(*values: Any) -> bytes:
+        return generated(0, max(1, int(values[0] or 0)), draw(), 0).tobytes()
+
+    connection.create_scalar_function("random", integer, 0)
+    connection.create_scalar_function("randomblob", blob, 1)
 
 
 def _shortened(statement: str) -> str:

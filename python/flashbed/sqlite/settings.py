@@ -7,13 +7,20 @@ KiB).
 
 from __future__ import annotations
 
+import importlib.util
+import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from flashbed.conditions import Condition
+from flashbed.errors import InputError
 
-__all__ = ["PAPERS", "Database"]
+__all__ = ["PACKAGED", "PAPERS", "Database"]
+
+PACKAGED = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*):(?=[^/])")
+"""A `file` that a Python package ships: `pyzipcode:zipcodes.db`."""
 
 _VALUED = {"page": "page_bytes", "cache": "cache_pages", "records": "records"}
 _WORDS: dict[str, dict[str, Any]] = {
@@ -30,6 +37,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "prepared": {"prepared": True},
     "fdatasync": {"sync": "fdatasync"},
     "connected": {"connected": True},
+    "board": {"executed": "board"},
 }
 """How a database is written as one word: what differs from the papers'."""
 
@@ -38,7 +46,8 @@ class Database(Condition):
     """`database = { … }` of an experiment (docs/sqlite.md).
 
     `records` are in the table before a workload reads or updates it. `connected` is whether the
-    connection is open when measuring begins. `script` and `file` are a
+    connection is open when measuring begins. `executed` is where SQLite runs: on the host, once,
+    and its calls on the board, or on the board itself. `script` and `file` are a
     program of one's own and the database it begins with.
     """
 
@@ -52,6 +61,7 @@ class Database(Condition):
     prepared: bool = False
     sync: Literal["fsync", "fdatasync"] = "fsync"
     connected: bool = False
+    executed: Literal["host", "board"] = "host"
     records: Annotated[int, Field(ge=1, lt=2**24)] = 5000
     script: Annotated[str, Field(min_length=1)] | None = None
     file: Annotated[str, Field(min_length=1)] | None = None
@@ -63,6 +73,10 @@ class Database(Condition):
         if (self.script or self.file) and not self.name:
             raise ValueError(
                 "name: missing; a script or a file of one's own stands in tables by it"
+            )
+        if self.file and self.executed == "board":
+            raise ValueError(
+                "file: its bytes cannot be copied to a board that runs SQLite; a script can make it"
             )
         if self.file and not self.script:
             raise ValueError("script: missing; a file is what a script begins with")
@@ -88,6 +102,23 @@ class Database(Condition):
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """See `Condition`."""
         return {_VALUED[word]: int(value)} if value else _WORDS[word]
+
+    @property
+    def file_path(self) -> Path | None:
+        """Where `file` is. Raises `InputError` for one of a package that is not installed."""
+        if self.file is None:
+            return None
+        packaged = PACKAGED.match(self.file)
+        if packaged is None:
+            return Path(self.file)
+        name = packaged[1]
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            raise InputError(f"database.file: {self.file}: no package {name}; pip install it")
+        return Path(spec.submodule_search_locations[0]) / self.file[packaged.end() :]
 
     @property
     def pragmas(self) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """Files in memory that write down which system calls SQLite's unix VFS would have made.
 
 Mirrors os_unix.c of SQLite 3.x on Linux: `open` with O_CREAT, a journal's directory synced the
-first time the journal is (UNIXFILE_DIRSYNC) and after it was unlinked, `ftruncate`, `pread` and
-`pwrite`. A sync is what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A path
-that is only asked for (access) is an `open` of it to read, which looks for the same entry and
-inode, and a `close`; both fail if it is not there.
+first time the journal is after it was opened (UNIXFILE_DIRSYNC; whether it is a new one is not
+asked) and after it was unlinked, `ftruncate`, `pread` and `pwrite`. Every sync, of a directory too,
+is what the library was built to use: fsync, or fdatasync (HAVE_FDATASYNC). A path that is only
+asked for (access) is an `open` of it to read, which looks for the same entry and inode, and a
+`close`; both fail if it is not there.
 
 Left out: locks and stat, which reach no flash; memory-mapped I/O, off as SQLite ships; WAL's shared
 memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file
@@ -17,16 +18,19 @@ closed its files.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import apsw
 
 from flashbed.sqlite.content import compressibility
 
-__all__ = ["FOLDER", "Files", "RecordingVfs"]
+__all__ = ["FOLDER", "Files", "RecordingVfs", "Tally"]
 
 FOLDER = "db"
 """The directory of the database, which SQLite syncs as well."""
 SLOTS = 64
+PAGE_BYTES_MIN = 512
+"""Shorter reads are of a header."""
 SECTOR_BYTES = 4096
 """SQLITE_DEFAULT_SECTOR_SIZE; for a device whose writes are safe at power loss SQLite uses 512."""
 DIRECTORY_SYNCED = (
@@ -35,12 +39,20 @@ DIRECTORY_SYNCED = (
 ON_FLASH = DIRECTORY_SYNCED | apsw.SQLITE_OPEN_MAIN_DB
 CLOCK_MS = 212_444_596_800_000
 """2020-01-01 00:00 as milliseconds of the Julian calendar."""
-DATA_ONLY = 0x10
-"""SQLITE_SYNC_DATAONLY."""
 
 Files = dict[str, bytearray]
 """Path -> contents."""
 _names = itertools.count()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the pager asked for since a statement began, besides what its operations are."""
+
+    pages_read: int = 0
+    writes: int = 0
+    asides: int = 0
+    """Calls that are no operation, but take time: locks, and fstat for a file's size."""
 
 
 class RecordingVfs(apsw.VFS):
@@ -55,7 +67,11 @@ class RecordingVfs(apsw.VFS):
         self.files = files
         self.lines: list[str] = []
         self.measured = measured
-        self._sync = sync
+        self.written: dict[int, tuple[int, bytes]] | None = None
+        """SEED of a write -> its offset and the bytes, if they are kept."""
+        self.tally = Tally()
+        self.sync_word = sync
+        """What a sync is on this build of SQLite."""
         self._seed = seed
         self._free_slots = set(range(SLOTS))
         self.vfs_name = f"flashbed-recording-{next(_names)}"
@@ -77,7 +93,7 @@ class RecordingVfs(apsw.VFS):
         words += ["excl"] if asked & apsw.SQLITE_OPEN_EXCLUSIVE else []
         self.lines.append(f"open {slot} {path} {','.join(words)}")
         data = self.files.setdefault(path, bytearray())
-        unsynced = is_new and bool(asked & DIRECTORY_SYNCED)
+        unsynced = create and bool(asked & DIRECTORY_SYNCED)
         return _RecordedFile(data, self, slot, unsynced)  # type: ignore[return-value]
 
     def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
@@ -114,7 +130,7 @@ class RecordingVfs(apsw.VFS):
     def sync_directory(self) -> None:
         """openDirectory, full_fsync, close."""
         slot = self.take_slot()
-        self.lines += [f"open {slot} {FOLDER} ro", f"fsync {slot}", f"close {slot}"]
+        self.lines += [f"open {slot} {FOLDER} ro", f"{self.sync_word} {slot}", f"close {slot}"]
         self.give_slot(slot)
 
     def take_slot(self) -> int:
@@ -127,14 +143,12 @@ class RecordingVfs(apsw.VFS):
         """It is free again."""
         self._free_slots.add(slot)
 
-    def bytes_words(self, data: bytes) -> str:
+    def bytes_words(self, data: bytes, offset: int) -> str:
         """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
         self._seed += 1
+        if self.written is not None:
+            self.written[self._seed] = offset, bytes(data)
         return f"{self._seed} {compressibility(data)}"
-
-    def sync_word(self, flags: int) -> str:
-        """What a sync is on this build of SQLite."""
-        return "fdatasync" if flags & DATA_ONLY else self._sync
 
 
 def _below(path: str) -> str:
@@ -186,6 +200,8 @@ class _File:
         return SECTOR_BYTES
 
     def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        # Not SUBPAGE_READ, as unixDeviceCharacteristics has it today: it would read long records
+        # past its page cache, which 3.7 did not (SQLITE_DIRECT_OVERFLOW_READ).
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
 
 
@@ -203,10 +219,12 @@ class _RecordedFile(_File):
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
         self._lines.append(f"read {self._slot} {offset} {amount}")
+        self._vfs.tally.pages_read += amount >= PAGE_BYTES_MIN
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        words = self._vfs.bytes_words(data)
+        words = self._vfs.bytes_words(data, offset)
+        self._vfs.tally.writes += 1
         self._lines.append(f"write {self._slot} {offset} {len(data)} {words}")
         super().xWrite(data, offset)
 
@@ -214,8 +232,22 @@ class _RecordedFile(_File):
         self._lines.append(f"truncate {self._slot} {size}")
         super().xTruncate(size)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
-        self._lines.append(f"{self._vfs.sync_word(flags)} {self._slot}")
+    def xFileSize(self) -> int:  # noqa: N802
+        self._vfs.tally.asides += 1
+        return super().xFileSize()
+
+    def xLock(self, level: int) -> None:  # noqa: ARG002, N802
+        self._vfs.tally.asides += 1
+
+    def xUnlock(self, level: int) -> None:  # noqa: ARG002, N802
+        self._vfs.tally.asides += 1
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        self._vfs.tally.asides += 1
+        return False
+
+    def xSync(self, flags: int) -> None:  # noqa: ARG002, N802
+        self._lines.append(f"{self._vfs.sync_word} {self._slot}")
         if self._directory_unsynced:
             self._directory_unsynced = False
             self._vfs.sync_directory()

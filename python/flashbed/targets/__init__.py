@@ -11,11 +11,15 @@ from flashbed.errors import InputError
 from flashbed.places import root, sha256_of
 from flashbed.targets.base import Target
 
+SOURCES = ("config", "Cargo.lock")
+"""Besides those in C: a kernel's, and which SQLite is in the agent."""
+
 __all__ = ["TARGETS", "code_sha256", "load_target"]
 
 # Imported when asked for: a command that runs nothing should not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
     "sim": ("flashbed.targets.sim", "SimTarget"),
+    "sim-chip": ("flashbed.targets.sim", "ChipOnlyTarget"),
     "uml": ("flashbed.targets.uml", "UmlTarget"),
     "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
     "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
@@ -37,12 +41,12 @@ def code_sha256(name: str) -> str:
     here = Path(__file__).parent
     package = TARGETS[name][0].rpartition(".")[2]
     files = [*here.glob(f"{package}.py"), *(here / package).rglob("*.py")]
-    if name == "sim":
+    if package == "sim":
         files += here.parent.glob("_sim.*")
     else:
         files += (here / "guest").glob("*.py")
-        sources = (*(root() / "agent").glob("*"), *(root() / "kernel").rglob("*"))
-        files += [file for file in sources if file.suffix in (".c", ".h") or file.name == "config"]
+        sources = (*(root() / "agent").rglob("*"), *(root() / "kernel").rglob("*"))
+        files += [file for file in sources if file.suffix in (".c", ".h") or file.name in SOURCES]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.name} {sha256_of(file)}\n".encode())

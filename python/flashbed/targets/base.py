@@ -7,7 +7,7 @@ gives tables. `sim`, `emulator` and whatever comes later implement `Target`; not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,6 +23,7 @@ __all__ = [
     "Program",
     "Run",
     "Survey",
+    "SurveyedDatabase",
     "SurveyedFile",
     "Target",
     "Unavailable",
@@ -50,7 +51,8 @@ class Program:
     start from the same state, which a target may build once. With `check_contents` a target
     that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
     of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
-    for the `wear` table; `chip_commands` are given to the chip's driver at the mark
+    for the `wear` table; without `record_requests` a target may leave out `requests`;
+    `chip_commands` are given to the chip's driver at the mark
     (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
     state; other faults begin at the mark. A target that cannot do it fails the case.
     """
@@ -65,11 +67,16 @@ class Program:
     check_contents: bool = False
     record_changes: bool = False
     record_wear: bool = False
+    record_requests: bool = True
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()
     erases: tuple[int, ...] = ()
     """Of each block of the partition, before anything is written; none if it is empty."""
     faults: Faults = NONE
+    record_calls: bool = False
+    """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
+    tracers: str = ""
+    """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -112,6 +119,21 @@ class SurveyedFile:
 
 
 @dataclass(frozen=True)
+class SurveyedDatabase:
+    """A database that was opened after a cut, so that SQLite has recovered it.
+
+    `result` is 0 or SQLite's code, negative; `words` what PRAGMA integrity_check says, "ok" if
+    nothing is wrong. `tables` has for each its rows and a sum over their values
+    (sqlite/tables.py).
+    """
+
+    path: str
+    result: int
+    words: str
+    tables: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
 class Survey:
     """What was found when power came back.
 
@@ -125,6 +147,8 @@ class Survey:
     mount_time_ns: int
     files: tuple[SurveyedFile, ...]
     probe_result: int | None
+    database: SurveyedDatabase | None = None
+    """Where SQLite runs on the board: the one that was opened last."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +166,10 @@ class Batch:
     surveys: tuple[Survey, ...] = ()
     power_cuts: pl.DataFrame = field(default_factory=pl.DataFrame)
     wear: pl.DataFrame = field(default_factory=pl.DataFrame)
+    calls: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """case_id, seq of the statement, call (an operation without the bytes of a write)."""
+    traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """case_id -> rows of `flashbed-trace 1`, times since the mark."""
 
 
 NOT_MODELLED = " is not modelled"

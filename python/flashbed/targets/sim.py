@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -24,7 +25,7 @@ from flashbed.targets.base import (
 )
 from flashbed.targets.room import Room, reached
 
-__all__ = ["SimTarget", "row_of"]
+__all__ = ["ChipOnlyTarget", "SimTarget", "row_of"]
 
 CASES_PER_CALL = 2000
 """A call into the simulator cannot be interrupted; this many cases take well under a second."""
@@ -61,8 +62,7 @@ class SimTarget:
                 first.board.sim_json,
                 first.kernel.sim_json,
                 [row_of(program) for program in group],
-                trace_flash,
-                first.record_wear,
+                _recorded(first, trace_flash),
                 threads,
             )
             done += len(group)
@@ -70,6 +70,50 @@ class SimTarget:
                 raw["requests"].pop("changes", None)
             yield batch_of(raw, group)
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+
+class ChipOnlyTarget(SimTarget):
+    """The simulator on boards whose software takes no time: what user-mode Linux is compared with.
+
+    Which thread gets its turn when depends on time, so a simulator whose software takes some
+    collects at other moments. Times are null, as on user-mode Linux.
+    """
+
+    name = "sim-chip"
+    software_time = False
+
+    def run(
+        self,
+        programs: Sequence[Program],
+        *,
+        trace_flash: bool,
+        progress: Callable[[str, int], None],
+    ) -> Iterator[Batch]:
+        """See `Target.run`."""
+        boards = {id(program.board): program.board for program in programs}
+        alike = {key: board.without_software() for key, board in boards.items()}
+        there = [replace(program, board=alike[id(program.board)]) for program in programs]
+        for batch in super().run(there, trace_flash=trace_flash, progress=progress):
+            yield replace(
+                batch,
+                cases=_without(batch.cases, "time_ns"),
+                requests=_without(batch.requests, "latency_ns"),
+            )
+
+
+def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    known = column in frame.columns
+    return frame.with_columns(pl.lit(None, pl.Int64).alias(column)) if known else frame
+
+
+def _recorded(program: Program, trace_flash: bool) -> list[str]:
+    """The tables that are wanted besides `cases`."""
+    asked = {
+        "requests": program.record_requests,
+        "flash": trace_flash,
+        "wear": program.record_wear,
+    }
+    return [table for table, is_asked in asked.items() if is_asked]
 
 
 def row_of(program: Program) -> tuple[Any, ...]:
@@ -109,9 +153,10 @@ def _chip(program: Program) -> tuple[Any, ...]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str, bool], list[Program]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[Program]] = {}
     for program in programs:
-        key = (program.board.sha256, program.kernel.sha256, program.record_wear)
+        recorded = (program.record_wear, program.record_requests)
+        key = (program.board.sha256, program.kernel.sha256, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
         for start in range(0, len(group), CASES_PER_CALL):

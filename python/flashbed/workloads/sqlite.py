@@ -30,6 +30,7 @@ import apsw
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.operations import HEADER
+from flashbed.sqlite.board import executed
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording
 from flashbed.sqlite.settings import Database
@@ -121,8 +122,10 @@ def _run(
 ) -> tuple[list[str], list[str]]:
     """Operations of a connection of their own: opening it, and the statements.
 
-    Those that are measured have a seed.
+    Those that are measured have a seed. Where SQLite runs on the board, the statements themselves.
     """
+    if database.executed == "board":
+        return executed(DATABASE_PATH, database, statements, seed or 1)
     measured = seed is not None
     opening = measured and not database.connected
     with Recording(files, database, seed=seed or 1, measured=opening) as recording:
@@ -141,10 +144,16 @@ def _records(seed: int, length_bytes: int) -> Iterator[str]:
         yield draw(length_bytes).translate(LETTER_OF).decode()
 
 
-def _insert(database: Database, table: str, number: int, text: str) -> Statement:
+def _statement(database: Database, statement: str, *values: int | str) -> Statement:
+    """With its values bound, or written into it: letters that need no quoting, and numbers."""
     if database.prepared:
-        return f"INSERT INTO {table} VALUES (?, ?)", (number, text)
-    return f"INSERT INTO {table} VALUES ({number}, '{text}')", ()
+        return statement, values
+    texts = (f"'{value}'" if isinstance(value, str) else str(value) for value in values)
+    return statement.replace("?", "{}").format(*texts), ()
+
+
+def _insert(database: Database, table: str, number: int, text: str) -> Statement:
+    return _statement(database, f"INSERT INTO {table} VALUES (?, ?)", number, text)
 
 
 @lru_cache(maxsize=64)
@@ -198,17 +207,14 @@ def _selections(asked: _Asked) -> Iterator[Statement]:
     draw, records = random.Random(asked.seed).random, asked.database.records
     for index in range(asked.requests):
         at = index % records if asked.pattern == "contacts" else int(draw() * records)
-        if asked.database.prepared:
-            yield "SELECT * FROM contacts WHERE id = ?", (1 + at,)
-        else:
-            yield f"SELECT * FROM contacts WHERE id = {1 + at}", ()
+        yield _statement(asked.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
 def _requests(asked: _Asked) -> Iterator[Statement]:
     """BEGIN, the requests, END."""
+    database, records = asked.database, asked.database.records
     numbers: Iterable[int] = range(1, 1 + asked.requests)
     texts = _records(1 + asked.seed, asked.request_bytes)
-    once = asked.database.prepared
     yield "BEGIN TRANSACTION", ()
     if asked.pattern == "join":
         yield (
@@ -219,23 +225,16 @@ def _requests(asked: _Asked) -> Iterator[Statement]:
         numbers = ()
     if asked.pattern == "select-random":
         draw = random.Random(asked.seed).random
-        numbers = [1 + int(draw() * asked.database.records) for _ in range(asked.requests)]
+        numbers = [1 + int(draw() * records) for _ in range(asked.requests)]
     for number in numbers:
         if asked.pattern == "insert":
-            yield _insert(asked.database, "table1", number, next(texts))
+            yield _insert(database, "table1", number, next(texts))
         elif asked.pattern == "update":
-            text = next(texts)
-            yield (
-                ("UPDATE table1 SET val = ? WHERE id = ?", (text, number))
-                if once
-                else (f"UPDATE table1 SET val = '{text}' WHERE id = {number}", ())
+            yield _statement(
+                database, "UPDATE table1 SET val = ? WHERE id = ?", next(texts), number
             )
         else:
-            yield (
-                ("SELECT val FROM table1 WHERE id = ?", (number,))
-                if once
-                else (f"SELECT val FROM table1 WHERE id = {number}", ())
-            )
+            yield _statement(database, "SELECT val FROM table1 WHERE id = ?", number)
     yield "END TRANSACTION", ()
 
 
@@ -261,7 +260,8 @@ def _statements(text: str) -> tuple[Statement, ...]:
     for piece in text.split(";"):
         pending += f"{piece};"
         if apsw.complete(pending):
-            found.append((pending.strip(), ()))
+            text = pending.strip()
+            found += [(text, ())] if text != ";" else []
             pending = ""
     rest = pending.removesuffix(";").strip()
     return (*found, (rest, ())) if rest else tuple(found)
@@ -271,11 +271,12 @@ def _statements(text: str) -> tuple[Statement, ...]:
 def _prepared_script(script: Script, database: Database) -> Prepared:
     files: Files = {}
     copied: list[str] = []
-    if database.file is not None:
+    path = database.file_path
+    if path is not None:
         try:
-            data = Path(database.file).read_bytes()
+            data = path.read_bytes()
         except OSError as why:
-            raise InputError(f"{database.file}: {why}") from None
+            raise InputError(f"database.file: {path}: {why.strerror}") from None
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
     connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])

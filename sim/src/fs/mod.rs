@@ -302,12 +302,26 @@ pub trait FlashFs: Clone {
     }
     /// Does what a timer is for that has ended at `now`; returns when it is over.
     fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
+    /// The driver below.
+    fn mtd(&self) -> &Mtd<Self::Flash>;
+    /// The driver below, to tell an observer of its chip something.
+    fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
     /// The chip below.
-    fn flash(&self) -> &Self::Flash;
+    fn flash(&self) -> &Self::Flash {
+        self.mtd().flash()
+    }
     /// What was programmed, and why.
-    fn causes(&self) -> &Causes;
+    fn causes(&self) -> &Causes {
+        self.mtd().causes()
+    }
     /// The chip below, to tell an observer something.
-    fn flash_mut(&mut self) -> &mut Self::Flash;
+    fn flash_mut(&mut self) -> &mut Self::Flash {
+        self.mtd_mut().flash_mut()
+    }
+    /// The driver's page buffer is empty, as it is when a case begins.
+    fn forget_page_buffer(&mut self) {
+        self.mtd_mut().forget_page_buffer();
+    }
     /// The machine's scheduler.
     fn sched(&mut self) -> &mut Sched;
     /// Whose calls follow, if anybody's; returns whose they were.
@@ -337,10 +351,6 @@ pub trait FlashFs: Clone {
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         tasks::resched(self, now, pages)
     }
-    /// The driver's page buffer is empty, as it is when a case begins.
-    fn forget_page_buffer(&mut self);
-    /// The driver below.
-    fn mtd(&self) -> &Mtd<Self::Flash>;
     /// statfs: bytes that a program without privileges may still write (f_bavail), or none where the
     /// model does not say.
     fn free_bytes(&self) -> Option<u64>;

@@ -1,9 +1,8 @@
 //! The VFS: open files, the page cache with its read-ahead, and write-back.
 //!
-//! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1,
-//! generic_perform_write), mm/fadvise.c, fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of
-//! fs/fs-writeback.c that a single writer sees (writeback.rs). Left out: memory pressure, dirty
-//! throttling, direct I/O, mmap. docs/vfs.md has the list.
+//! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c, fs/namei.c and fs/dcache.c
+//! (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single writer sees (writeback.rs). Left out: direct I/O,
+//! mmap. docs/vfs.md has the list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
@@ -11,6 +10,7 @@
 
 mod cache;
 mod completions;
+mod filemap;
 mod flusher;
 mod inodes;
 mod namei;
@@ -34,7 +34,7 @@ use inodes::{Inode, Inodes};
 use namei::Names;
 pub(crate) use namei::ENOENT;
 use page_writeback::{background_pages, DirtyLimits};
-use readahead::{KernelReadAhead, PreviousPosition, ReadAheadState, Window};
+use readahead::{KernelReadAhead, ReadAheadState, Window};
 use std::ops::Range;
 
 /// errno values a program can see (asm-generic/errno-base.h).
@@ -262,154 +262,6 @@ impl<S: FlashFs> Vfs<S> {
         let background = background_pages(self.memory_pages);
         self.inodes.flusher = Flusher::new(self.inodes.ticks, now, background, completions);
         Ok((0, now))
-    }
-
-    /// pread: page by page; a missing page brings its window with it.
-    pub fn read(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
-        let Some(mut open) = self.slots[slot].clone() else { return Ok((EBADF, now)) };
-        if !open.flags.read {
-            return Ok((EBADF, now));
-        }
-        if self.inodes[open.inode].is_directory {
-            return Ok((EISDIR, now));
-        }
-        let size = self.inodes[open.inode].size_bytes;
-        let end = size.min(offset.saturating_add(length));
-        if offset >= end {
-            return Ok((0, now));
-        }
-        let page_bytes = u64::from(PAGE_BYTES);
-        let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
-        let first = (offset / page_bytes) as u32;
-        let stop = end.div_ceil(page_bytes) as u32;
-        now += Ns::from_ps(end - offset, self.costs.copy_to_user_byte_ps);
-        for page in first..stop {
-            match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
-                Ok(later) => now = later,
-                Err(error) => {
-                    self.slots[slot] = Some(open);
-                    let (errno, at) = errno(error, now)?;
-                    let read = (u64::from(page) * page_bytes).saturating_sub(offset) as i64;
-                    return Ok((if read > 0 { read } else { errno }, at));
-                }
-            }
-            if self.kernel.previous_position == PreviousPosition::NextByte {
-                let next = end.min((u64::from(page) + 1) * page_bytes);
-                open.readahead.previous_page = (next / page_bytes) as i64;
-            }
-            if open.last_page.replace(page) != Some(page) {
-                self.inodes.mark_accessed(open.inode, page);
-            }
-        }
-        match self.kernel.previous_position {
-            PreviousPosition::LastPage => open.readahead.previous_page = i64::from(stop) - 1,
-            PreviousPosition::NextByteAtEnd => {
-                open.readahead.previous_page = (end / page_bytes) as i64;
-            }
-            PreviousPosition::NextByte => {}
-        }
-        self.slots[slot] = Some(open);
-        Ok(((end - offset) as i64, now))
-    }
-
-    /// Makes sure a page is in the cache, reading ahead as the kernel would.
-    #[inline]
-    fn get_page(
-        &mut self,
-        mut now: Ns,
-        open: &mut OpenFile,
-        page: u32,
-        wanted: u32,
-    ) -> core::result::Result<Ns, FsError> {
-        let cache = &mut self.inodes[open.inode].cache;
-        if !cache.contains(page) {
-            self.cache_misses += 1;
-            let kernel = &self.kernel;
-            let window = readahead::on_miss(kernel, &mut open.readahead, cache, page, wanted);
-            if let Some(window) = window {
-                now = self.fill(now, open.inode, window)?;
-            }
-            if !self.inodes[open.inode].cache.contains(page) {
-                now = self.fill(now, open.inode, Window { start: page, pages: 1, marker: None })?;
-                if !self.inodes[open.inode].cache.is_uptodate(page) {
-                    return Err(FsError::Io(now));
-                }
-            }
-        } else {
-            self.cache_hits += 1;
-        }
-        let cache = &mut self.inodes[open.inode].cache;
-        if cache.take_marker(page) {
-            let kernel = &self.kernel;
-            let window = readahead::on_marker(kernel, &mut open.readahead, cache, page, wanted);
-            if let Some(window) = window {
-                now = self.fill(now, open.inode, window)?;
-            }
-        }
-        self.update_page(now, open.inode, page)
-    }
-
-    /// filemap_update_page: a page that read-ahead could not read is tried once more.
-    #[inline]
-    fn update_page(
-        &mut self,
-        now: Ns,
-        index: usize,
-        page: u32,
-    ) -> core::result::Result<Ns, FsError> {
-        let Inode { ino, ref cache, .. } = self.inodes[index];
-        if cache.is_uptodate(page) {
-            return Ok(now);
-        }
-        let read = self.fs.read_page(now, ino, page, &mut self.inodes);
-        self.cache_adds += std::mem::take(&mut self.inodes.added_besides);
-        match read {
-            Ok(now) => {
-                self.inodes[index].cache.insert(page);
-                Ok(now)
-            }
-            Err(error) => Err(error.failed_at().map_or(error, FsError::Io)),
-        }
-    }
-
-    /// page_cache_ra_unbounded: reads the pages of a window that are not cached yet, up to the end
-    /// of the file. A page that was cached already does not get the marker; one that cannot be read is in the
-    /// cache and not up to date.
-    #[inline]
-    fn fill(
-        &mut self,
-        mut now: Ns,
-        inode: usize,
-        window: Window,
-    ) -> core::result::Result<Ns, FsError> {
-        let Inode { ino, ref cache, .. } = self.inodes[inode];
-        let window = window.cut_to(&self.kernel, cache.pages());
-        let end = window.start + window.pages;
-        let waits = self.kernel.window_is_added_first;
-        for page in window.start..end {
-            if self.inodes[inode].cache.contains(page) {
-                continue;
-            }
-            self.inodes.next_in_window = (waits && page + 1 < end).then_some((inode, page + 1));
-            self.inodes.add_page(inode, page);
-            let begun = now + self.costs.page_add_ns;
-            let read = self.fs.read_page(begun, ino, page, &mut self.inodes);
-            self.cache_adds += 1 + std::mem::take(&mut self.inodes.added_besides);
-            now = match read {
-                Ok(later) => later,
-                Err(error) => {
-                    self.inodes[inode].cache.clear_uptodate(page);
-                    error.failed_at().ok_or(error)?
-                }
-            };
-            now = self.resched(now)?;
-            if window.marker == Some(page) {
-                self.inodes[inode].cache.set_marker(page);
-            }
-        }
-        self.inodes.next_in_window = None;
-        Ok(now)
     }
 
     /// pwrite (generic_perform_write): page by page, through or into the page cache.

@@ -2,7 +2,7 @@
 //!
 //! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
 //! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of Linux
-//! 2.6.37 to 6.12. What differs between kernels is a field of [`KernelReadAhead`]; boards/kernels/
+//! 2.6.29 to 6.12. What differs between kernels is a field of [`KernelReadAhead`]; boards/kernels/
 //! says which kernel has what, and why.
 //! On MTD every page of a window is read before the call returns: nothing is asynchronous, also
 //! where the kernel's names say so.
@@ -21,7 +21,9 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Context {
-    /// Any cached neighbour starts a window of the whole history (until 3.11).
+    /// They are not looked at (until 2.6.30).
+    None,
+    /// Any cached neighbour starts a window of the whole history (10be0b372cac, 2.6.31, until 3.11).
     Eager,
     /// Only a history longer than the request does, and the window has a marker at its end
     /// (2cad40180197, 3.12).
@@ -69,6 +71,10 @@ pub struct KernelReadAhead {
     pub backward_jump_is_sequential: bool,
     /// The rule for random reads next to cached pages.
     pub context: Context,
+    /// A miss on the first page starts a window wherever the last read was (045a2529a208, 2.6.31).
+    pub first_page_starts_window: bool,
+    /// A window found by its marker alone grows by the request as well (160334a0cfa8, 2.6.31).
+    pub hole_window_adds_request: bool,
     /// The limit of a doubled window.
     pub window_overflow: WindowOverflow,
     /// What counts as the previous position.
@@ -221,9 +227,9 @@ fn on_demand(
     }
     let max = state.max_pages;
     let expected = state.start + state.size;
-    if page == 0 {
+    if page == 0 && kernel.first_page_starts_window {
         set_initial(state, page, wanted);
-    } else if page + state.async_size == expected || page == expected {
+    } else if page != 0 && (page + state.async_size == expected || page == expected) {
         continue_stream(kernel, state);
     } else if marker {
         continue_after_hole(kernel, state, cache, page, wanted)?;
@@ -291,8 +297,9 @@ fn continue_after_hole(
     if start - page > state.max_pages {
         return None;
     }
+    let asked = if kernel.hole_window_adds_request { wanted } else { 0 };
     state.start = start;
-    state.size = next_size(start - page + wanted, state.max_pages);
+    state.size = next_size(start - page + asked, state.max_pages);
     state.async_size = state.size;
     Some(())
 }
@@ -339,6 +346,7 @@ fn set_from_context(
     let max = state.max_pages;
     let mut history = history_pages(kernel, cache, page, max);
     let least = match kernel.context {
+        Context::None => return false,
         Context::Eager => 0,
         Context::Conservative => wanted,
     };
@@ -349,15 +357,12 @@ fn set_from_context(
         history *= 2;
     }
     state.start = page;
-    match kernel.context {
-        Context::Eager => {
-            state.size = initial_size(history + wanted, max);
-            state.async_size = state.size;
-        }
-        Context::Conservative => {
-            state.size = (history + wanted).min(max);
-            state.async_size = 1;
-        }
+    if kernel.context == Context::Eager {
+        state.size = initial_size(history + wanted, max);
+        state.async_size = state.size;
+    } else {
+        state.size = (history + wanted).min(max);
+        state.async_size = 1;
     }
     true
 }
@@ -385,6 +390,8 @@ mod tests {
     const LINUX_2_6_37: KernelReadAhead = KernelReadAhead {
         backward_jump_is_sequential: true,
         context: Context::Eager,
+        first_page_starts_window: true,
+        hole_window_adds_request: true,
         window_overflow: WindowOverflow::Grows,
         previous_position: PreviousPosition::LastPage,
         hole_not_found: HoleNotFound::PageAfter,
@@ -438,6 +445,46 @@ mod tests {
         assert!(!looks_sequential(&fixed, &state, 100));
         assert!(looks_sequential(&fixed, &state, 501));
         assert!(!looks_sequential(&LINUX_2_6_37, &state, 502));
+    }
+
+    /// Reads of page 500, then of page 0 and of page 100 beside a cached page 99: a window each in
+    /// 2.6.37, the page alone in 2.6.29 but for the very first read of a file.
+    #[test]
+    fn before_2_6_31_only_the_first_read_of_a_file_or_one_in_order_starts_a_window() {
+        let older = KernelReadAhead {
+            backward_jump_is_sequential: false,
+            context: Context::None,
+            first_page_starts_window: false,
+            hole_window_adds_request: false,
+            ..LINUX_2_6_37
+        };
+        let newer = KernelReadAhead { backward_jump_is_sequential: false, ..LINUX_2_6_37 };
+        let mut cache = FileCache::new(1280);
+        cache.insert(99);
+        for (kernel, windows) in [(older, [1, 1]), (newer, [4, 12])] {
+            for (page, pages) in [0, 100].into_iter().zip(windows) {
+                let mut state = ReadAheadState::new(32);
+                let first = on_miss(&kernel, &mut state, &cache, 0, 1).expect("a window");
+                assert_eq!(first.pages, 4);
+                state.previous_page = 500;
+                let window = on_miss(&kernel, &mut state, &cache, page, 1).expect("a window");
+                assert_eq!((window.start, window.pages), (page, pages), "page {page}");
+            }
+        }
+    }
+
+    /// A marker on page 10, pages up to 13 cached, a request of 4 pages: the window is that of a
+    /// run of 4 pages, or of 8.
+    #[test]
+    fn since_2_6_31_a_window_found_by_its_marker_counts_the_request() {
+        let older = KernelReadAhead { hole_window_adds_request: false, ..LINUX_2_6_37 };
+        let mut cache = FileCache::new(1280);
+        (10..14).for_each(|page| cache.insert(page));
+        for (kernel, pages) in [(older, 8), (LINUX_2_6_37, 16)] {
+            let mut state = ReadAheadState { previous_page: 500, ..ReadAheadState::new(32) };
+            let window = on_marker(&kernel, &mut state, &cache, 10, 4).expect("a window");
+            assert_eq!((window.start, window.pages), (14, pages));
+        }
     }
 
     #[test]

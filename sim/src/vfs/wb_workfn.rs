@@ -64,6 +64,14 @@ impl Work {
         self.has_waiter()
     }
 
+    /// Pages of an inode that are written before it is another's turn (writeback_chunk_size).
+    fn chunk_pages(&self) -> i64 {
+        match self.is_tagged() {
+            true => i64::MAX,
+            false => CHUNK_PAGES.min(self.pages.max(1)),
+        }
+    }
+
     /// Whether it ends for the sake of other work.
     fn makes_way(&self) -> bool {
         matches!(self.reason, Reason::Periodic | Reason::Background)
@@ -291,7 +299,7 @@ impl Inodes {
             false => inode.cache.next_dirty(first, PAGEVEC).into(),
         };
         let cursor = pages.back().map_or(first, |last| last + 1);
-        let left = if work.is_tagged() { i64::MAX } else { CHUNK_PAGES.min(work.pages.max(1)) };
+        let left = work.chunk_pages();
         self.flusher.writing =
             Some(Writing { index, work, pages, cursor, done_index: first, left, is_inode: false });
     }
@@ -353,7 +361,7 @@ impl Inodes {
             return;
         };
         let Writing { index, mut work, left, .. } = writing;
-        let all = if work.is_tagged() { i64::MAX } else { CHUNK_PAGES.min(work.pages.max(1)) };
+        let all = work.chunk_pages();
         work.pages = work.pages.saturating_sub(all - left);
         let is_dirty = self[index].cache.is_dirty();
         if let Some((_, has_written)) = &mut work.round {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sim::content::{Contents, Source};
 use sim::fs::{Grabbed, Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
-use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Setting};
+use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Recorded, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -120,14 +120,19 @@ pub fn page_reads(pages: &[u64]) -> String {
     text
 }
 
-/// Cases after one preparation, with nothing recorded of them.
+/// What a case took is kept, and nothing of the flash.
+pub const REQUESTS: Recorded = Recorded { requests: true, flash: false, wear: false };
+/// The flash operations too.
+pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };
+
+/// Cases after one preparation, of which the operations are recorded.
 pub fn setting<'a>(
     board: &'a BoardProfile,
     kernel: &'a KernelProfile,
     fs: FsKind,
     prepare: &'a str,
 ) -> Setting<'a> {
-    Setting { board, kernel, fs, prepare, trace_flash: false, record_wear: false }
+    Setting { board, kernel, fs, prepare, recorded: REQUESTS }
 }
 
 /// Runs one body after one preparation.

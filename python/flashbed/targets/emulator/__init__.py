@@ -19,6 +19,7 @@ from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
 from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import built_module
@@ -28,6 +29,8 @@ from flashbed.targets.guest.run import Guest, Progress, run_guest
 __all__ = ["EmulatorTarget", "NandsimTarget"]
 
 KERNEL = "6.1"
+ARCHITECTURE = "armv7"
+"""The agent's."""
 PATIENCE_S = 300.0
 _PATIENCE = "FLASHBED_EMULATOR_PATIENCE_S"
 
@@ -37,6 +40,8 @@ class EmulatorTarget:
 
     name = "emulator"
     software_time = True
+    has_kprobes = True
+    """Whether the agent's tracers can look into its kernel."""
     remembers_changes = True
     """Whether the chip can be put back into the state of any change (power cuts)."""
 
@@ -47,17 +52,21 @@ class EmulatorTarget:
         *,
         patience_s: float | None = None,
         qemu: str = QEMU,
+        wait: str = "halt",
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "emulator"
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
+        self.wait = wait
+        """How the chip waits (docs/flashbed_nand.md). Halting costs the host less, but what a call
+        waits for comes at its end, and probes see commands before the chip does."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """QEMU, the kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
         find_qemu(self.qemu)
-        _agent()
+        agent(ARCHITECTURE)
         kernel = fetch_kernel(self.cache, say)
         bootable(kernel.image)
         self._chip(kernel, say)
@@ -67,27 +76,28 @@ class EmulatorTarget:
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
     ) -> Iterator[Batch]:
         """Runs programs, those of one board in as few boots as possible. See `Target.run`."""
-        qemu, agent = find_qemu(self.qemu), _agent()
+        qemu = find_qemu(self.qemu)
+        agent(ARCHITECTURE)
         kernel = fetch_kernel(self.cache, lambda what: progress(what, 0))
         chip = self._chip(kernel, lambda what: progress(what, 0))
         self.work.mkdir(parents=True, exist_ok=True)
-        stacks: dict[tuple[str, bool], list[Program]] = {}
+        stacks: dict[tuple[str, bool, bool], list[Program]] = {}
         refused = []
         for program in programs:
             why = self._refusal(program)
             if why:
                 refused.append(Failure(program.case_id, why))
             else:
-                stack = (program.board.sha256, program.fs == yaffs2.FS)
+                more = (program.fs == yaffs2.FS, has_statements(program))
+                stack = (program.board.sha256, *more)
                 stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
             try:
-                modules = self._modules(kernel, same[0].fs, progress)
-            except yaffs2.NotBuilt as why:
+                modules = [chip, *self._modules(kernel, same[0].fs, progress)]
+                guests.append((self._guest(qemu, kernel, modules, same[0]), same))
+            except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
-            else:
-                guests.append((self._guest(qemu, agent, kernel, [chip, *modules], same[0]), same))
         done = len(refused)
         if refused:
             yield failed(refused)
@@ -104,7 +114,7 @@ class EmulatorTarget:
 
     def _parameters(self, board: Board) -> str:
         """Those of the chip's driver."""
-        return nand.parameters(board, wait="halt")
+        return nand.parameters(board, wait=self.wait)
 
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
@@ -129,16 +139,17 @@ class EmulatorTarget:
             raise yaffs2.NotBuilt(f"fs {fs}: {why}") from None
         return yaffs2.modules_of(fs, self.cache, tree, say)
 
-    def _guest(
-        self, qemu: str, agent: bytes, kernel: KernelFiles, ours: list[Path], first: Program
-    ) -> Guest:
+    def _guest(self, qemu: str, kernel: KernelFiles, ours: list[Path], first: Program) -> Guest:
         board, chip, more = first.board, ours[0], [module.stem for module in ours[1:]]
         wanted = (chip.stem, *initramfs.MODULES, *more)
         modules = initramfs.load_order(kernel.modules, wanted, ours)
         loaded = "".join(f"-{name}" for name in more)
-        image = self.work / f"initramfs-{self.name}{loaded}-{board.sha256[:16]}"
+        program = agent(ARCHITECTURE)
+        if has_statements(first):
+            program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
+        image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board)}
-        initramfs.keep(initramfs.archive(agent, modules, parameters), image)
+        initramfs.keep(initramfs.archive(program, modules, parameters), image)
         machine = Machine(
             name="the board",
             process="QEMU",
@@ -168,10 +179,3 @@ class NandsimTarget(EmulatorTarget):
         if not self._parameters(program.board):
             return f"{places.shown(program.board.path)}: [emulator] has no nandsim"
         return super()._refusal(program)
-
-
-def _agent() -> bytes:
-    path = places.root() / "build" / "agent" / "flashbed-agent-armv7"
-    if not path.is_file():
-        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
-    return path.read_bytes()

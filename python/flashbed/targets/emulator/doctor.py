@@ -6,7 +6,7 @@ from flashbed.targets.emulator.kernel import CROSS_COMPILER, META_PACKAGE, cache
 from flashbed.targets.emulator.machine import QEMU
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
-from flashbed.targets.guest.finding import Finding, agent, program, ziglang
+from flashbed.targets.guest.finding import Finding, agents, program, ziglang
 
 __all__ = ["check"]
 
@@ -17,7 +17,7 @@ def check() -> list[Finding]:
     return [
         program(QEMU, "apt-get install qemu-system-arm"),
         ziglang(),
-        agent("armv7"),
+        *agents("armv7"),
         program("apt-get", "a Debian-like system"),
         program("dpkg-deb", "apt-get install dpkg"),
         program(CROSS_COMPILER, "apt-get install gcc-arm-linux-gnueabihf"),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from flashbed import places
+from flashbed.targets.guest.agent import path_of
 
-__all__ = ["Finding", "agent", "program", "ziglang"]
+__all__ = ["Finding", "agents", "program", "ziglang"]
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,13 @@ def program(name: str, how: str) -> Finding:
     return Finding(name, path is not None, path or "not found", how)
 
 
-def agent(architecture: str) -> Finding:
-    """The agent that was built for an architecture."""
-    path = places.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
-    return Finding(f"agent ({architecture})", path.is_file(), places.shown(path), "make build")
+def agents(architecture: str) -> list[Finding]:
+    """The agents that were built for an architecture."""
+    how = {architecture: "make build", f"sql-{architecture}": "make sql-agents, for statements"}
+    return [
+        Finding(f"agent ({name})", path_of(name).is_file(), places.shown(path_of(name)), make)
+        for name, make in how.items()
+    ]
 
 
 def ziglang() -> Finding:

@@ -4,9 +4,10 @@ Cases of one file system and preparation share a group, a fresh file system prep
 that writes is the last of its group, because the next one would not find the state it starts from.
 A case that mounts JFFS2 again is the last of its boot: what the kernel adds up over the nodes it
 finds (`pseudo_random` of fs/jffs2/scan.c) rotates its lists of blocks and lasts until it is booted.
-So is one that writes and removes an eighth of JFFS2's partition or more: a counter in the dice of
-jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a case has
-a boot of its own, for what ran before it would have its part in that counter.
+So is one that writes and removes an eighth of JFFS2's partition or more, or may: a counter in the
+dice of jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a
+case has a boot of its own, for what ran before it would have its part in that counter. How much a
+statement writes is not known.
 Identifiers in the job are numbers of ours, so a case_id may hold anything.
 """
 
@@ -17,13 +18,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from flashbed.operations import Operation, canonical, parse
+from flashbed.sqlite.board import statement_kind
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 
 __all__ = ["Group", "Item", "described", "for_one_boot", "groups_of", "items_of", "text_of"]
 
 _WRITES = frozenset(
-    {"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql", "erase"}
+    {"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql_open", "erase"}
 )
 
 
@@ -54,7 +56,9 @@ class Item:
         board = self.program.board
         chip = board.chip
         partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
-        return remounts or 8 * _renewed(parse(self.prepare), self.operations) >= partition
+        statements = any(operation.name == "sql" for operation in self.operations)
+        renewed = 8 * _renewed(parse(self.prepare), self.operations) >= partition
+        return remounts or statements or renewed
 
 
 @dataclass
@@ -73,6 +77,7 @@ class Described:
     file: str | None
     offset_bytes: int | None
     length_bytes: int | None
+    statement_kind: str | None = None
 
 
 def _changes(operation: Operation) -> bool:
@@ -164,6 +169,8 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
         words.append("changes")
     if program.record_wear:
         words.append("wear")
+    if program.record_calls:
+        words.append("calls")
     return ",".join(words)
 
 
@@ -179,6 +186,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))
+            parts += [f"trace {program.tracers}\n"] if program.tracers else []
             words = _trace(program, trace_flash=trace_flash)
             parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))
@@ -196,6 +204,7 @@ def described(operations: Sequence[Operation]) -> dict[int, Described]:
         file: str | None = None
         offset: int | None = None
         length: int | None = None
+        kind: str | None = None
         match operation.name:
             case "open":
                 slots[fields[0]] = file = fields[1]
@@ -207,7 +216,11 @@ def described(operations: Sequence[Operation]) -> dict[int, Described]:
                 file, offset, length = slots.get(fields[0]), int(fields[1]), int(fields[2])
             case "mkdir" | "unlink" | "rmdir" | "rename":
                 file = fields[0]
+            case "sql_open" | "sql_close":
+                file = fields[0]
+            case "sql":
+                file, kind = fields[0], statement_kind(fields[1])
             case _:
                 pass
-        lines[operation.line] = Described(operation.name, file, offset, length)
+        lines[operation.line] = Described(operation.name, file, offset, length, kind)
     return lines

@@ -43,6 +43,7 @@ _CASES = {
 _REQUESTS = {name: kind for name, kind in SCHEMAS["requests"].items() if name != "target"}
 _WEAR = {name: kind for name, kind in SCHEMAS["wear"].items() if name != "target"}
 _FLASH = {name: kind for name, kind in SCHEMAS["flash"].items() if name != "target"}
+_CALLS = {"case_id": pl.String(), "seq": pl.Int64(), "call": pl.String()}
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ def gathered(batches: Iterable[Batch], seconds: float) -> Iterator[Batch]:
 
 
 def _together(batches: Sequence[Batch]) -> Batch:
-    cases, requests, flash, wear = (
+    cases, requests, flash, wear, calls = (
         pl.concat([getattr(batch, name) for batch in batches], how="diagonal")
-        for name in ("cases", "requests", "flash", "wear")
+        for name in ("cases", "requests", "flash", "wear", "calls")
     )
     return Batch(
         cases,
@@ -90,6 +91,8 @@ def _together(batches: Sequence[Batch]) -> Batch:
         failures=tuple(failure for batch in batches for failure in batch.failures),
         surveys=tuple(survey for batch in batches for survey in batch.surveys),
         wear=wear,
+        calls=calls,
+        traced={name: rows for batch in batches for name, rows in batch.traced.items()},
     )
 
 
@@ -110,8 +113,10 @@ def batch_of(
         return failed([Failure(case_id, message)])
     time_ns = transferred = flash_time_ns = 0
     requests: list[tuple[object, ...]] = []
+    statements = False
     for row in case.requests:
         known = lines[row.line]
+        statements = statements or known.statement_kind is not None
         if known.op != "pause":
             time_ns += row.latency_ns
             flash_time_ns += row.flash_time_ns or 0
@@ -120,9 +125,9 @@ def batch_of(
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
         latency = row.latency_ns if measuring.software_time else None
         times = (row.start_ns, latency, row.flash_time_ns)
-        requests.append(
-            (case_id, row.seq, *what, *times, row.result, row.content_crc32, row.changes)
-        )
+        answer = (row.result, row.content_crc32, row.changes)
+        sql = (known.statement_kind, case.errors.get(row.seq))
+        requests.append((case_id, row.seq, *what, *times, *answer, *sql))
     unknown = any(row.flash_time_ns is None for row in case.requests)
     totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced
@@ -132,8 +137,10 @@ def batch_of(
     fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
     state = reached(room, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
+    # How much SQLite wrote is not known.
+    bytes_moved = None if statements else transferred
     measured = (
-        case_id, *state, *totals, transferred, reads, programs, erases, *page_cache,
+        case_id, *state, *totals, bytes_moved, reads, programs, erases, *page_cache,
         *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
@@ -141,6 +148,8 @@ def batch_of(
         requests=_frame(requests, _REQUESTS),
         flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
         wear=_frame(wear, _WEAR),
+        calls=_frame([(case_id, *call) for call in case.calls], _CALLS),
+        traced={case_id: tuple(case.traced)} if case.traced else {},
     )
 
 

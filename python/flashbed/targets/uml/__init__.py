@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 
 from flashbed import places
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest import initramfs, nand, yaffs2
+from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import Tree, built_module
@@ -27,6 +28,8 @@ from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
 
 __all__ = ["UmlTarget"]
 
+ARCHITECTURE = "host"
+"""The agent's."""
 PATIENCE_S = 120.0
 BATCH_S = 0.3
 _PATIENCE = "FLASHBED_UML_PATIENCE_S"
@@ -55,7 +58,7 @@ class UmlTarget:
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """The default kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
-        _agent()
+        agent(ARCHITECTURE)
         tree = Tree(built_kernel(self.cache, KERNELS[0], say).tree, "um")
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
@@ -64,21 +67,22 @@ class UmlTarget:
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
     ) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in as few boots as possible."""
-        agent = _agent()
-        stacks: dict[tuple[str, str, bool], list[Program]] = {}
+        agent(ARCHITECTURE)
+        stacks: dict[tuple[str, str, bool, bool], list[Program]] = {}
         refused = []
         for program in programs:
             if program.kernel.name not in KERNELS:
                 why = f"kernel {program.kernel.name}: uml has Linux {' and '.join(KERNELS)}"
                 refused.append(Failure(program.case_id, why))
                 continue
-            stack = (program.board.sha256, program.kernel.name, program.fs == yaffs2.FS)
+            more = (program.fs == yaffs2.FS, has_statements(program))
+            stack = (program.board.sha256, program.kernel.name, *more)
             stacks.setdefault(stack, []).append(program)
         guests = []
         for same in stacks.values():
             try:
-                guests.append((self._guest(agent, same[0], progress), same))
-            except yaffs2.NotBuilt as why:
+                guests.append((self._guest(same[0], progress), same))
+            except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
         done = len(refused)
         if refused:
@@ -90,7 +94,7 @@ class UmlTarget:
             yield from gathered(batches, BATCH_S)
             done += len(same)
 
-    def _guest(self, agent: bytes, first: Program, progress: Progress) -> Guest:
+    def _guest(self, first: Program, progress: Progress) -> Guest:
         def say(what: str) -> None:
             progress(what, 0)
 
@@ -101,9 +105,12 @@ class UmlTarget:
         modules = [chip, *yaffs2.modules_of(fs, self.cache, tree, say)]
         self.work.mkdir(parents=True, exist_ok=True)
         loaded = "".join(f"-{module.stem}" for module in modules[1:])
+        program = agent(ARCHITECTURE)
+        if has_statements(first):
+            program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
         image = self.work / f"initramfs-{series}{loaded}-{board.sha256[:16]}"
         parameters = {chip.stem: nand.parameters(board, wait="busy")}
-        initramfs.keep(initramfs.archive(agent, modules, parameters), image)
+        initramfs.keep(initramfs.archive(program, modules, parameters), image)
         machine = Machine(
             name="user-mode Linux",
             process="the kernel",
@@ -160,10 +167,3 @@ def _memory_folder(ram_mib: int) -> str:
     if shared.is_dir() and shutil.disk_usage(shared).free >= ram_mib << 20:
         return str(shared)
     return "{folder}"
-
-
-def _agent() -> bytes:
-    path = places.root() / "build" / "agent" / "flashbed-agent-host"
-    if not path.is_file():
-        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
-    return path.read_bytes()

@@ -6,7 +6,7 @@ import platform
 
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
-from flashbed.targets.guest.finding import Finding, agent, program, ziglang
+from flashbed.targets.guest.finding import Finding, agents, program, ziglang
 from flashbed.targets.uml.kernel import BUILD_TOOLS, KERNELS, cached_kernel
 
 __all__ = ["check"]
@@ -18,7 +18,7 @@ def check() -> list[Finding]:
     return [
         Finding("x86_64", machine == "x86_64", machine, "user-mode Linux runs on no other host"),
         ziglang(),
-        agent("host"),
+        *agents("host"),
         *(program(tool, f"apt-get install {package}") for tool, package in BUILD_TOOLS.items()),
         *(_kernel(series) for series in KERNELS),
         yaffs2.finding(),

@@ -97,8 +97,6 @@ pub struct Collector {
     pub(super) in_call: Option<Ns>,
     /// That call has more pages to read.
     pub(super) keeps_chip: bool,
-    /// It is among those who wait for the chip's lock.
-    pub(super) awaits_chip: bool,
     /// And they are made at once.
     pub(super) makes_calls: bool,
     /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
@@ -190,7 +188,7 @@ impl<F: Flash> Jffs2<F> {
                 self.has_or_awaits_lock(now, has_it, erased);
             }
             Step::Wait { erased } => {
-                let has_it = self.alloc_sem.retry(Task::Jffs2Thread);
+                let has_it = self.alloc_sem.lock(Task::Jffs2Thread);
                 self.has_or_awaits_lock(now, has_it, erased);
             }
             Step::Decide { erased } => return self.decide(now, erased),

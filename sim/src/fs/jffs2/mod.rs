@@ -34,7 +34,6 @@ mod tasks;
 mod wbuf;
 mod write;
 
-use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
@@ -379,24 +378,12 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.might_resched(now, Some(pages))
     }
 
-    fn flash(&self) -> &F {
-        self.mtd.flash()
-    }
-
-    fn causes(&self) -> &Causes {
-        self.mtd.causes()
-    }
-
-    fn flash_mut(&mut self) -> &mut F {
-        self.mtd.flash_mut()
-    }
-
-    fn forget_page_buffer(&mut self) {
-        self.mtd.forget_page_buffer();
-    }
-
     fn mtd(&self) -> &Mtd<F> {
         &self.mtd
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        &mut self.mtd
     }
 
     /// jffs2_statfs.

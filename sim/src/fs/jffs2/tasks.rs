@@ -172,15 +172,13 @@ impl<F: Flash> Jffs2<F> {
         let mut now = self.might_resched(now, Some(pages))?;
         let task = self.foreground.expect("somebody calls");
         // What failed has not given it back.
-        if self.alloc_sem.owner() == Some(task) || self.alloc_sem.lock(task) {
+        if self.alloc_sem.owner() == Some(task) {
             return Ok(now);
         }
-        loop {
+        while !self.alloc_sem.lock(task) {
             now = self.sleep_until_woken(now, task, Some(pages))?;
-            if self.alloc_sem.retry(task) {
-                return Ok(now);
-            }
         }
+        Ok(now)
     }
 
     /// mutex_unlock(&c->alloc_sem).
@@ -297,15 +295,10 @@ impl<F: Flash> Jffs2<F> {
     fn lock_chip(&mut self, now: Ns, mut pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(task) = self.foreground else { return Ok(now) };
         let mut now = self.might_resched(now, again(&mut pages))?;
-        if self.chip_lock.lock(task) {
-            return Ok(now);
-        }
-        loop {
+        while !self.chip_lock.lock(task) {
             now = self.sleep_until_woken(now, task, again(&mut pages))?;
-            if self.chip_lock.retry(task) {
-                return Ok(now);
-            }
         }
+        Ok(now)
     }
 
     /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and did what it does without
@@ -327,13 +320,8 @@ impl<F: Flash> Jffs2<F> {
         if std::mem::take(&mut self.collector.keeps_chip) {
             return true;
         }
-        let is_waiting = std::mem::take(&mut self.collector.awaits_chip);
-        let has_it = match is_waiting {
-            true => self.chip_lock.retry(Task::Jffs2Thread),
-            false => self.chip_lock.lock(Task::Jffs2Thread),
-        };
+        let has_it = self.chip_lock.lock(Task::Jffs2Thread);
         if !has_it {
-            self.collector.awaits_chip = true;
             self.sched.sleep(now);
         }
         has_it

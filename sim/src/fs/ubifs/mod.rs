@@ -32,6 +32,7 @@ mod mount;
 mod orphan;
 mod recovery;
 mod replay;
+mod scan;
 mod stored;
 mod tnc;
 mod tnc_commit;
@@ -40,7 +41,6 @@ mod tnc_index;
 mod tnc_insert;
 mod znode;
 
-use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
 use crate::fs::tasks;
@@ -58,9 +58,10 @@ use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_L
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use inode::Inode;
 use journal::Journal;
-use key::{Key, Place, Written};
+use key::{Key, Place};
 use lpt::Lpt;
 use orphan::Orphans;
+use scan::Written;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stored::OnFlash;
@@ -188,11 +189,6 @@ impl<F: Flash> Ubifs<F> {
     /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not asked for before a page is read.
     pub fn read_in_bulk(self) -> Ubifs<F> {
         Ubifs { reads_in_bulk: true, ..self }
-    }
-
-    /// The driver below.
-    pub fn mtd(&self) -> &Mtd<F> {
-        self.ubi.mtd()
     }
 
     /// Index nodes that a commit would write.
@@ -422,24 +418,12 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.ubi.call_rcu(now);
     }
 
-    fn flash(&self) -> &F {
-        self.ubi.mtd().flash()
-    }
-
-    fn causes(&self) -> &Causes {
-        self.ubi.mtd().causes()
-    }
-
-    fn flash_mut(&mut self) -> &mut F {
-        self.ubi.mtd_mut().flash_mut()
-    }
-
-    fn forget_page_buffer(&mut self) {
-        self.ubi.mtd_mut().forget_page_buffer();
-    }
-
     fn mtd(&self) -> &Mtd<F> {
         self.ubi.mtd()
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        self.ubi.mtd_mut()
     }
 
     fn free_bytes(&self) -> Option<u64> {

@@ -19,8 +19,6 @@ pub(super) struct Thread {
     wakes_at: u64,
     /// When a timer wakes it.
     pub until: Option<Ns>,
-    /// It was woken and found the lock taken.
-    pub is_waiting: bool,
     /// It has the lock.
     pub is_working: bool,
 }

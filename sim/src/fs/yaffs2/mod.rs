@@ -20,7 +20,6 @@ mod scan;
 mod tasks;
 mod tnode;
 
-use crate::causes::Causes;
 use crate::chip::Flash;
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
@@ -306,24 +305,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         &mut self.tasks.sched
     }
 
-    fn flash(&self) -> &F {
-        self.mtd.flash()
-    }
-
-    fn causes(&self) -> &Causes {
-        self.mtd.causes()
-    }
-
-    fn flash_mut(&mut self) -> &mut F {
-        self.mtd.flash_mut()
-    }
-
-    fn forget_page_buffer(&mut self) {
-        self.mtd.forget_page_buffer();
-    }
-
     fn mtd(&self) -> &Mtd<F> {
         &self.mtd
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        &mut self.mtd
     }
 
     /// yaffs statfs: whole pages of the page cache.

@@ -24,8 +24,6 @@ pub(super) struct Tasks {
     gross_lock: Mutex,
     /// Who calls the file system; nobody while only the thread can be at work.
     pub foreground: Option<Task>,
-    /// It has asked for the lock in vain.
-    foreground_waits: bool,
 }
 
 impl Tasks {
@@ -35,7 +33,6 @@ impl Tasks {
             sched: Sched::new(clock_step_ns, tick_ns),
             gross_lock: Mutex::default(),
             foreground: Some(Task::Program),
-            foreground_waits: false,
         }
     }
 }
@@ -101,24 +98,7 @@ impl<F: Flash> Yaffs2<F> {
     fn thread_locks(&mut self, now: Ns) -> bool {
         let jiffies = self.ticks.jiffies(now);
         self.thread.schedule.get_or_insert((jiffies, jiffies));
-        let lock = &mut self.tasks.gross_lock;
-        let has_it = match self.thread.is_waiting {
-            true => lock.retry(Task::Yaffs2Thread),
-            false => lock.lock(Task::Yaffs2Thread),
-        };
-        self.thread.is_waiting = !has_it;
-        has_it
-    }
-
-    /// The same of the foreground.
-    fn foreground_locks(&mut self, task: Task) -> bool {
-        let lock = &mut self.tasks.gross_lock;
-        let has_it = match self.tasks.foreground_waits {
-            true => lock.retry(task),
-            false => lock.lock(task),
-        };
-        self.tasks.foreground_waits = !has_it;
-        has_it
+        self.tasks.gross_lock.lock(Task::Yaffs2Thread)
     }
 
     fn release(&mut self, now: Ns) {
@@ -132,7 +112,7 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn lock(&mut self, now: Ns) -> Result<Ns> {
         let Some(task) = self.tasks.foreground else { return Ok(now) };
         let mut now = self.might_resched(now)?;
-        while !self.foreground_locks(task) {
+        while !self.tasks.gross_lock.lock(task) {
             self.tasks.sched.sleep(now);
             now = self.let_run_until(now, task)?;
         }
@@ -180,7 +160,9 @@ impl<F: Flash> Yaffs2<F> {
             let has_it = match self.tasks.sched.resched(now) {
                 Some(task) if task == owner => return,
                 Some(Task::Yaffs2Thread) => self.thread_locks(now),
-                Some(task) if Some(task) == self.tasks.foreground => self.foreground_locks(task),
+                Some(task) if Some(task) == self.tasks.foreground => {
+                    self.tasks.gross_lock.lock(task)
+                }
                 _ => {
                     self.tasks.sched.block(now);
                     continue;
@@ -193,7 +175,8 @@ impl<F: Flash> Yaffs2<F> {
 
     /// A program that was made to wait for the lock has it, and gives it back.
     pub(super) fn settle(&mut self, now: Ns) -> Result<Ns> {
-        if !self.tasks.foreground_waits {
+        let lock = &self.tasks.gross_lock;
+        if !self.tasks.foreground.is_some_and(|task| lock.is_awaited_by(task)) {
             return Ok(now);
         }
         let now = self.lock(now)?;
@@ -245,7 +228,7 @@ impl<F: Flash> Yaffs2<F> {
         let task = self.tasks.foreground;
         let mut now = self.set_foreground(now, None)?;
         while self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
-            if self.thread.is_waiting {
+            if self.tasks.gross_lock.is_awaited_by(Task::Yaffs2Thread) {
                 now = self.run_thread(now)?;
             } else {
                 self.tasks.sched.sleep(now);

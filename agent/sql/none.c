@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of sql.c in the agent without SQLite, which refuses programs that have statements (job.c). */
+#include <errno.h>
+
+#include "../agent.h"
+
+const char *sql_version(void)
+{
+	return NULL;
+}
+
+int sql_init(void)
+{
+	return 0;
+}
+
+void sql_ready(struct runner *runner, const struct op *op)
+{
+	(void)runner;
+	(void)op;
+}
+
+int64_t sql_execute(struct runner *runner, const struct op *op)
+{
+	(void)runner;
+	(void)op;
+	return -ENOSYS;
+}
+
+void sql_close_all(void)
+{
+}
+
+int sql_recover(const struct runner *runner, const char *path, struct channel *out)
+{
+	(void)runner;
+	(void)path;
+	(void)out;
+	return 0;
+}
+
+void calls_begin(const char *directory)
+{
+	(void)directory;
+}
+
+void calls_next_row(size_t seq)
+{
+	(void)seq;
+}
+
+int calls_say(struct channel *out)
+{
+	(void)out;
+	return 0;
+}

@@ -1,0 +1,44 @@
+"""The agents: which program a guest is booted with.
+
+One is small; programs with statements need the one that has SQLite in it (agent/sql).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flashbed import places
+from flashbed.targets.base import Program, Unavailable
+
+__all__ = ["NoSqlite", "agent", "agent_with_sqlite", "has_statements", "path_of"]
+
+
+class NoSqlite(Exception):
+    """The agent with SQLite is not built: what programs with statements fail with."""
+
+
+def path_of(architecture: str) -> Path:
+    """Where `make` puts an agent; `sql-` before the architecture is the one with SQLite."""
+    return places.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
+
+
+def agent(architecture: str) -> bytes:
+    """The small one. Raises `Unavailable`."""
+    path = path_of(architecture)
+    if not path.is_file():
+        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
+    return path.read_bytes()
+
+
+def agent_with_sqlite(architecture: str) -> bytes:
+    """The one with SQLite. Raises `NoSqlite`."""
+    path = path_of(f"sql-{architecture}")
+    if not path.is_file():
+        shown = places.shown(path)
+        raise NoSqlite(f"sql: {shown} is not there; `make sql-agents` builds it")
+    return path.read_bytes()
+
+
+def has_statements(program: Program) -> bool:
+    """Whether SQLite has to execute statements of it."""
+    return "\nsql_open " in program.prepare or "\nsql_open " in program.body

@@ -1,0 +1,278 @@
+//! A stack with the program's point in time: runs what comes before the mark, and what is measured.
+//!
+//! The agent's side of it is agent/job.c and agent/run.c.
+
+use super::{BlockWear, Measured, Request, Room, RunError, Setting};
+use crate::chip::Flash;
+use crate::fs::FsError;
+use crate::ops::{self, Operation};
+use crate::profile::BoardProfile;
+use crate::stack::{Stack, TIMER_SLACK};
+use crate::survey::Survey;
+use crate::units::{BlockNo, Ns};
+use crate::vfs::ENOSPC;
+
+/// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
+/// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
+const PHASE_NS: u64 = 1_000_000_000;
+const LEAD_NS: u64 = 2_000_000;
+/// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
+/// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
+const DICE_NS: u64 = 64_000_000_000;
+
+/// A stack with the program's point in time.
+#[derive(Clone, Debug)]
+pub(super) struct Machine<S> {
+    stack: S,
+    now: Ns,
+    /// Paths that operations have named, and which of them each slot holds.
+    files: Vec<String>,
+    slots: Vec<Option<u32>>,
+    /// When it was made, and when it was prepared.
+    fresh: Room,
+    prepared: Room,
+    /// What the program needs to make a byte that it writes.
+    fill_byte_ps: u64,
+}
+
+impl<S: Stack> Machine<S> {
+    /// A stack that was made by now.
+    pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
+        let fresh = Room::of(&stack, board);
+        let slots = vec![None; ops::SLOTS];
+        let fill_byte_ps = board.software.fill_byte_ps;
+        Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
+    }
+
+    /// Runs the preparation.
+    pub fn prepare(&mut self, setting: &Setting<'_>) -> Result<(), RunError> {
+        self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Format)?;
+        for (line, operation) in ops::parse(setting.prepare)? {
+            self.must(line, &operation)?;
+        }
+        self.prepared = Room::of(&self.stack, setting.board);
+        Ok(())
+    }
+
+    /// What is set before a case.
+    pub fn begin_case(&mut self, read_ahead_kib: u32) {
+        self.stack.set_read_ahead_kib(read_ahead_kib);
+        self.stack.forget_page_buffer();
+    }
+
+    /// Sleeps to where nothing but the phase of the ticks depends on what ran before, and `late`.
+    fn next_phase(&mut self, phase_ns: u64, late: Ns) -> Result<(), FsError> {
+        let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
+        self.now = self.stack.pause(self.now, end + late)?;
+        Ok(())
+    }
+
+    /// Runs an operation that has to succeed.
+    fn must(&mut self, line: usize, operation: &Operation<'_>) -> Result<(), RunError> {
+        let name = ops::NAMES[operation.code()];
+        let failed = |message: String| RunError::Failed { line, operation: name, message };
+        let result = self.fill(operation).and_then(|()| self.step(operation));
+        let result = result.map_err(|error| failed(error.to_string()))?;
+        let wanted = match operation {
+            Operation::Write { length, .. } => *length as i64,
+            _ => 0,
+        };
+        if result < wanted {
+            return Err(failed(match result {
+                ENOSPC => FsError::NoSpace(self.now).to_string(),
+                errno if errno < 0 => format!("errno {}", -errno),
+                bytes => format!("{}: {bytes} of {wanted} bytes", FsError::NoSpace(self.now)),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Runs what comes before the mark, if there is one; returns what is measured.
+    fn reach_mark<'a, 'b>(
+        &mut self,
+        operations: &'b [(usize, Operation<'a>)],
+    ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
+        let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
+        let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
+        self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Format)?;
+        for (line, operation) in before {
+            self.must(*line, operation)?;
+        }
+        // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer due.
+        let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
+        let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
+        let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
+        self.stack.close_elsewhere(now); // the driver's counts
+        self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
+        Ok(after)
+    }
+
+    /// Runs a case.
+    pub fn measure(&mut self, text: &str, setting: &Setting<'_>) -> Result<Measured, RunError> {
+        let operations = ops::parse(text)?;
+        let after = self.reach_mark(&operations)?;
+        let start = self.now;
+        let counts = self.stack.flash().counts();
+        let causes = self.stack.causes();
+        let erases_at_mark =
+            if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
+        self.stack.take_cache_counts();
+        let ecc = self.stack.mtd().ecc_stats();
+        self.stack.flash_mut().begin_faults();
+        if setting.recorded.flash {
+            self.stack.flash_mut().start_recording();
+        }
+        let mut measured = Measured::default();
+        if setting.recorded.requests {
+            measured.requests.reserve(after.len());
+        }
+        for (line, operation) in after {
+            let failed = |error: FsError| RunError::Failed {
+                line: *line,
+                operation: ops::NAMES[operation.code()],
+                message: error.to_string(),
+            };
+            self.fill(operation).map_err(failed)?;
+            let (began, busy) = (self.now, self.stack.flash().counts().busy);
+            let result = self.step(operation).map_err(failed)?;
+            let file = self.file_of(operation);
+            let so_far = self.stack.flash().counts();
+            let (latency, flash_time) = (self.now - began, so_far.busy - busy);
+            let times = (began - start, latency, flash_time);
+            let changes = so_far.changes() - counts.changes();
+            let request = request(operation, file, times, changes, result);
+            measured.count(&request);
+            if setting.recorded.requests {
+                measured.requests.push(request);
+            }
+        }
+        measured.files = core::mem::take(&mut self.files);
+        let spent = self.stack.flash().counts();
+        measured.flash_reads = spent.reads - counts.reads;
+        measured.flash_programs = spent.programs - counts.programs;
+        measured.flash_erases = spent.erases - counts.erases;
+        measured.causes = self.stack.causes().since(&causes);
+        [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
+            self.stack.take_cache_counts();
+        measured.flash = self.stack.flash_mut().take_record();
+        for op in &mut measured.flash {
+            op.start = op.start - start;
+        }
+        let mtd = self.stack.mtd();
+        measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
+        measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
+        measured.bad_blocks = u64::from(mtd.bad_blocks());
+        (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
+        for (_, erases) in self.block_erases(setting) {
+            measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
+            measured.erase_count_sum += u64::from(erases);
+        }
+        let worn = self.block_erases(setting).zip(erases_at_mark);
+        measured.wear = worn
+            .map(|((block, erases), (_, before))| BlockWear {
+                block,
+                erases,
+                erases_measured: erases - before,
+            })
+            .collect();
+        Ok(measured)
+    }
+
+    /// Runs the case again until the power fails in a change after the mark, and looks at what is left.
+    pub fn survey(mut self, text: &str, change: u64) -> Result<Survey, RunError> {
+        let operations = ops::parse(text)?;
+        let after = self.reach_mark(&operations)?;
+        self.stack.flash_mut().cut_power_in(change);
+        for (line, operation) in after {
+            let failed = |error: FsError| RunError::Failed {
+                line: *line,
+                operation: ops::NAMES[operation.code()],
+                message: error.to_string(),
+            };
+            match self.fill(operation).and_then(|()| self.step(operation)) {
+                Ok(_) => {}
+                Err(FsError::PowerLost(at)) => {
+                    return self.stack.survey(at, change).map_err(failed);
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(RunError::NoSuchChange(change))
+    }
+
+    /// The blocks of the partition, and how often each was erased.
+    fn block_erases<'a>(
+        &'a self,
+        setting: &Setting<'_>,
+    ) -> impl Iterator<Item = (BlockNo, u32)> + 'a {
+        let first = setting.board.partition.first_block;
+        let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
+        blocks.map(|block| (block, self.stack.flash().block_erases(block)))
+    }
+
+    /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
+    fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
+        if let Operation::Write { length, .. } = *operation {
+            let filled = self.now + Ns::from_ps(length, self.fill_byte_ps);
+            if filled > self.now {
+                self.now = self.stack.catch_up(filled)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one operation; the time goes on, the result is the system call's.
+    fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
+        let now = self.stack.catch_up(self.now)?;
+        if let Operation::Open { slot, path, .. } = *operation {
+            self.slots[slot] = Some(index_of(&mut self.files, path));
+        }
+        let (result, now) = self.stack.call(now, operation)?;
+        self.now = now;
+        Ok(result)
+    }
+
+    /// The index of the file an operation is about.
+    #[inline]
+    fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
+        match *operation {
+            Operation::Mkdir { path }
+            | Operation::Unlink { path }
+            | Operation::Rmdir { path }
+            | Operation::Rename { old: path, .. }
+            | Operation::SqlOpen { path, .. }
+            | Operation::Sql { path, .. }
+            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
+            _ => self.slots[operation.slot()?],
+        }
+    }
+}
+
+/// Where `path` stands in `files`, added on first sight.
+fn index_of(files: &mut Vec<String>, path: &str) -> u32 {
+    let known = files.iter().position(|file| file == path);
+    let index = known.unwrap_or_else(|| {
+        files.push(path.to_owned());
+        files.len() - 1
+    });
+    u32::try_from(index).expect("fewer files than 2^32")
+}
+
+fn request(
+    operation: &Operation<'_>,
+    file: Option<u32>,
+    (start, latency, flash_time): (Ns, Ns, Ns),
+    changes: u64,
+    result: i64,
+) -> Request {
+    let (offset_bytes, length_bytes) = match *operation {
+        Operation::Read { offset, length, .. }
+        | Operation::Write { offset, length, .. }
+        | Operation::Erase { offset, length, .. }
+        | Operation::Fadvise { offset, length, .. } => (Some(offset), Some(length)),
+        Operation::Truncate { length, .. } => (None, Some(length)),
+        _ => (None, None),
+    };
+    let op = operation.code();
+    Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
+}

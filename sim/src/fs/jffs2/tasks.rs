@@ -10,7 +10,7 @@
 //! Invariant: a task that waits for another sleeps.
 
 use super::background::Collector;
-use super::Jffs2;
+use super::{Jffs2, Options, WbufFlush};
 use crate::causes::Causes;
 use crate::chip::{Done, Flash};
 use crate::fs::tasks::run_flusher;
@@ -45,6 +45,15 @@ pub enum Call {
     },
 }
 
+/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its own.
+pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {
+    let sched = Sched::new(clock_step_ns, tick_ns);
+    match options.wbuf_flush {
+        WbufFlush::DelayedWork => sched,
+        WbufFlush::SyncSupers => sched.without_rcu_thread(),
+    }
+}
+
 /// The same pages once more.
 pub(super) fn again<'a>(
     pages: &'a mut Option<&mut dyn PageCache>,
@@ -55,7 +64,8 @@ pub(super) fn again<'a>(
 impl<F: Flash> Jffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
-        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        self.sched =
+            new_sched(&self.options, self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
         self.collector = Collector::default();
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();

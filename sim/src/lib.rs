@@ -17,6 +17,7 @@ pub mod fs;
 pub mod mtd;
 pub mod mtdchar;
 pub mod ops;
+mod pieces;
 pub mod powercut;
 pub mod profile;
 pub mod run;

@@ -242,13 +242,13 @@ def test_cases_that_write_end_their_group() -> None:
 
 
 def test_a_stream_cut_anywhere_gives_the_same_events() -> None:
-    flash = "f 0 -5 read 1 64 0 256 init\n"
+    flash = "f 0 -5 read 1 64 0 256 init -\n"
     text = (HEAD + CASE.format("c0").replace("c 3", flash + "c 3")).encode()
     text += b"error job 0 EIO gone wrong\ndone\n"
     whole = list(Reader().feed(text))
     assert [type(event) for event in whole[1:]] == [CaseBegun, CaseDone, Trouble, Done]
     assert isinstance(whole[2], CaseDone)
-    assert whole[2].flash == [(0, -5, "read", 1, 64, 0, 256, "init")]
+    assert whole[2].flash == [(0, -5, "read", 1, 64, 0, 256, "init", None)]
     for cut in range(len(text)):
         reader = Reader()
         assert [*reader.feed(text[:cut]), *reader.feed(text[cut:])] == whole

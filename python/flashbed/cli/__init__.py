@@ -23,6 +23,7 @@ from flashbed.cli import (
     prepare,
     run,
     show,
+    trace,
     validate,
 )
 from flashbed.cli.screen import say
@@ -40,6 +41,7 @@ app = typer.Typer(
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
 run.register(app)
+trace.register(app)
 powercut.register(app)
 lifetime.register(app)
 power.register(app)

@@ -74,13 +74,16 @@ class Row(NamedTuple):
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task). wear: (block,
+    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task,
+    duration_ns). wear: (block,
     erases, erases_measured, state), of the chip; None is what the board does not know.
     """
 
     case_id: str
     requests: list[Row] = field(default_factory=list)
-    flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
+    flash: list[tuple[int, int, str, int, int, int, int, str, int | None]] = field(
+        default_factory=list
+    )
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     """SQLite's words by the row of the statement that it refused."""
@@ -218,7 +221,8 @@ class Reader:
             case.calls.append((int(fields[0]), " ".join(fields[1:])))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
-            case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))
+            what = (fields[2], block, page, offset, length, fields[7])
+            case.flash.append((seq, start, *what, _known(fields[8])))
         elif word == "w":
             block, measured = int(fields[0]), int(fields[2])
             state = None if fields[3] == "-" else fields[3]

@@ -128,6 +128,7 @@ class Figure(Strict):
     caption: Text
     text: Text | None = None
     metric: Metric | RequestMetric | PowerMetric
+    scale: Literal["linear", "log"] = "linear"
     x: Literal["request", "time"] | Axis = "requests"
     only: dict[Axis, Values] = Field(default_factory=dict)
     colour: Literal["stack"] | Axis | None = None
@@ -150,6 +151,8 @@ class Figure(Strict):
         if self.over_axes:
             if None in (self.colour, self.rows, self.columns):
                 raise ValueError("colour, rows and columns go together")
+        elif self.scale != "linear":
+            raise ValueError("scale: goes with colour, rows and columns")
         elif self.x not in usual or self.only or self.metric in _OVER_AXES:
             raise ValueError("colour, rows, columns: missing, and it is no usual figure")
         elif self.metric in ("cache_hit_pct", "prefetch_kib"):

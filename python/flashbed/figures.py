@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -295,7 +295,11 @@ _UNORDERED = ("pattern", "fs", "board", "advice", "window", "disabled_by")
 
 
 def axes_figure(
-    points: pl.DataFrame, published: pl.DataFrame, title: str, axes: Mapping[str, str]
+    points: pl.DataFrame,
+    published: pl.DataFrame,
+    title: str,
+    axes: Mapping[str, str],
+    scale: Literal["linear", "log"] = "linear",
 ) -> dict[str, Any]:
     """A metric over any axes: `axes` says which column is `x`, `colour`, `rows` and `columns`.
 
@@ -318,7 +322,7 @@ def axes_figure(
             labelLimit=220,
         ),
     )
-    y = alt.Y("value:Q", title=title)
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(type=scale))
     tooltip = [
         alt.Tooltip("stack:N", title="stack"),
         *(alt.Tooltip(f"{axis}:N", title=_AXIS_TITLES.get(axis) or axis) for axis in axes.values()),

@@ -5,11 +5,13 @@
 //! for them. Bytes no extent covers are zero: holes, and what a file was truncated to and grown again.
 //!
 //! A file that is written page by page, anywhere, has as many extents as pages. So they are kept small and in regions of
-//! 256 KiB: a write moves those of its region only, and looks at one or two lines of memory.
+//! 256 KiB: a write moves those of its region only, and looks at one or two lines of memory. Where each page of a region has
+//! a seed, which is small because writes are counted, and nothing else differs, that is all that is kept of it.
 //!
 //! Invariants:
 //! 1. Regions are in order and not empty; an extent that crosses from one into the next is a piece of each.
-//! 2. Pieces are in order, not empty and disjoint; two of a region that touch and go on generating the same are one.
+//! 2. Pieces are in order, not empty and disjoint; two of a region that touch and go on generating the same are one, but for
+//!    those that are kept as pages.
 
 use crate::search::partition_point_near;
 use core::ops::Range;
@@ -145,89 +147,195 @@ impl Piece {
     }
 }
 
+const PAGE_BITS: u32 = 12;
+const PAGE_BYTES: u64 = 1 << PAGE_BITS;
+/// Pieces for which it is first tried to keep pages instead, which take a quarter each.
+const PACKED_LEAST: usize = 4;
+
 /// What is written of 256 KiB of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Region {
     start: u64,
-    pieces: Vec<Piece>,
-    /// Those that are not 0, in the order of the pieces.
-    shifts: Vec<u64>,
+    kept: Kept,
+}
+
+/// How it is kept.
+#[derive(Clone, Debug)]
+enum Kept {
+    /// The seed of each page from the first of the region on. Shifts are 0.
+    Pages { seeds: Vec<u32>, compressibility: u8 },
+    /// Any; with the shifts that are not 0, in the order of the pieces.
+    Pieces { pieces: Vec<Piece>, shifts: Vec<u64> },
 }
 
 impl Region {
-    fn extent(&self, piece: &Piece) -> Extent {
-        Extent {
-            start: self.start + piece.first(),
-            end: self.start + piece.last() + 1,
-            source: piece.source(),
-            shift: piece.shift().map_or(0, |shift| self.shifts[shift]),
+    const fn new(start: u64) -> Region {
+        Region { start, kept: Kept::Pieces { pieces: Vec::new(), shifts: Vec::new() } }
+    }
+
+    /// Pieces or pages.
+    #[inline]
+    fn len(&self) -> usize {
+        match &self.kept {
+            Kept::Pages { seeds, .. } => seeds.len(),
+            Kept::Pieces { pieces, .. } => pieces.len(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> Option<Extent> {
+        match &self.kept {
+            Kept::Pages { seeds, compressibility } => {
+                let start = self.start + at as u64 * PAGE_BYTES;
+                let seed = u64::from(*seeds.get(at)?);
+                let source = Source { seed, compressibility: *compressibility };
+                Some(Extent { start, end: start + PAGE_BYTES, source, shift: 0 })
+            }
+            Kept::Pieces { pieces, shifts } => {
+                let piece = pieces.get(at)?;
+                Some(Extent {
+                    start: self.start + piece.first(),
+                    end: self.start + piece.last() + 1,
+                    source: piece.source(),
+                    shift: piece.shift().map_or(0, |shift| shifts[shift]),
+                })
+            }
+        }
+    }
+
+    /// The extents from one on; two that are pages may go on generating the same.
+    fn extents_from(&self, first: usize) -> impl Iterator<Item = Extent> + '_ {
+        (first..self.len()).map_while(|at| self.get(at))
+    }
+
+    /// Index of the first that ends after a position, which may lie before the region.
+    #[inline]
+    fn first_after(&self, position: u64) -> usize {
+        let position = position.saturating_sub(self.start);
+        let pieces = match &self.kept {
+            Kept::Pages { seeds, .. } => return seeds.len().min((position >> PAGE_BITS) as usize),
+            Kept::Pieces { pieces, .. } => pieces,
+        };
+        // Pieces of one size, as most are, have it where it should be.
+        let guess = ((position * pieces.len() as u64) >> REGION_BITS) as usize;
+        if pieces.get(guess).is_some_and(|piece| piece.holds(position)) {
+            return guess;
+        }
+        let ends_before = |piece: &Piece| piece.last() < position;
+        partition_point_near(pieces, (position, REGION_BYTES), ends_before)
+    }
+
+    /// The seed, if an extent can be kept as pages.
+    #[inline]
+    fn page_seed(&self, extent: &Extent) -> Option<u32> {
+        let is_whole = (extent.start | extent.end) % PAGE_BYTES == 0 && extent.shift == 0;
+        u32::try_from(extent.source.seed).ok().filter(|_| is_whole)
+    }
+
+    /// Bytes of the region become what `new` says, if it is kept as pages and can stay so.
+    #[inline]
+    fn write_pages(&mut self, new: &Extent) -> bool {
+        let seed = self.page_seed(new);
+        let Kept::Pages { seeds, compressibility } = &mut self.kept else { return false };
+        let page = |position: u64| ((position - self.start) >> PAGE_BITS) as usize;
+        let (first, end) = (page(new.start), page(new.end));
+        let Some(seed) = seed.filter(|_| first <= seeds.len()) else { return false };
+        if new.source.compressibility != *compressibility {
+            return false;
+        }
+        if end > seeds.len() {
+            seeds.resize(end, seed);
+        }
+        seeds[first..end].fill(seed);
+        true
+    }
+
+    /// Keeps pages instead of many pieces, if they can be.
+    fn pack(&mut self) {
+        let Kept::Pieces { pieces, .. } = &self.kept else { return };
+        if pieces.len() < PACKED_LEAST || !pieces.len().is_power_of_two() {
+            return;
+        }
+        let Source { compressibility, .. } = pieces[0].source();
+        let pages = Kept::Pages { seeds: Vec::new(), compressibility };
+        let mut packed = Region { start: self.start, kept: pages };
+        if self.extents_from(0).all(|extent| packed.write_pages(&extent)) {
+            *self = packed;
         }
     }
 
     fn push(&mut self, extent: Extent) {
         let bytes = (extent.start - self.start, extent.end - 1 - self.start);
-        let shift = (extent.shift != 0).then_some(self.shifts.len());
+        let Kept::Pieces { pieces, shifts } = &mut self.kept else { panic!("pages are written") };
+        let shift = (extent.shift != 0).then_some(shifts.len());
         let Source { seed, compressibility } = extent.source;
-        self.pieces.push(Piece::new(seed, bytes, shift, compressibility));
-        self.shifts.extend(shift.is_some().then_some(extent.shift));
+        pieces.push(Piece::new(seed, bytes, shift, compressibility));
+        shifts.extend(shift.is_some().then_some(extent.shift));
     }
 
     fn pop(&mut self) {
-        if self.pieces.pop().is_some_and(|piece| piece.shift().is_some()) {
-            self.shifts.pop();
+        let Kept::Pieces { pieces, shifts } = &mut self.kept else { panic!("pages are written") };
+        if pieces.pop().is_some_and(|piece| piece.shift().is_some()) {
+            shifts.pop();
         }
     }
 
-    /// Index of the first piece that ends after a position, which may lie before the region.
+    /// Bytes of the region become what `new` says.
     #[inline]
-    fn first_after(&self, position: u64) -> usize {
-        let position = position.saturating_sub(self.start);
-        // Pieces of one size, as most are, have it where it should be.
-        let guess = ((position * self.pieces.len() as u64) >> REGION_BITS) as usize;
-        if self.pieces.get(guess).is_some_and(|piece| piece.holds(position)) {
-            return guess;
+    fn write(&mut self, new: Extent) {
+        if !self.write_pages(&new) {
+            self.write_pieces(new);
         }
-        let ends_before = |piece: &Piece| piece.last() < position;
-        partition_point_near(&self.pieces, (position, REGION_BYTES), ends_before)
     }
 
-    /// Bytes of the region become what `new` says. The usual cases first: the same bytes are there already, or come behind all
-    /// others, or one piece is there that becomes another.
-    fn write(&mut self, new: Extent) {
+    /// The usual cases first: the same bytes are there already, or come behind all others, or one piece is there that becomes
+    /// another.
+    fn write_pieces(&mut self, new: Extent) {
         let at = self.first_after(new.start);
-        let neighbour = |at: Option<usize>| Some(self.extent(self.pieces.get(at?)?));
-        let before = neighbour(at.checked_sub(1)).filter(|before| before.goes_on_as(&new));
-        let Some(there) = neighbour(Some(at)) else {
-            if before.is_some() {
-                self.pop();
-            }
-            return self
-                .push(Extent { start: before.map_or(new.start, |before| before.start), ..new });
+        let Some(there) = self.get(at) else {
+            return self.append(at, new);
         };
         if there.start <= new.start && there.end >= new.end && there.same_bytes(&new) {
             return;
         }
-        let behind = neighbour(Some(at + 1)).is_some_and(|behind| new.goes_on_as(&behind));
         let replaces = (there.start, there.end) == (new.start, new.end);
-        if replaces && before.is_none() && !behind && (there.shift, new.shift) == (0, 0) {
-            let Source { seed, compressibility } = new.source;
-            let bytes = (self.pieces[at].first(), self.pieces[at].last());
-            self.pieces[at] = Piece::new(seed, bytes, None, compressibility);
-        } else {
-            self.replace(new.start, new.end, Some(new));
+        let is_plain = (there.shift, new.shift) == (0, 0);
+        let before = at.checked_sub(1).and_then(|before| self.get(before));
+        let stands_alone = !before.is_some_and(|before| before.goes_on_as(&new))
+            && !self.get(at + 1).is_some_and(|behind| new.goes_on_as(&behind));
+        match &mut self.kept {
+            Kept::Pieces { pieces, .. } if replaces && is_plain && stands_alone => {
+                let Source { seed, compressibility } = new.source;
+                let bytes = (pieces[at].first(), pieces[at].last());
+                pieces[at] = Piece::new(seed, bytes, None, compressibility);
+            }
+            _ => self.replace(new.start, new.end, Some(new)),
         }
+    }
+
+    /// Bytes behind all others, of which there are so many.
+    fn append(&mut self, count: usize, new: Extent) {
+        if matches!(self.kept, Kept::Pages { .. }) {
+            return self.replace(new.start, new.end, Some(new));
+        }
+        let before = count.checked_sub(1).and_then(|last| self.get(last));
+        let before = before.filter(|before| before.goes_on_as(&new));
+        if before.is_some() {
+            self.pop();
+        }
+        self.push(Extent { start: before.map_or(new.start, |before| before.start), ..new });
+        self.pack();
     }
 
     /// Puts `new` in the place of what is there of `start..end`.
     fn replace(&mut self, start: u64, end: u64, new: Option<Extent>) {
-        let old: Vec<Extent> = self.pieces.iter().map(|piece| self.extent(piece)).collect();
-        let before = old.iter().map(|extent| extent.clipped(0, start));
-        let after = old.iter().map(|extent| extent.clipped(end, u64::MAX));
-        self.pieces.clear();
-        self.shifts.clear();
+        let old = std::mem::replace(self, Region::new(self.start));
+        let before = old.extents_from(0).map(|extent| extent.clipped(0, start));
+        let after = old.extents_from(0).map(|extent| extent.clipped(end, u64::MAX));
         for extent in joined(before.chain(new).chain(after)) {
             self.push(extent);
         }
+        self.pack();
     }
 }
 
@@ -251,10 +359,18 @@ pub struct Overwritten {
 }
 
 /// What a file holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
     regions: Vec<Region>,
 }
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Contents) -> bool {
+        self.clipped(0, u64::MAX).eq(other.clipped(0, u64::MAX))
+    }
+}
+
+impl Eq for Contents {}
 
 impl Contents {
     /// Of an empty file.
@@ -300,7 +416,7 @@ impl Contents {
     fn region(&mut self, start: u64) -> &mut Region {
         let at = self.first_region(start);
         if self.regions.get(at).is_none_or(|region| region.start != start) {
-            self.regions.insert(at, Region { start, pieces: Vec::new(), shifts: Vec::new() });
+            self.regions.insert(at, Region::new(start));
         }
         &mut self.regions[at]
     }
@@ -313,8 +429,8 @@ impl Contents {
         for at in [first, last] {
             self.regions[at].replace(start, end, None);
         }
-        first += usize::from(!self.regions[first].pieces.is_empty());
-        behind -= usize::from(last >= first && !self.regions[last].pieces.is_empty());
+        first += usize::from(self.regions[first].len() > 0);
+        behind -= usize::from(last >= first && self.regions[last].len() > 0);
         self.regions.drain(first..behind);
     }
 
@@ -383,8 +499,8 @@ impl Contents {
     fn clipped(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> + '_ {
         let regions = &self.regions[self.overlapping(start, end)];
         let pieces = regions.iter().flat_map(move |region| {
-            let pieces = region.pieces[region.first_after(start)..].iter();
-            pieces.map(|piece| region.extent(piece)).take_while(move |extent| extent.start < end)
+            let extents = region.extents_from(region.first_after(start));
+            extents.take_while(move |extent| extent.start < end)
         });
         joined(pieces.map(move |extent| extent.clipped(start, end)))
     }
@@ -393,7 +509,7 @@ impl Contents {
     #[inline]
     fn covering(&self, start: u64, end: u64) -> Option<Extent> {
         let region = self.regions.get(self.first_region(start))?;
-        let extent = region.extent(region.pieces.get(region.first_after(start))?);
+        let extent = region.get(region.first_after(start))?;
         (extent.start <= start && start < end && end <= extent.end).then_some(extent)
     }
 

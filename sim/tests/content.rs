@@ -5,8 +5,11 @@ use sim::content::{Contents, Source};
 
 const GENERATED: &str = include_str!("../../tests/corpus/content/generated.csv");
 /// Where what is changed at random lies in the file: contents are kept in regions of 256 KiB.
-const BASE: u64 = (1 << 18) - 300;
-const SPACE: u64 = 700;
+const REGION: u64 = 1 << 18;
+const BYTES: Place = Place { base: REGION - 300, space: 700 };
+/// Where whole pages are written, a region is kept another way.
+const PAGE: u64 = 4096;
+const PAGES: Place = Place { base: REGION - 3 * PAGE, space: 12 * PAGE };
 
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
@@ -74,6 +77,12 @@ fn an_append_across_regions_is_one_extent() {
     assert_eq!(contents, Contents::new());
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    base: u64,
+    space: u64,
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Write(u64, u64, Source, u64),
@@ -82,16 +91,40 @@ enum Change {
     Remember,
 }
 
-fn change() -> impl Strategy<Value = Change> {
-    let range = || (0..SPACE, 0..SPACE).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    let source = (0..3_u64, 0..3_u8);
+fn change_of_bytes() -> impl Strategy<Value = Change> {
+    let place = 0..BYTES.space;
+    let shift = prop_oneof![3 => Just(0), 1 => 0..200_u64];
+    change((place.clone(), place).prop_map(ordered), (0..3_u64, 0..3_u8), shift)
+}
+
+fn change_of_pages() -> impl Strategy<Value = Change> {
+    let page = || (0..PAGES.space / PAGE).prop_map(|page| page * PAGE);
+    let range = prop_oneof![
+        20 => page().prop_map(|page| (page, page + PAGE)),
+        3 => (page(), page()).prop_map(ordered),
+        1 => (0..PAGES.space, 0..PAGES.space).prop_map(ordered),
+    ];
+    let seed = prop_oneof![9 => 0..3_u64, 1 => Just(1 << 32)];
+    let compressibility = prop_oneof![9 => Just(0_u8), 1 => Just(1)];
+    let shift = prop_oneof![19 => Just(0), 1 => 0..200_u64];
+    change(range, (seed, compressibility), shift)
+}
+
+fn ordered((a, b): (u64, u64)) -> (u64, u64) {
+    (a.min(b), a.max(b))
+}
+
+fn change(
+    range: impl Strategy<Value = (u64, u64)> + Clone,
+    source: impl Strategy<Value = (u64, u8)>,
+    shift: impl Strategy<Value = u64>,
+) -> impl Strategy<Value = Change> {
     let source = source
         .prop_map(|(seed, tenth)| Source { seed, compressibility: [0, 40, 100][tenth as usize] });
-    let shift = prop_oneof![3 => Just(0), 1 => 0..200_u64];
     prop_oneof![
-        6 => (range(), source, shift).prop_map(|((a, b), source, shift)| Change::Write(a, b, source, shift)),
-        2 => range().prop_map(|(a, b)| Change::Clear(a, b)),
-        1 => range().prop_map(|(a, b)| Change::CopyBack(a, b)),
+        6 => (range.clone(), source, shift).prop_map(|((a, b), source, shift)| Change::Write(a, b, source, shift)),
+        2 => range.clone().prop_map(|(a, b)| Change::Clear(a, b)),
+        1 => range.prop_map(|(a, b)| Change::CopyBack(a, b)),
         1 => Just(Change::Remember),
     ]
 }
@@ -99,22 +132,28 @@ fn change() -> impl Strategy<Value = Change> {
 /// A file as plain bytes, each with whether it was written and whether it is of a source of random bytes.
 type Plain = Vec<(u8, bool, bool)>;
 
-fn apply(contents: &mut Contents, plain: &mut Plain, old: &mut (Contents, Plain), change: &Change) {
+fn apply(
+    base: u64,
+    contents: &mut Contents,
+    plain: &mut Plain,
+    old: &mut (Contents, Plain),
+    change: &Change,
+) {
     match *change {
         Change::Write(start, end, source, shift) => {
-            let offset = BASE + start + shift;
-            contents.write_from(BASE + start, BASE + end, source, offset);
+            let offset = base + start + shift;
+            contents.write_from(base + start, base + end, source, offset);
             let bytes = generated(offset, end - start, source);
             for (at, byte) in (start..end).zip(bytes) {
                 plain[at as usize] = (byte, true, source.compressibility == 0);
             }
         }
         Change::Clear(start, end) => {
-            contents.clear(BASE + start, BASE + end);
+            contents.clear(base + start, base + end);
             plain[start as usize..end as usize].fill((0, false, false));
         }
         Change::CopyBack(start, end) => {
-            contents.copy_from(&old.0, BASE + start, BASE + end);
+            contents.copy_from(&old.0, base + start, base + end);
             let range = start as usize..end as usize;
             plain[range.clone()].copy_from_slice(&old.1[range]);
         }
@@ -122,44 +161,62 @@ fn apply(contents: &mut Contents, plain: &mut Plain, old: &mut (Contents, Plain)
     }
 }
 
+fn check(
+    Place { base, space }: Place,
+    changes: &[Change],
+    (start, end): (u64, u64),
+) -> Result<(), TestCaseError> {
+    let mut contents = Contents::default();
+    let mut plain: Plain = vec![(0, false, false); space as usize];
+    let mut old = (contents.clone(), plain.clone());
+    let mut shifted = false;
+    for change in changes {
+        apply(base, &mut contents, &mut plain, &mut old, change);
+        shifted |= matches!(change, Change::Write(_, _, _, 1..));
+    }
+    let mut bytes = vec![7; space as usize];
+    contents.fill(base, &mut bytes);
+    prop_assert!(bytes.iter().zip(&plain).all(|(byte, expected)| *byte == expected.0));
+
+    let range = &plain[start as usize..end as usize];
+    contents.fill(base + start, &mut bytes[..range.len()]);
+    prop_assert!(bytes.iter().zip(range).all(|(byte, expected)| *byte == expected.0));
+    prop_assert_eq!(contents.is_zero(base + start, base + end), range.iter().all(|byte| !byte.1));
+    let random = range.iter().all(|byte| byte.2);
+    if shifted {
+        prop_assert!(random || !contents.is_random(base + start, base + end));
+    } else {
+        prop_assert_eq!(contents.is_random(base + start, base + end), random);
+    }
+    let extents: Vec<_> = contents.extents(base, base + space).collect();
+    prop_assert!(extents.iter().all(|extent| extent.0 < extent.1));
+    prop_assert!(extents.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    if !shifted {
+        prop_assert!(extents
+            .windows(2)
+            .all(|pair| pair[0].1 < pair[1].0 || pair[0].2 != pair[1].2));
+    }
+    prop_assert_eq!(
+        extents.iter().map(|extent| extent.1 - extent.0).sum::<u64>(),
+        plain.iter().filter(|byte| byte.1).count() as u64
+    );
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn contents_are_what_a_plain_file_holds(
-        changes in proptest::collection::vec(change(), 1..30),
-        (a, b) in (0..SPACE, 0..SPACE),
+        changes in proptest::collection::vec(change_of_bytes(), 1..30),
+        range in (0..BYTES.space, 0..BYTES.space).prop_map(ordered),
     ) {
-        let mut contents = Contents::default();
-        let mut plain: Plain = vec![(0, false, false); SPACE as usize];
-        let mut old = (contents.clone(), plain.clone());
-        let mut shifted = false;
-        for change in &changes {
-            apply(&mut contents, &mut plain, &mut old, change);
-            shifted |= matches!(change, Change::Write(_, _, _, 1..));
-        }
-        let mut bytes = vec![7; SPACE as usize];
-        contents.fill(BASE, &mut bytes);
-        prop_assert!(bytes.iter().zip(&plain).all(|(byte, expected)| *byte == expected.0));
+        check(BYTES, &changes, range)?;
+    }
 
-        let (start, end) = (a.min(b), a.max(b));
-        let range = &plain[start as usize..end as usize];
-        contents.fill(BASE + start, &mut bytes[..range.len()]);
-        prop_assert!(bytes.iter().zip(range).all(|(byte, expected)| *byte == expected.0));
-        prop_assert_eq!(contents.is_zero(BASE + start, BASE + end), range.iter().all(|byte| !byte.1));
-        let random = range.iter().all(|byte| byte.2);
-        if shifted {
-            prop_assert!(random || !contents.is_random(BASE + start, BASE + end));
-        } else {
-            prop_assert_eq!(contents.is_random(BASE + start, BASE + end), random);
-        }
-        let extents: Vec<_> = contents.extents(BASE, BASE + SPACE).collect();
-        prop_assert!(extents.iter().all(|extent| extent.0 < extent.1));
-        prop_assert!(extents.windows(2).all(|pair| pair[0].1 <= pair[1].0));
-        if !shifted {
-            prop_assert!(extents.windows(2).all(|pair| pair[0].1 < pair[1].0 || pair[0].2 != pair[1].2));
-        }
-        prop_assert_eq!(
-            extents.iter().map(|extent| extent.1 - extent.0).sum::<u64>(),
-            plain.iter().filter(|byte| byte.1).count() as u64
-        );
+    #[test]
+    fn contents_written_by_pages_are_what_a_plain_file_holds(
+        changes in proptest::collection::vec(change_of_pages(), 1..40),
+        range in (0..PAGES.space, 0..PAGES.space).prop_map(ordered),
+    ) {
+        check(PAGES, &changes, range)?;
     }
 }

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis.rates import RATE_POINT
-from flashbed.analysis.statements import statement_points, statements
+from flashbed.analysis.statements import statement_agreement, statement_points, statements
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.experiment import plan, read_experiment
@@ -412,6 +412,11 @@ def test_statements_are_put_together_again() -> None:
     assert points["statement_ms"].to_list() == pytest.approx([15e-6, 18e-6])
     assert points["statement_flash_ms"].to_list() == [0, None]
     assert points["statement_writes"].to_list() == [0, 1]
+    board = requests.with_columns(pl.lit("emulator").alias("target"), pl.col("latency_ns") * 2)
+    cases = pl.DataFrame([axes | {"fs": "jffs2", "pattern": "insert"}])
+    parts = statement_agreement(cases, pl.concat([requests, board])).to_dicts()
+    assert [(row["part"], row["statements"]) for row in parts] == [("BEGIN", 1), ("END", 1)]
+    assert {row["error_pct"] for row in parts} == {-50}
     found = statements(requests)
     assert found["latency_ns"].to_list() == [15, 18]
     assert found["flash_time_ns"].to_list() == [0, None]
@@ -423,3 +428,11 @@ def test_how_well_a_page_would_compress() -> None:
     assert compressibility(bytes(1024)) >= 95
     assert compressibility(bytes(range(256)) * 2) in (45, 50)
     assert compressibility(random.Random(1).randbytes(1024)) == 0
+
+
+def test_a_database_that_a_package_ships() -> None:
+    given = {"name": "mine", "script": "my.sql"}
+    shipped = Database.model_validate(given | {"file": "pytest:__init__.py"}).file_path
+    assert shipped == Path(pytest.__file__)
+    with pytest.raises(InputError, match="no package nowhere; pip install it"):
+        Database.model_validate(given | {"file": "nowhere:x.db"}).file_path  # noqa: B018

@@ -9,7 +9,7 @@ from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
 from flashbed.analysis.power import measured_points, power_points
 from flashbed.analysis.rates import per_request, rate_points, rates
-from flashbed.analysis.statements import statement_points
+from flashbed.analysis.statements import statement_agreement, statement_points
 from flashbed.analysis.wear import wear_map, wear_summary
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "rate_points",
     "rates",
     "savings",
+    "statement_agreement",
     "statement_points",
     "wear_map",
     "wear_summary",

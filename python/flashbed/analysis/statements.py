@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from flashbed.analysis.agreement import error_pct
 from flashbed.analysis.measures import PAUSE_MS
 from flashbed.analysis.rates import RATE_POINT
+from flashbed.tables import CHIP_ALONE
 
-__all__ = ["STATEMENT_POINT", "statement_points", "statements"]
+__all__ = ["STATEMENT_POINT", "statement_agreement", "statement_points", "statements"]
 
 STATEMENT_POINT = [*RATE_POINT, "statement"]
 _MS = 1e6
@@ -61,6 +63,38 @@ def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFram
 def _count_of(ops: tuple[str, ...]) -> pl.Expr:
     recorded = ~(pl.col("op") == "sql").any()
     return pl.when(recorded).then(pl.col("op").is_in(ops).sum().cast(pl.Int64))
+
+
+def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """What statements took in the mean, simulated and real, where both are known.
+
+    A row for each real target, file system, pattern and `part` (BEGIN, which is the first, request,
+    END): `statements`, `sim_ms`, `real_ms`, and `error_pct`, the simulator's in percent.
+    """
+    found = statements(requests).filter(pl.col("latency_ns").is_not_null())
+    last = pl.col("statement").max().over(_CASE)
+    part = (
+        pl.when(pl.col("statement") == 0)
+        .then(pl.lit("BEGIN"))
+        .when(pl.col("statement") == last)
+        .then(pl.lit("END"))
+        .otherwise(pl.lit("request"))
+    )
+    ms = (pl.col("latency_ns") / _MS).alias("real_ms")
+    named = found.select(*_CASE, "statement", ms, part.alias("part"))
+    sim = named.filter(target="sim").drop("target", "part").rename({"real_ms": "sim_ms"})
+    real = named.filter(~pl.col("target").is_in(["sim", CHIP_ALONE]))
+    axes = cases.select("case_id", "fs", "pattern").unique()
+    return (
+        real.join(sim, on=["case_id", "statement"], maintain_order="left")
+        .join(axes, on="case_id", maintain_order="left")
+        .group_by("target", "fs", "pattern", "part", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("statements"),
+            pl.col("sim_ms", "real_ms").mean(),
+        )
+        .with_columns(error_pct(pl.col("sim_ms"), pl.col("real_ms")).alias("error_pct"))
+    )
 
 
 def _known_sum(column: str) -> pl.Expr:

@@ -24,6 +24,7 @@ from flashbed.cli import (
     prepare,
     run,
     show,
+    trace,
     validate,
 )
 from flashbed.cli.screen import say
@@ -41,6 +42,7 @@ app = typer.Typer(
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
 run.register(app)
+trace.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)

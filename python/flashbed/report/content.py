@@ -22,6 +22,7 @@ from flashbed.analysis import (
     power_points,
     rate_points,
     rates,
+    statement_agreement,
     statement_points,
     wear_map,
     wear_summary,
@@ -106,6 +107,8 @@ class Content:
     verdicts: list[Verdict]
     agreement: pl.DataFrame
     agreement_summary: pl.DataFrame
+    statements: list[dict[str, Any]]
+    """`statement_agreement`, of experiments that are about statements."""
     power_cuts: list[dict[str, Any]]
     wear: list[Worn]
     profiles: list[Profile]
@@ -140,6 +143,9 @@ def collect(directory: Path) -> Content:
         verdicts=judge(experiment, tables),
         agreement=table,
         agreement_summary=agreement_summary(table),
+        statements=statement_agreement(cases, requests).to_dicts()
+        if "statements" in tables
+        else [],
         power_cuts=_power_cuts(directory),
         wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
@@ -340,6 +346,7 @@ def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
 
 _KINDS: dict[str, pl.DataType] = {
     "pause_ms": pl.Float64(), "read_ahead_kib": pl.Int64(), "read_pct": pl.Int64(),
+    "statement": pl.Int64(),
 }  # fmt: skip
 
 

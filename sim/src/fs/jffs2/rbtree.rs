@@ -53,7 +53,7 @@ impl<T> Default for RbTree<T> {
     }
 }
 
-impl<T> RbTree<T> {
+impl<T: Clone> RbTree<T> {
     /// Where a search begins.
     pub fn root(&self) -> Option<Place> {
         self.root

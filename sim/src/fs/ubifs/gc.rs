@@ -9,8 +9,9 @@
 //! its head writes to it.
 
 use super::journal::{CommitState, BASE_HEAD, DATA_HEAD, GC_HEAD};
-use super::key::{Key, Node};
+use super::key::Key;
 use super::lprops::{Change, INDEX, TAKEN};
+use super::scan::Node;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::Result;
@@ -133,7 +134,7 @@ impl<F: Flash> Ubifs<F> {
             return self.collect_free_leb(now, leb, free);
         }
         let now = self.ubi.read(now, leb, 0, whole)?;
-        let nodes = self.written.nodes(leb).to_vec();
+        let nodes = self.written.nodes(leb);
         if self.lpt.is_index(leb) {
             return self.collect_index_leb(now, leb, &nodes);
         }

@@ -189,11 +189,12 @@ impl<F: Flash> Ubifs<F> {
         self.lpt.change(&mut self.ubi, now, leb, change)
     }
 
-    /// make_reservation and write_head of a group of nodes, in the base head; where each is.
+    /// make_reservation and write_head of a group of nodes, in the base head; where each is. One of data unpacks to so many bytes.
     fn write_group(
         &mut self,
         now: Ns,
         nodes: &[(Key, u32)],
+        data_bytes: u32,
         inums: &[u32],
     ) -> Result<(Vec<Place>, Ns)> {
         let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
@@ -203,7 +204,7 @@ impl<F: Flash> Ubifs<F> {
         let mut places = Vec::with_capacity(nodes.len());
         for (number, &(key, bytes)) in nodes.iter().enumerate() {
             let place = Place { leb: group.leb, offset, bytes };
-            self.written.add(place, key, 0);
+            self.written.add(place, key, if key.is_data() { data_bytes } else { 0 });
             if key.is_inode() {
                 self.store_inode(place, key.inum(), number + 1 < nodes.len());
             }
@@ -299,7 +300,7 @@ impl<F: Flash> Ubifs<F> {
         if deletion {
             now = self.add_orphan(now, inum)?;
         }
-        let (places, mut now) = self.write_group(now, &nodes, &[inum, directory])?;
+        let (places, mut now) = self.write_group(now, &nodes, 0, &[inum, directory])?;
         self.store_entry(places[0], at.name, (!deletion).then_some(inum));
         if deletion {
             now = self.remove_name(now, dent)?;
@@ -342,7 +343,7 @@ impl<F: Flash> Ubifs<F> {
     /// ubifs_jnl_write_inode: of one without a name all that the index has of it goes.
     pub(super) fn jnl_write_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let key = Key::inode(inum);
-        let (places, now) = self.write_group(now, &[(key, INODE_BYTES)], &[inum])?;
+        let (places, now) = self.write_group(now, &[(key, INODE_BYTES)], 0, &[inum])?;
         let now = if self.inode(inum).is_unlinked {
             let now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
             self.orphans.delete(inum);
@@ -382,7 +383,7 @@ impl<F: Flash> Ubifs<F> {
         if let Some(replaced) = replaced {
             now = self.add_orphan(now, replaced)?;
         }
-        let (places, now) = self.write_group(now, &nodes, &inodes)?;
+        let (places, now) = self.write_group(now, &nodes, 0, &inodes)?;
         self.store_entry(places[0], new.name, Some(moved));
         self.store_entry(places[1], old.name, None);
         let now = self.add_name(now, new_dent, places[0])?;
@@ -448,11 +449,11 @@ impl<F: Flash> Ubifs<F> {
         let key = Key::inode(inum);
         let mut nodes = vec![(key, INODE_BYTES), (Key::truncation(inum), TRUNCATION_BYTES)];
         nodes.extend(last.map(|block| (block.key, block.node_bytes)));
-        let (places, mut now) = self.write_group(now, &nodes, &[inum])?;
+        let data_bytes = last.map_or(0, |block| block.bytes);
+        let (places, mut now) = self.write_group(now, &nodes, data_bytes, &[inum])?;
         self.store(places[1], last.is_some(), || What::Truncation { old_bytes, new_bytes });
         if let Some(LastBlock { key, bytes, .. }) = last {
             self.store_block(places[2], key, bytes, pages);
-            self.written.set_extra(places[2], bytes);
             now = self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, places[2], bytes)?;
         }
         now = self.add_leaf(now, key, places[0])?;

@@ -1,10 +1,6 @@
-//! Keys of nodes, places of nodes, and what a scan of a LEB finds.
+//! Keys of nodes, and places of nodes.
 //!
-//! Mirrors fs/ubifs/key.h (simple keys, r5 hash) and, as far as garbage collection asks, scan.c of Linux
-//! 6.1: a node is its place, its length and its key. Padding is not recorded, and nodes that nothing in
-//! the index names any more are, as on flash.
-//!
-//! Invariant: the nodes of a LEB are in the order of their offsets.
+//! Mirrors fs/ubifs/key.h (simple keys, r5 hash) of Linux 6.1.
 
 /// Node types in keys (UBIFS_INO_KEY and so on).
 const DATA: u32 = 1;
@@ -24,6 +20,18 @@ impl Key {
 
     /// Above any key of a node.
     pub const BEHIND: Key = Key(u64::MAX);
+
+    /// Inode number, and type with block or hash.
+    #[inline]
+    pub const fn halves(self) -> (u32, u32) {
+        ((self.0 >> 32) as u32, self.0 as u32)
+    }
+
+    /// The key with these halves.
+    #[inline]
+    pub const fn from_halves((inum, rest): (u32, u32)) -> Key {
+        Key::new(inum, rest)
+    }
 
     /// Of an inode node; the lowest of its inode (lowest_ino_key).
     pub const fn inode(inum: u32) -> Key {
@@ -136,59 +144,3 @@ pub struct Place {
 
 /// No place: a node that was never written.
 pub const NOWHERE: Place = Place { leb: 0, offset: 0, bytes: 0 };
-
-/// A node as a scan finds it (`struct ubifs_scan_node`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub offset: u32,
-    pub bytes: u16,
-    /// Of a data node the bytes it unpacks to, of an index node its level.
-    pub extra: u16,
-    pub key: Key,
-}
-
-/// What was written to each LEB of the main area.
-#[derive(Clone, Debug)]
-pub struct Written {
-    first: u32,
-    lebs: Vec<Vec<Node>>,
-}
-
-impl Written {
-    /// Nothing, in `count` LEBs from `first` on.
-    pub fn new(first: u32, count: u32) -> Written {
-        Written { first, lebs: vec![Vec::new(); count as usize] }
-    }
-
-    /// A node goes to its place, behind those that are there.
-    #[inline]
-    pub fn add(&mut self, place: Place, key: Key, extra: u32) {
-        let node =
-            Node { offset: place.offset, bytes: place.bytes as u16, extra: extra as u16, key };
-        let nodes = &mut self.lebs[(place.leb - self.first) as usize];
-        debug_assert!(nodes.last().is_none_or(|last| last.offset < node.offset));
-        nodes.push(node);
-    }
-
-    /// The last node of a LEB is one of data that unpacks to so many bytes.
-    pub fn set_extra(&mut self, place: Place, extra: u32) {
-        let node = self.lebs[(place.leb - self.first) as usize].last_mut().expect("just added");
-        assert_eq!(node.offset, place.offset);
-        node.extra = extra as u16;
-    }
-
-    /// The LEB is begun anew.
-    pub fn clear(&mut self, leb: u32) {
-        self.lebs[(leb - self.first) as usize].clear();
-    }
-
-    /// The nodes of a LEB.
-    pub fn nodes(&self, leb: u32) -> &[Node] {
-        &self.lebs[(leb - self.first) as usize]
-    }
-
-    /// The LEB was written as a whole.
-    pub fn set(&mut self, leb: u32, nodes: Vec<Node>) {
-        self.lebs[(leb - self.first) as usize] = nodes;
-    }
-}

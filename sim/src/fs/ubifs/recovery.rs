@@ -74,7 +74,7 @@ impl<F: Flash> Ubifs<F> {
         self.journal.bud_bytes = on_flash.buds.iter().map(|bud| whole - u64::from(bud.start)).sum();
         for leb in self.geometry.main_first..self.geometry.main_first + self.geometry.main_lebs {
             if point.lpt.is_index(leb) {
-                self.written.set(leb, point.written.nodes(leb).to_vec());
+                self.written.set(leb, &point.written.nodes(leb));
             }
         }
         self.tnc.shrink();

@@ -9,9 +9,10 @@
 
 use super::geometry::align;
 use super::journal::{BASE_HEAD, GC_HEAD};
-use super::key::{Key, Node, Place};
+use super::key::{Key, Place};
 use super::log::Bud;
 use super::lprops::{Change, INDEX, TAKEN};
+use super::scan::Node;
 use super::stored::{Stored, What};
 use super::Ubifs;
 use crate::chip::Flash;
@@ -80,7 +81,7 @@ impl<F: Flash> Ubifs<F> {
         let (whole, page) = (self.geometry.leb_bytes, self.geometry.page_bytes);
         let mut now = self.ubi.read(now, bud.leb, bud.start, whole - bud.start)?;
         let readable = self.ubi.readable_bytes(bud.leb);
-        let mut nodes = self.written.nodes(bud.leb).to_vec();
+        let mut nodes = self.written.nodes(bud.leb);
         let ends_in = |node: &Node| node.offset + u32::from(node.bytes) <= readable;
         let kept = nodes.iter().take_while(|node| ends_in(node)).count();
         let mut end = nodes.get(kept).map_or(readable, |node| node.offset.min(readable));
@@ -102,7 +103,7 @@ impl<F: Flash> Ubifs<F> {
             let data_bytes = u32::from(node.extra);
             entries.push(Entry { key: node.key, place, data_bytes, stored });
         }
-        self.written.set(bud.leb, nodes);
+        self.written.set(bud.leb, &nodes);
         if is_last {
             now = self.rewrite_leb(now, bud.leb, bud.start, end)?;
         }

@@ -6,9 +6,10 @@
 //! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log names
 //! since, `log_head` where its last node ends.
 
-use super::key::{Place, Written};
+use super::key::Place;
 use super::log::Bud;
 use super::lpt::Lpt;
+use super::scan::Written;
 use super::tnc::Tnc;
 use super::Ubifs;
 use crate::chip::Flash;

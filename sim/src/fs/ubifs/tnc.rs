@@ -21,6 +21,7 @@ use super::tnc_index::OldIndex;
 use super::znode::{Branch, Znode, NONE};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
+use crate::pieces::Pieces;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -45,7 +46,7 @@ pub(super) fn believed<F: Flash>(ubi: &Ubi<F>, place: Place, error: FsError) -> 
 /// The index.
 #[derive(Clone, Debug)]
 pub struct Tnc {
-    pub(super) znodes: Vec<Znode>,
+    pub(super) znodes: Pieces<Znode>,
     /// Slots of `znodes` that are not in use.
     pub(super) unused: Vec<u32>,
     pub(super) root: u32,
@@ -99,9 +100,11 @@ impl Tnc {
     pub fn new(root_place: Place, key: Key, inode: Place) -> Tnc {
         let mut root = Znode::new(0);
         root.insert(0, Branch { key, place: inode, child: NONE });
+        let mut znodes = Pieces::default();
+        znodes.push(root);
         let bytes = u64::from(align(root_place.bytes, 8));
         Tnc {
-            znodes: vec![root],
+            znodes,
             unused: Vec::new(),
             root: 0,
             root_place,
@@ -516,7 +519,7 @@ impl Tnc {
     /// What drop_caches leaves of the tree: the dirty znodes. The shrinker (shrink_tnc) frees by
     /// age, oldest first, but is called until nothing clean is left.
     pub fn shrink(&mut self) {
-        for znode in &mut self.znodes {
+        for znode in self.znodes.iter_mut() {
             if !znode.dirty && znode.loaded {
                 znode.loaded = false;
                 znode.alt = false;

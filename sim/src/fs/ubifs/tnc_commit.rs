@@ -8,9 +8,9 @@
 
 use super::budget::largest_znode;
 use super::geometry::{align, index_node_bytes, Geometry, FANOUT};
-use super::key::Node;
 use super::lprops::{Change, INDEX, TAKEN};
 use super::lpt::LebWrite;
+use super::scan::Node;
 use super::Ubifs;
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
@@ -195,9 +195,10 @@ impl<F: Flash> Ubifs<F> {
         let whole = self.geometry.leb_bytes;
         let mut now = self.ubi.read(now, leb, 0, whole)?;
         let mut gaps = Gaps { leb, start: 0, dirt: 0, end: whole, nodes: Vec::new(), written: 0 };
-        self.tnc.touch(self.written.nodes(leb).iter().map(|node| node.key));
+        let nodes = self.written.nodes(leb);
+        self.tnc.touch(nodes.iter().map(|node| node.key));
         self.touch_first(rest);
-        for node in self.written.nodes(leb).to_vec() {
+        for node in nodes {
             let at = (leb, node.offset);
             let (tnc, ubi) = (&mut self.tnc, &mut self.ubi);
             let (used, later) = tnc.index_node_use(ubi, now, node.key, node.extra as u8, at)?;
@@ -218,7 +219,7 @@ impl<F: Flash> Ubifs<F> {
         now = self.lpt.change(&mut self.ubi, now, leb, change)?;
         if gaps.written > 0 {
             now = self.ubi.change(now, leb, gaps.end)?;
-            self.written.set(leb, gaps.nodes);
+            self.written.set(leb, &gaps.nodes);
         }
         Ok(now)
     }

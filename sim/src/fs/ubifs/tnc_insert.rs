@@ -170,8 +170,7 @@ impl Tnc {
             self.znodes[slot as usize] = znode;
             return slot;
         }
-        self.znodes.push(znode);
-        self.znodes.len() as u32 - 1
+        self.znodes.push(znode) as u32
     }
 
     /// The part of tnc_insert that moves branches into a new znode and inserts the new branch.

@@ -248,6 +248,7 @@ int sql_init(void);
 void sql_ready(struct runner *runner, const struct op *op);         /* before the time of sql_open, sql or sql_close begins */
 int64_t sql_execute(struct runner *runner, const struct op *op);    /* rows, or SQLite's extended code, negative, with `words` filled */
 void sql_close_all(void);
+int sql_recover(const struct runner *runner, const char *path, struct channel *out);  /* `d` and `t` rows */
 
 void calls_begin(const char *directory);  /* records the calls SQLite makes from here on, paths below the directory; NULL: none */
 void calls_next_row(size_t seq);
@@ -264,9 +265,10 @@ struct contents {
 	struct content *list;
 	size_t count;
 	size_t capacity;
+	char database[MAX_PATH_BYTES + 1];  /* that was opened last; empty for none */
 };
 
-int contents_add(struct contents *contents, const struct ops *ops);  /* those of its writes that are not there yet */
+int contents_add(struct contents *contents, const struct ops *ops);  /* what of it is not there yet */
 void contents_free(struct contents *contents);
 int survey(struct channel *out, const struct contents *contents, const char *path);
 

@@ -69,6 +69,9 @@ static int look(struct fs *fs, struct runner *runner, const struct contents *con
 
 	if (!err)
 		err = survey(out, contents, fs->mount_point);
+	/* It may change the files: what power left of them has been said. */
+	if (!err && contents->database[0])
+		err = sql_recover(runner, contents->database, out);
 	return err ? err : channel_printf(out, "u %d\n", probe(runner));
 }
 

@@ -416,12 +416,15 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 	const uint32_t pages = pages_per_block(job);
 	const bool erase = event->kind == FLASH_ERASE;
 	char task[FLASH_TASK_BYTES];
+	char duration[24] = "-";
 
+	if (event->duration_ns >= 0)
+		(void)snprintf(duration, sizeof(duration), "%" PRId64, event->duration_ns);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
-	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", seq,
+	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s %s\n", seq,
 			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], event->page / pages, event->page, event->column,
-			      erase ? geometry->block_bytes : event->length, task);
+			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
 /* Events and rows are both in the order of time. */

@@ -136,7 +136,7 @@ int funcmon_take(struct funcmon *funcmon, const struct trace_event *event, call_
 int funcmon_finish(struct funcmon *funcmon, call_sink sink, void *context);
 void funcmon_close(struct funcmon *funcmon);
 
-/* calls.c: entries and returns paired */
+/* pairs.c: entries and returns paired */
 
 struct open_call {
 	unsigned int probe;

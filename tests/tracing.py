@@ -58,7 +58,8 @@ def tracing_guest(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     main = folder / "main.o"
     made = [[*compiler, "-c", "-Dmain=agent_main", "-o", str(main), str(agent / "main.c")]]
     sources = [str(path) for path in sorted(agent.glob("*.c")) if path.name != "main.c"]
-    sources += [str(PROJECT / "tests" / "guest" / "trace_guest.c"), str(main)]
+    sources += [str(agent / "sql" / "none.c"), str(main)]
+    sources += [str(PROJECT / "tests" / "guest" / "trace_guest.c")]
     made += [[*compiler, "-o", str(folder / "guest"), *sources]]
     for line in made:
         subprocess.run(line, check=True, timeout=250)

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,12 +119,14 @@ static int64_t fail(struct runner *runner, int code, const char *why)
 	return -(int64_t)code;
 }
 
-/* Every value of a row, so that two that answered the same can be told. */
+/* Every value of a row and what type it is, so that two that answered the same can be told (python/flashbed/sqlite/tables.py). */
 static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 {
 	for (int i = 0; i < sqlite3_column_count(statement); i++) {
+		const uint32_t type = (uint32_t)sqlite3_column_type(statement, i);
 		const unsigned char *text = sqlite3_column_text(statement, i);
 
+		sum = sum * 31 + type;
 		sum = sum * 31 + data_crc32(text ? text : (const unsigned char *)"", (size_t)sqlite3_column_bytes(statement, i));
 	}
 	return sum;
@@ -303,6 +306,79 @@ int64_t sql_execute(struct runner *runner, const struct op *op)
 	if (op->kind == OP_SQL_CLOSE)
 		return close_database(runner);
 	return sql.again ? run_again(runner) : run_text(runner);
+}
+
+/* Rows and their sum, in the order of the table. */
+static int say_table(sqlite3 *db, const unsigned char *name, struct channel *out)
+{
+	char *text = sqlite3_mprintf("SELECT * FROM \"%w\" NOT INDEXED", name);
+	sqlite3_stmt *rows = NULL;
+	uint32_t sum = 0;
+	uint64_t count = 0;
+	int code = text ? sqlite3_prepare_v2(db, text, -1, &rows, NULL) : SQLITE_NOMEM;
+
+	for (code = code ? code : SQLITE_ROW; code == SQLITE_ROW; count += code == SQLITE_ROW) {
+		code = sqlite3_step(rows);
+		if (code == SQLITE_ROW)
+			sum = sum_row(rows, sum);
+	}
+	(void)sqlite3_finalize(rows);
+	sqlite3_free(text);
+	return channel_printf(out, "t %" PRIu64 " %" PRIu32 " %s\n", count, code == SQLITE_DONE ? sum : (uint32_t)code, (const char *)name);
+}
+
+static int say_tables(sqlite3 *db, struct channel *out)
+{
+	sqlite3_stmt *names = NULL;
+	int err = 0;
+
+	if (sqlite3_prepare_v2(db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name", -1, &names,
+			       NULL))
+		return 0;  /* the check has said why */
+	while (!err && sqlite3_step(names) == SQLITE_ROW)
+		err = say_table(db, sqlite3_column_text(names, 0), out);
+	(void)sqlite3_finalize(names);
+	return err;
+}
+
+/* The first line of what integrity_check finds, "ok" if that is nothing; or why it could not look, with SQLite's code. */
+static int check(sqlite3 *db, char *words, size_t size)
+{
+	sqlite3_stmt *checked = NULL;
+	int code = sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
+
+	if (!code)
+		code = sqlite3_prepare_v2(db, "PRAGMA integrity_check(1)", -1, &checked, NULL);
+	if (!code && sqlite3_step(checked) == SQLITE_ROW)
+		(void)snprintf(words, size, "%s", (const char *)sqlite3_column_text(checked, 0));
+	else
+		(void)snprintf(words, size, "%s", sqlite3_errmsg(db));
+	const int finished = sqlite3_finalize(checked);
+
+	words[strcspn(words, "\n")] = '\0';
+	return code ? code : finished;
+}
+
+int sql_recover(const struct runner *runner, const char *path, struct channel *out)
+{
+	char full[2 * MAX_PATH_BYTES];
+	char words[WORDS_BYTES];
+	sqlite3 *db = NULL;
+
+	(void)snprintf(full, sizeof(full), "%s/%s", runner->directory_path, path);
+	sync_data_only = false;
+	int code = sqlite3_open_v2(full, &db, SQLITE_OPEN_READWRITE, NULL);
+
+	if (code)
+		(void)snprintf(words, sizeof(words), "%s", sqlite3_errmsg(db));
+	else
+		code = check(db, words, sizeof(words));
+	int err = channel_printf(out, "d %s %d %s\n", path, -code, words);
+
+	if (!err && !code)
+		err = say_tables(db, out);
+	(void)sqlite3_close(db);
+	return err;
 }
 
 void sql_close_all(void)

@@ -40,7 +40,7 @@ from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
 from flashbed.profiles import load_board, load_kernel
-from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
 from flashbed.workloads.postmark_script import read_script
@@ -335,12 +335,12 @@ def load_experiment(name: str) -> Experiment:
 def read_experiment(path: Path) -> Experiment:
     """Reads an experiment's file, not what it names. Raises `ExperimentError`.
 
-    Paths in it are meant from the folder it is in.
+    Paths in it are meant from the folder it is in, but for those in a package.
     """
     values = read_toml(path, ExperimentError)
     for table in _databases(values):
         for key in ("script", "file"):
-            if isinstance(table.get(key), str):
+            if isinstance(table.get(key), str) and not PACKAGED.match(table[key]):
                 table[key] = str(path.parent / table[key])
     experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()

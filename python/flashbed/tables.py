@@ -124,6 +124,20 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "offset_bytes": _WHOLE,
         "length_bytes": _WHOLE,
         "task": _TEXT,
+        "duration_ns": _WHOLE,
+    },
+    "vfs": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "start_ns": _WHOLE,
+        "duration_ns": _WHOLE,
+        "kind": _TEXT,
+        "file": _TEXT,
+        "inode": _WHOLE,
+        "offset_bytes": _WHOLE,
+        "length_bytes": _WHOLE,
+        "result": _WHOLE,
+        "task": _TEXT,
     },
     "functions": {
         "case_id": _TEXT,
@@ -131,6 +145,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "function": _TEXT,
         "start_ns": _WHOLE,
         "duration_ns": _WHOLE,
+        "result": _WHOLE,
         "task": _TEXT,
     },
     "wear": {
@@ -162,6 +177,8 @@ _RECORDS = {
     "flash": "flashbed run --trace flash",
     "power_cuts": "flashbed powercut",
     "wear": "flashbed run --trace wear",
+    "vfs": "flashbed trace --vfs",
+    "functions": "flashbed trace --func",
 }
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"

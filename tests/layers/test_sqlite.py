@@ -428,3 +428,11 @@ def test_how_well_a_page_would_compress() -> None:
     assert compressibility(bytes(1024)) >= 95
     assert compressibility(bytes(range(256)) * 2) in (45, 50)
     assert compressibility(random.Random(1).randbytes(1024)) == 0
+
+
+def test_a_database_that_a_package_ships() -> None:
+    given = {"name": "mine", "script": "my.sql"}
+    shipped = Database.model_validate(given | {"file": "pytest:__init__.py"}).file_path
+    assert shipped == Path(pytest.__file__)
+    with pytest.raises(InputError, match="no package nowhere; pip install it"):
+        Database.model_validate(given | {"file": "nowhere:x.db"}).file_path  # noqa: B018

@@ -18,11 +18,13 @@ from flashbed.cli import (
     doctor,
     fuzz,
     lifetime,
+    model,
     power,
     powercut,
     prepare,
     run,
     show,
+    trace,
     validate,
 )
 from flashbed.cli.screen import say
@@ -40,8 +42,10 @@ app = typer.Typer(
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
 run.register(app)
+trace.register(app)
 powercut.register(app)
 lifetime.register(app)
+model.register(app)
 power.register(app)
 calibrate.register(app)
 validate.register(app)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flashbed.errors import InputError
 from flashbed.places import shown
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["register"]
 
@@ -29,16 +32,17 @@ def register(app: typer.Typer) -> None:
 def table(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The result of a run.")],
     name: Annotated[
-        str, typer.Argument(help="cases, requests, flash, power_cuts, functions or wear.")
+        str, typer.Argument(help="cases, requests, flash, vfs, functions, power_cuts or wear.")
     ],
     output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
 ) -> None:
     """Prints a table of a run; the columns are explained in docs/formats.md."""
     from flashbed.tables import read_table
+    from flashbed.tracing.trace import is_trace
 
     if output not in FORMATS:
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
-    frame = read_table(directory, name)
+    frame = _trace_table(directory, name) if is_trace(directory) else read_table(directory, name)
     if output == "csv":
         sys.stdout.write(frame.write_csv())
     elif output == "json":
@@ -49,6 +53,14 @@ def table(
         frame.write_parquet(sys.stdout.buffer)
 
 
+def _trace_table(directory: Path, name: str) -> pl.DataFrame:
+    from flashbed.tracing.trace import TABLES, load
+
+    if name not in TABLES:
+        raise InputError(f"a trace has no table {name!r}; it has {', '.join(TABLES)}")
+    return load(directory).tables[name]
+
+
 def report(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Results of run, reproduce or validate.")
@@ -57,9 +69,19 @@ def report(
         Path | None, typer.Option("--out", metavar="FILE", help="Default: DIR/report.html.")
     ] = None,
 ) -> None:
-    """Writes the report of one or more runs: one HTML file that needs no network."""
+    """Writes the report of one or more runs, or of a trace: one HTML file, no network needed."""
     from flashbed.report import write_report
     from flashbed.tables import runs_in
+    from flashbed.tracing.trace import is_trace
+
+    if any(map(is_trace, directories)):
+        from flashbed.report.trace import write_trace_report
+
+        if len(directories) > 1:
+            raise InputError("a trace has a report of its own: one directory at a time")
+        page = out or directories[0] / "report.html"
+        print(shown(write_trace_report(directories[0], page)))
+        return
     from flashbed.validation.kept import directory_has_kept
 
     validated = [directory for directory in directories if directory_has_kept(directory)]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from flashbed.content import Bytes, generated
 from flashbed.operations import Operation
+from flashbed.powercut.database import History
 from flashbed.powercut.tree import File, Tree
 from flashbed.targets.base import Survey, SurveyedFile
 
@@ -76,23 +77,30 @@ class _Fault:
 
 def judge(done: Sequence[Done], surveys: Sequence[Survey]) -> Iterator[Judged]:
     """Every survey, in the order of its change. Raises `InputError` for what cannot be judged."""
-    tree, returned, begun = Tree(), 0, 0
+    tree, history, returned, begun = Tree(), History(), 0, 0
     for survey in sorted(surveys, key=lambda survey: survey.change):
         while returned < len(done) and done[returned].changes < survey.change:
             step = done[returned]
             if begun == returned:
                 tree.begin(step.operation, step.result)
+                history.begin(step.operation, step.result)
                 begun += 1
             tree.returned(step.operation, step.result)
+            history.returned(step.operation)
             returned += 1
         if begun == returned and begun < len(done):
             tree.begin(done[begun].operation, done[begun].result)
+            history.begin(done[begun].operation, done[begun].result)
             begun += 1
-        yield _judged(tree, survey)
+        yield _judged(tree, history, survey)
+    history.close()
 
 
-def _judged(tree: Tree, survey: Survey) -> Judged:
-    acknowledged = [path for path, files in tree.names.items() if files[0] is not None]
+def _judged(tree: Tree, history: History, survey: Survey) -> Judged:
+    names = {path: files for path, files in tree.names.items() if not history.owns(path)}
+    acknowledged = [path for path, files in names.items() if files[0] is not None]
+    if history.path is not None and history.durable:
+        acknowledged.append(history.path)
     if survey.mount_result:
         return Judged(
             change=survey.change,
@@ -104,7 +112,12 @@ def _judged(tree: Tree, survey: Survey) -> Judged:
             verdict=NOT_MOUNTED,
             reason=f"mounting: {_error(survey.mount_result)}",
         )
-    faults = dict(_faults(tree.names, {file.path: file for file in survey.files}))
+    found = {file.path: file for file in survey.files if not history.owns(file.path)}
+    faults = dict(_faults(names, found))
+    wrong = history.fault(survey.database) if survey.database else None
+    if wrong and survey.database:
+        lost, message = wrong
+        faults[survey.database.path] = _Fault(LOST if lost else CORRUPT, message)
     verdict, reason = _verdict(faults, survey.probe_result or 0)
     return Judged(
         change=survey.change,

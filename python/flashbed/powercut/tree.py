@@ -11,7 +11,8 @@ had returned (a cut in between finds it begun only). What they may have left is 
 fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it
 (of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the
 bytes it wrote, and the name; sync and remount everything. docs/powercut.md says why. Left out:
-directories as such (they matter as parts of paths only), times, owners, `sql`.
+directories as such (they matter as parts of paths only), times, owners, and
+the files of a database (database.py).
 
 Invariant: what is true of the last moment is always allowed.
 """
@@ -161,8 +162,6 @@ class Tree:
                 self._name(str(fields[0]), None)
             case "rename":
                 self._rename(str(fields[0]), str(fields[1]))
-            case "sql":
-                raise InputError(f"line {operation.line}: what sql writes is not known")
             case _:
                 pass
 

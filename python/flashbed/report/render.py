@@ -43,7 +43,7 @@ from flashbed.report.content import (
 )
 from flashbed.study import Study
 
-__all__ = ["render"]
+__all__ = ["engine", "render"]
 
 _HERE = Path(__file__).parent
 _NAMES = {
@@ -98,7 +98,7 @@ def render(
         version=__version__,
         sections=sections,
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
-        engine=Markup(_engine()),
+        engine=Markup(engine()),
         # "</" would end the script element that carries the data.
         specifications=Markup(json.dumps(specifications).replace("</", "<\\/")),
     )
@@ -133,7 +133,7 @@ def _item_verdict(agree: int, known: int) -> dict[str, Any]:
     return {"word": word, "count": f"{agree} of {known}"}
 
 
-def _engine() -> str:
+def engine() -> str:
     """Vega, Vega-Lite and vegaEmbed as one script, in the version altair writes for."""
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     bundle: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]

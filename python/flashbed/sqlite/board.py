@@ -12,9 +12,10 @@ from flashbed.errors import InputError
 from flashbed.operations import LINE_BYTES_MAX
 from flashbed.sqlite.settings import Database
 
-__all__ = ["escaped", "executed", "statement_kind"]
+__all__ = ["escaped", "executed", "statement_kind", "unescaped"]
 
 _ESCAPED = re.compile(rb"[^\x20-\x7e]|\\")
+_TOKEN = re.compile(r"\\(?:\\|\||x[0-9a-f]{2})")
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]+)")
 Bindings = Sequence[int | str]
 
@@ -40,6 +41,21 @@ def escaped(text: str) -> str:
         return b"\\\\" if byte == b"\\" else b"\\x%02x" % byte[0]
 
     return _ESCAPED.sub(code, text.encode()).decode("ascii")
+
+
+def unescaped(line: str) -> tuple[str, list[int | str]]:
+    """A statement of an operation, and the values behind it."""
+    parts, at = [bytearray()], 0
+    for token in _TOKEN.finditer(line):
+        parts[-1] += line[at : token.start()].encode()
+        at = token.end()
+        if token[0] == "\\|":
+            parts.append(bytearray())
+        else:
+            parts[-1] += b"\\" if token[0] == "\\\\" else bytes([int(token[0][2:], 16)])
+    parts[-1] += line[at:].encode()
+    text, *values = (part.decode("utf-8", "surrogateescape") for part in parts)
+    return text, [value[1:] if value.startswith("'") else int(value) for value in values]
 
 
 def statement_kind(text: str) -> str | None:

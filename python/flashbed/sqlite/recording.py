@@ -22,7 +22,7 @@ from flashbed.sqlite.settings import Database
 from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
 from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
 
-__all__ = ["DATABASE_PATH", "Recording", "StatementError"]
+__all__ = ["DATABASE_PATH", "Recording", "StatementError", "Written", "draw_by"]
 
 DATABASE_PATH = f"{FOLDER}/test.db"
 VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
@@ -31,6 +31,7 @@ _VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
 _SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
 """What EXPLAIN would do, or cannot explain; its program is short."""
 SHORT = 4
+Written = dict[int, tuple[int, bytes]]
 Bindings = Sequence[int | float | str | bytes | None]
 
 
@@ -42,13 +43,21 @@ class Recording:
     """A connection to the database in `files`, whose system calls are `lines`.
 
     Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
-    not `measured` has no operation that fails and no `compute`.
+    not `measured` has no operation that fails and no `compute`. `written` is filled with the bytes
+    of each write by its SEED.
     """
 
     def __init__(
-        self, files: Files, database: Database, *, seed: int = 1, measured: bool = True
+        self,
+        files: Files,
+        database: Database,
+        *,
+        seed: int = 1,
+        measured: bool = True,
+        written: Written | None = None,
     ) -> None:
         self._vfs = RecordingVfs(files, database.sync, seed, measured)
+        self._vfs.written = written
         self._prepared = database.prepared
         self._vm_steps = 0
         self._instructions: dict[str, int] = {}
@@ -61,7 +70,7 @@ class Recording:
             statementcachesize=100 if database.prepared else 0,
         )
         self._seen: set[str] = set()
-        self._draw_by(seed)
+        draw_by(self._connection, seed)
         self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
         try:
             for pragma in database.pragmas:
@@ -114,25 +123,6 @@ class Recording:
         self._connection.close()
         self._vfs.unregister()
 
-    def _draw_by(self, seed: int) -> None:
-        """random() and randomblob(), which SQLite draws from the host's entropy.
-
-        Drawn as on the board (agent/sql/sql.c).
-        """
-        drawn = itertools.count()
-
-        def draw() -> int:
-            return generated_word(seed, next(drawn))
-
-        def integer(*_: Any) -> int:
-            return (draw() ^ 2**63) - 2**63
-
-        def blob(*values: Any) -> bytes:
-            return generated(0, max(1, int(values[0] or 0)), draw(), 0).tobytes()
-
-        self._connection.create_scalar_function("random", integer, 0)
-        self._connection.create_scalar_function("randomblob", blob, 1)
-
     def _steps(self, prepared: Prepared | None) -> int:
         tally, self._vfs.tally = self._vfs.tally, Tally()
         opening, self._opening_steps = self._opening_steps, 0
@@ -163,6 +153,26 @@ class Recording:
 
     def _ended(self, event: dict[str, Any]) -> None:
         self._vm_steps += event["stmt_status"][VM_STEP]
+
+
+def draw_by(connection: apsw.Connection, seed: int) -> None:
+    """random() and randomblob(), which SQLite draws from the host's entropy.
+
+    Drawn as on the board (agent/sql/sql.c).
+    """
+    drawn = itertools.count()
+
+    def draw() -> int:
+        return generated_word(seed, next(drawn))
+
+    def integer(*_: Any) -> int:
+        return (draw() ^ 2**63) - 2**63
+
+    def blob(*values: Any) -> bytes:
+        return generated(0, max(1, int(values[0] or 0)), draw(), 0).tobytes()
+
+    connection.create_scalar_function("random", integer, 0)
+    connection.create_scalar_function("randomblob", blob, 1)
 
 
 def _shortened(statement: str) -> str:

@@ -7,13 +7,20 @@ KiB).
 
 from __future__ import annotations
 
+import importlib.util
+import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from flashbed.conditions import Condition
+from flashbed.errors import InputError
 
-__all__ = ["PAPERS", "Database"]
+__all__ = ["PACKAGED", "PAPERS", "Database"]
+
+PACKAGED = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*):(?=[^/])")
+"""A `file` that a Python package ships: `pyzipcode:zipcodes.db`."""
 
 _VALUED = {"page": "page_bytes", "cache": "cache_pages", "records": "records"}
 _WORDS: dict[str, dict[str, Any]] = {
@@ -67,6 +74,10 @@ class Database(Condition):
             raise ValueError(
                 "name: missing; a script or a file of one's own stands in tables by it"
             )
+        if self.file and self.executed == "board":
+            raise ValueError(
+                "file: its bytes cannot be copied to a board that runs SQLite; a script can make it"
+            )
         if self.file and not self.script:
             raise ValueError("script: missing; a file is what a script begins with")
         return self
@@ -91,6 +102,23 @@ class Database(Condition):
     def values_of(cls, word: str, value: str) -> dict[str, Any]:
         """See `Condition`."""
         return {_VALUED[word]: int(value)} if value else _WORDS[word]
+
+    @property
+    def file_path(self) -> Path | None:
+        """Where `file` is. Raises `InputError` for one of a package that is not installed."""
+        if self.file is None:
+            return None
+        packaged = PACKAGED.match(self.file)
+        if packaged is None:
+            return Path(self.file)
+        name = packaged[1]
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            raise InputError(f"database.file: {self.file}: no package {name}; pip install it")
+        return Path(spec.submodule_search_locations[0]) / self.file[packaged.end() :]
 
     @property
     def pragmas(self) -> tuple[str, ...]:

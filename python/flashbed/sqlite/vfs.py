@@ -67,6 +67,8 @@ class RecordingVfs(apsw.VFS):
         self.files = files
         self.lines: list[str] = []
         self.measured = measured
+        self.written: dict[int, tuple[int, bytes]] | None = None
+        """SEED of a write -> its offset and the bytes, if they are kept."""
         self.tally = Tally()
         self.sync_word = sync
         """What a sync is on this build of SQLite."""
@@ -141,9 +143,11 @@ class RecordingVfs(apsw.VFS):
         """It is free again."""
         self._free_slots.add(slot)
 
-    def bytes_words(self, data: bytes) -> str:
+    def bytes_words(self, data: bytes, offset: int) -> str:
         """SEED and COMPRESSIBILITY of a write: new bytes each time, that compress as well."""
         self._seed += 1
+        if self.written is not None:
+            self.written[self._seed] = offset, bytes(data)
         return f"{self._seed} {compressibility(data)}"
 
 
@@ -219,7 +223,7 @@ class _RecordedFile(_File):
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        words = self._vfs.bytes_words(data)
+        words = self._vfs.bytes_words(data, offset)
         self._vfs.tally.writes += 1
         self._lines.append(f"write {self._slot} {offset} {len(data)} {words}")
         super().xWrite(data, offset)

@@ -7,7 +7,7 @@ gives tables. `sim`, `emulator` and whatever comes later implement `Target`; not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,6 +23,7 @@ __all__ = [
     "Program",
     "Run",
     "Survey",
+    "SurveyedDatabase",
     "SurveyedFile",
     "Target",
     "Unavailable",
@@ -118,6 +119,21 @@ class SurveyedFile:
 
 
 @dataclass(frozen=True)
+class SurveyedDatabase:
+    """A database that was opened after a cut, so that SQLite has recovered it.
+
+    `result` is 0 or SQLite's code, negative; `words` what PRAGMA integrity_check says, "ok" if
+    nothing is wrong. `tables` has for each its rows and a sum over their values
+    (sqlite/tables.py).
+    """
+
+    path: str
+    result: int
+    words: str
+    tables: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
 class Survey:
     """What was found when power came back.
 
@@ -131,6 +147,8 @@ class Survey:
     mount_time_ns: int
     files: tuple[SurveyedFile, ...]
     probe_result: int | None
+    database: SurveyedDatabase | None = None
+    """Where SQLite runs on the board: the one that was opened last."""
 
 
 @dataclass(frozen=True)

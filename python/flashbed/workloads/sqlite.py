@@ -271,11 +271,12 @@ def _statements(text: str) -> tuple[Statement, ...]:
 def _prepared_script(script: Script, database: Database) -> Prepared:
     files: Files = {}
     copied: list[str] = []
-    if database.file is not None:
+    path = database.file_path
+    if path is not None:
         try:
-            data = Path(database.file).read_bytes()
+            data = path.read_bytes()
         except OSError as why:
-            raise InputError(f"{database.file}: {why}") from None
+            raise InputError(f"database.file: {path}: {why.strerror}") from None
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
     connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])

@@ -40,6 +40,8 @@ class EmulatorTarget:
 
     name = "emulator"
     software_time = True
+    has_kprobes = True
+    """Whether the agent's tracers can look into its kernel."""
     remembers_changes = True
     """Whether the chip can be put back into the state of any change (power cuts)."""
 
@@ -50,12 +52,16 @@ class EmulatorTarget:
         *,
         patience_s: float | None = None,
         qemu: str = QEMU,
+        wait: str = "halt",
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "emulator"
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
+        self.wait = wait
+        """How the chip waits (docs/flashbed_nand.md). Halting costs the host less, but what a call
+        waits for comes at its end, and probes see commands before the chip does."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """QEMU, the kernel, the chip's driver, YAFFS2. See `Target.prepare`."""
@@ -108,7 +114,7 @@ class EmulatorTarget:
 
     def _parameters(self, board: Board) -> str:
         """Those of the chip's driver."""
-        return nand.parameters(board, wait="halt")
+        return nand.parameters(board, wait=self.wait)
 
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
@@ -141,7 +147,7 @@ class EmulatorTarget:
         program = agent(ARCHITECTURE)
         if has_statements(first):
             program, loaded = agent_with_sqlite(ARCHITECTURE), f"-sql{loaded}"
-        image = self.work / f"initramfs-{self.name}{loaded}-{board.sha256[:16]}"
+        image = self.work / f"initramfs-{self.name}{loaded}-{self.wait}-{board.sha256[:16]}"
         parameters = {chip.stem: self._parameters(board)}
         initramfs.keep(initramfs.archive(program, modules, parameters), image)
         machine = Machine(

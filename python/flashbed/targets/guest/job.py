@@ -4,8 +4,9 @@ Cases of one file system and preparation share a group, a fresh file system prep
 that writes is the last of its group, because the next one would not find the state it starts from.
 A case that mounts JFFS2 again is the last of its boot: what the kernel adds up over the nodes it
 finds (`pseudo_random` of fs/jffs2/scan.c) rotates its lists of blocks and lasts until it is booted.
-So is one that writes an eighth of JFFS2's partition or more, or may: a counter in the dice of
-jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. How much a
+So is one that writes and removes an eighth of JFFS2's partition or more, or may: a counter in the
+dice of jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a
+case has a boot of its own, for what ran before it would have its part in that counter. How much a
 statement writes is not known.
 Identifiers in the job are numbers of ours, so a case_id may hold anything.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from flashbed.operations import Operation, canonical, parse
 from flashbed.sqlite.board import statement_kind
@@ -45,7 +47,7 @@ class Item:
         faults = self.program.faults.while_measuring
         return faults or any(_changes(operation) for operation in self.operations)
 
-    @property
+    @cached_property
     def marks_the_kernel(self) -> bool:
         """Whether the next case would not find the kernel as it is after booting."""
         if self.program.fs != "jffs2":
@@ -55,7 +57,8 @@ class Item:
         chip = board.chip
         partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
         statements = any(operation.name == "sql" for operation in self.operations)
-        return remounts or statements or 8 * sum(map(_written, self.operations)) >= partition
+        renewed = 8 * _renewed(parse(self.prepare), self.operations) >= partition
+        return remounts or statements or renewed
 
 
 @dataclass
@@ -84,9 +87,35 @@ def _changes(operation: Operation) -> bool:
     return operation.name in _WRITES
 
 
-def _written(operation: Operation) -> int:
-    """Bytes that a write is about."""
-    return int(operation.fields[2]) if operation.name == "write" else 0
+def _renewed(prepared: Sequence[Operation], measured: Sequence[Operation]) -> int:
+    """Bytes that the measured operations write, and those of the files that they remove or cut."""
+    sizes: dict[str, int] = {}
+    slots: dict[str, str] = {}
+    renewed = 0
+    for number, operation in enumerate([*prepared, *measured]):
+        fields = [str(part) for part in operation.fields]
+        written = removed = 0
+        match operation.name:
+            case "open":
+                slots[fields[0]] = fields[1]
+                if "trunc" in fields[2].split(","):
+                    removed = sizes.pop(fields[1], 0)
+            case "write":
+                file, written = slots.get(fields[0], ""), int(fields[2])
+                sizes[file] = max(sizes.get(file, 0), int(fields[1]) + written)
+            case "truncate":
+                file, size = slots.get(fields[0], ""), int(fields[1])
+                removed = max(0, sizes.get(file, 0) - size)
+                sizes[file] = size
+            case "unlink":
+                removed = sizes.pop(fields[0], 0)
+            case "rename":
+                removed = sizes.pop(fields[1], 0)
+                sizes[fields[1]] = sizes.pop(fields[0], 0)
+            case _:
+                pass
+        renewed += written + removed if number >= len(prepared) else 0
+    return renewed
 
 
 def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[Item]:
@@ -123,9 +152,9 @@ def groups_of(items: Iterable[Item]) -> list[Group]:
 
 
 def for_one_boot(groups: Sequence[Group]) -> list[Group]:
-    """Those of the groups that one boot can measure: all, but of those that mark the kernel one."""
-    marking = [group for group in groups if group.items[-1].marks_the_kernel]
-    return [group for group in groups if group not in marking] + marking[:1]
+    """Those of the groups that one boot can measure: all that do not mark the kernel, or one."""
+    unmarked = [group for group in groups if not group.items[-1].marks_the_kernel]
+    return unmarked or list(groups[:1])
 
 
 def _section(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flashbed.targets.base import Run, Survey, SurveyedFile
+from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
 from flashbed.targets.room import Room
 
 __all__ = [
@@ -74,13 +74,16 @@ class Row(NamedTuple):
 class CaseDone:
     """A whole case. Times in ns since the mark.
 
-    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task). wear: (block,
+    flash: (seq, start_ns, kind, block, page, offset_bytes, length_bytes, task,
+    duration_ns). wear: (block,
     erases, erases_measured, state), of the chip; None is what the board does not know.
     """
 
     case_id: str
     requests: list[Row] = field(default_factory=list)
-    flash: list[tuple[int, int, str, int, int, int, int, str]] = field(default_factory=list)
+    flash: list[tuple[int, int, str, int, int, int, int, str, int | None]] = field(
+        default_factory=list
+    )
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     """SQLite's words by the row of the statement that it refused."""
@@ -111,6 +114,8 @@ class _Cut:
     mount: tuple[int, int] | None = None
     files: list[tuple[str, int, list[Run]]] = field(default_factory=list)
     probe_result: int | None = None
+    database: tuple[str, int, str] | None = None
+    tables: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class Reader:
                 return None
             case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "end":
                 return self._case_row(word, fields)
-            case "m" | "s" | "p" | "u" | "endcut":
+            case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
             case "cut":
                 self._cut = _Cut(fields[0], int(fields[1]))
@@ -216,7 +221,8 @@ class Reader:
             case.calls.append((int(fields[0]), " ".join(fields[1:])))
         elif word == "f":
             seq, start, block, page, offset, length = map(int, fields[:2] + fields[3:7])
-            case.flash.append((seq, start, fields[2], block, page, offset, length, fields[7]))
+            what = (fields[2], block, page, offset, length, fields[7])
+            case.flash.append((seq, start, *what, _known(fields[8])))
         elif word == "w":
             block, measured = int(fields[0]), int(fields[2])
             state = None if fields[3] == "-" else fields[3]
@@ -247,6 +253,10 @@ class Reader:
         elif word == "p":
             offset_bytes, length_bytes, what = fields
             cut.files[-1][2].append(Run(int(offset_bytes), int(length_bytes), _what(what)))
+        elif word == "d":
+            cut.database = fields[0], int(fields[1]), " ".join(fields[2:])
+        elif word == "t":
+            cut.tables[" ".join(fields[2:])] = int(fields[0]), int(fields[1])
         elif word == "u":
             (cut.probe_result,) = map(int, fields)
         else:
@@ -260,4 +270,5 @@ class Reader:
             raise ValueError("endcut")
         self._cut = None
         files = tuple(SurveyedFile(path, size, tuple(runs)) for path, size, runs in cut.files)
-        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result)
+        database = SurveyedDatabase(*cut.database, cut.tables) if cut.database else None
+        return Survey(cut.case_id, cut.change, *cut.mount, files, cut.probe_result, database)

@@ -138,7 +138,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
         f"time-travel-start={_START_NS}",
         *("con=null", "con0=fd:0,fd:1", "ssl=null"),
         *("hostfs=/proc/self/cwd", "quiet", "panic=-1", "oops=panic"),
-        # Until random numbers are ready the kernel wakes a worker every 2 s to look
+        # Until its random numbers are ready the kernel wakes a worker every 2 s to look
         # (fill_ptr_key_workfn).
         "random.trust_cpu=on",
         # JFFS2 writes a field of its nodes that it never sets: without this, what was in memory.

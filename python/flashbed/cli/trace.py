@@ -1,0 +1,237 @@
+"""The command that traces: trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.run import CaseId, Out, Set
+from flashbed.cli.screen import bar, say
+from flashbed.errors import InputError, RunError
+from flashbed.places import shown
+
+if TYPE_CHECKING:
+    from flashbed.targets.base import Program
+    from flashbed.tracing.record import Asked
+    from flashbed.tracing.trace import Trace
+
+__all__ = ["register"]
+
+HERE = "host"
+FORMATS = ("perfetto", "csv", "flashmon")
+LEVELS = ("nand", "page", "mtd")
+CASES_SHOWN = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "trace",
+        epilog="Examples: `flashbed trace --on emulator --flash --vfs --func 'jffs2_write_*' "
+        "--set fs=jffs2 --set pattern=insert --set requests=500 --format perfetto sqlite/requests`"
+        " · `flashbed trace --on uml --fs ubifs my.ops` · "
+        "`sudo flashbed trace --vfs -- tar xf archive.tar`",
+    )(trace)
+
+
+def trace(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WHAT...",
+            help="An experiment or a file of operations; on host a command and its arguments.",
+        ),
+    ] = None,
+    flash: Annotated[bool, typer.Option("--flash", help="Flash operations.")] = False,
+    vfs: Annotated[bool, typer.Option("--vfs", help="VFS and page cache.")] = False,
+    func: Annotated[
+        list[str] | None,
+        typer.Option("--func", metavar="NAME", help="Calls of kernel functions; * and ? may be."),
+    ] = None,
+    on: Annotated[
+        str, typer.Option("--on", metavar="TARGET", help="host, or emulator, uml, sim.")
+    ] = HERE,
+    settings: Set = None,
+    case: CaseId = None,
+    fs: Annotated[
+        str, typer.Option("--fs", help="File system, of a file of operations.")
+    ] = "jffs2",
+    board: Annotated[
+        str, typer.Option("--board", help="Board, of a file of operations.")
+    ] = "emulated",
+    read_ahead_kib: Annotated[
+        int, typer.Option("--read-ahead-kib", min=0, help="Of a file of operations.")
+    ] = 128,
+    output: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="|".join(FORMATS), help="Written beside the tables."),
+    ] = None,
+    out: Out = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.001, help="On host: no longer than that.")
+    ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option("--points", metavar="|".join(LEVELS), help="Where flash is looked at."),
+    ] = None,
+    buffer_kib: Annotated[
+        int | None,
+        typer.Option("--buffer-kib", min=4, help="Room for events, of each processor."),
+    ] = None,
+    read: Annotated[
+        Path | None,
+        typer.Option(
+            "--read", metavar="FILE", help="A board's stream, or Flashmon's log, instead."
+        ),
+    ] = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Runs the case without tracers too, and compares.")
+    ] = False,
+) -> None:
+    """Traces the layers of the stack while something runs, keeps tables, prints a summary.
+
+    Without --flash, --vfs and --func it is the first two. docs/tracing.md says what is seen where.
+    """
+    from flashbed.targets import TARGETS
+    from flashbed.tracing.record import Asked, trace_of_file
+
+    for name in output or ():
+        if name not in FORMATS:
+            raise InputError(f"--format {name}: {', '.join(FORMATS)}")
+    if points is not None and points not in LEVELS:
+        raise InputError(f"--points {points}: {', '.join(LEVELS)}")
+    plain = not (flash or vfs or func)
+    asked = Asked(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
+    words = what or []
+    if read is not None:
+        if words or settings or case or cost or on != HERE:
+            raise InputError("--read: goes with --format and --out, and with nothing to run")
+        traced = trace_of_file(read)
+    elif on == HERE:
+        if settings or case or cost:
+            raise InputError("--set, --case, --cost: not of a command; --on names a target")
+        traced = _command(words, asked, seconds)
+    else:
+        if on not in TARGETS:
+            raise InputError(f"--on {on}: no such target; there are {HERE}, {', '.join(TARGETS)}")
+        if len(words) != 1:
+            raise InputError(f"--on {on}: takes one experiment or file of operations")
+        program = _program(words[0], settings or [], case, on, (fs, board, read_ahead_kib))
+        traced = _case(program, on, asked, cost=cost)
+    _give(traced, out or Path("results") / "trace", output or [])
+
+
+def _command(words: list[str], asked: Asked, seconds: float | None) -> Trace:
+    from flashbed.targets.base import Unavailable
+    from flashbed.tracing.record import Here, trace_command
+
+    if not words and not seconds:
+        raise InputError("a command to trace, or --seconds")
+    try:
+        return trace_command(Here(), words, asked, seconds)
+    except Unavailable as why:
+        raise RunError(f"not traced: {why}") from None
+
+
+def _case(program: Program, on: str, asked: Asked, *, cost: bool) -> Trace:
+    from flashbed.targets import load_target
+    from flashbed.targets.base import Unavailable
+    from flashbed.targets.emulator import EmulatorTarget
+    from flashbed.tracing.record import trace_case
+
+    probes = on.startswith("emulator")
+    target = EmulatorTarget(wait="busy") if on == "emulator" else load_target(on)
+    if not probes and not asked.flash:
+        raise RunError(f"{on}: no kprobes there: only --flash can be traced")
+    if not probes and (asked.vfs or asked.functions):
+        say(f"flashbed: {on}: no kprobes there: the VFS and functions are not traced")
+    try:
+        with bar(f"tracing on {on}") as progress:
+            return trace_case(
+                target, program, asked, probes=probes, cost=cost,
+                progress=lambda text, done: progress(text, done, None),
+            )  # fmt: skip
+    except Unavailable as why:
+        raise RunError(f"{on} not traced: {why}") from None
+
+
+def _program(
+    name: str, settings: list[str], case: str | None, on: str, place: tuple[str, str, int]
+) -> Program:
+    """The one case that was asked for."""
+    from flashbed.experiment import load_experiment, parse_settings, plan
+    from flashbed.runner import programs_of
+
+    if name.endswith(".ops"):
+        if settings or case:
+            raise InputError("--set, --case: of an experiment, not of a file of operations")
+        return _of_operations(Path(name), *place)
+    experiment = load_experiment(name)
+    planned = plan(experiment, parse_settings(settings))
+    cases = [item.case for item in planned if on.partition("-")[0] in item.targets]
+    if case is not None:
+        cases = [found for found in cases if found.case_id == case]
+    if len(cases) != 1:
+        some = ", ".join(found.case_id for found in cases[:CASES_SHOWN])
+        more = ", …" if len(cases) > CASES_SHOWN else ""
+        raise InputError(
+            f"{name}: {len(cases)} cases on {on}, one can be traced; --set and --case choose"
+            f"{f': {some}{more}' if cases else ''}"
+        )
+    (program,) = programs_of(experiment, cases)
+    return program
+
+
+def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
+    """A file of operations as a case: what stands before `prepared` is its preparation."""
+    from flashbed.operations import HEADER, OperationError, canonical, parse
+    from flashbed.profiles import load_board, load_kernel
+    from flashbed.targets.base import Program
+
+    try:
+        operations = parse(path.read_text(encoding="utf-8"))
+    except OSError as why:
+        raise InputError(f"{shown(path)}: {why.strerror}") from None
+    except OperationError as why:
+        raise InputError(f"{shown(path)}:{why}") from None
+    at = next((i + 1 for i, its in enumerate(operations) if its.name == "prepared"), 0)
+    prepare = canonical(operations[:at]) if at else f"{HEADER}\nprepared\n"
+    return Program(
+        case_id=path.stem,
+        fs=fs,
+        board=load_board(board),
+        kernel=load_kernel("6.1"),
+        read_ahead_kib=read_ahead_kib,
+        prepare=prepare,
+        body=canonical(operations[at:]),
+    )
+
+
+def _give(traced: Trace, out: Path, formats: list[str]) -> None:
+    """Keeps the trace, writes what was asked for beside it, prints the summary."""
+    from flashbed.tracing.flashmon_log import written_log
+    from flashbed.tracing.summary import lines
+    from flashbed.tracing.trace import keep
+
+    keep(traced, out)
+    if "csv" in formats:
+        for name, frame in traced.tables.items():
+            frame.write_csv(out / f"{name}.csv")
+    if "flashmon" in formats:
+        (out / "flashmon.log").write_text(written_log(traced.flash), encoding="utf-8")
+    if "perfetto" in formats:
+        from flashbed.tracing.perfetto import write_perfetto
+
+        write_perfetto(traced, out / "trace.perfetto-trace")
+    for line in lines(traced):
+        print(line)
+    print(shown(out.absolute()))
+    if "not_probed" in traced.facts.info:
+        say(f"flashbed: not probed: {traced.facts.info['not_probed'].replace(',', ', ')}")
+    lost = traced.facts.lost
+    if lost is None:
+        raise RunError("the trace was cut off; what came is kept")
+    if lost:
+        raise RunError(f"{lost} events were lost; --buffer-kib makes room for more")

@@ -1,0 +1,65 @@
+"""A database after a power cut, from what the simulated file system gives back: SQLite recovers it.
+
+The simulator says of which write each byte of a file is (`Survey`), and a recording what SQLite had
+written there (`Recording`, `written`); together they are the files that SQLite would find. It opens
+them here, rolls back what a hot journal says, and looks at its own work. A byte that cannot be read
+is 0xff: a file system that lost it had not acknowledged it, and SQLite's own checksums are to say
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from flashbed.sqlite.recording import DATABASE_PATH
+from flashbed.sqlite.tables import checked, tables_of
+from flashbed.sqlite.vfs import Files, RecordingVfs
+from flashbed.targets.base import Run, SurveyedDatabase, SurveyedFile
+
+__all__ = ["recovered", "restored"]
+
+UNREADABLE = 0xFF
+
+
+def restored(found: Sequence[SurveyedFile], written: Mapping[int, tuple[int, bytes]]) -> Files:
+    """The files that were found, with what SQLite had written into them."""
+    files: Files = {}
+    for file in found:
+        data = bytearray(file.size_bytes)
+        for run in file.runs:
+            end = run.offset_bytes + run.length_bytes
+            data[run.offset_bytes : end] = _bytes_of(run, written)
+        files[file.path] = data
+    return files
+
+
+def recovered(files: Files) -> SurveyedDatabase:
+    """The database among the files, opened, recovered and looked at; the files are changed."""
+    vfs = RecordingVfs(files, "fsync", 0, measured=False)
+    connection = None
+    try:
+        connection = apsw.Connection(
+            f"/{DATABASE_PATH}", apsw.SQLITE_OPEN_READWRITE, vfs=vfs.vfs_name
+        )
+        list(connection.execute("PRAGMA locking_mode = EXCLUSIVE"))
+        words = checked(connection)
+        return SurveyedDatabase(DATABASE_PATH, 0, words, tables_of(connection))
+    except apsw.Error as why:
+        code = getattr(why, "result", apsw.SQLITE_ERROR)
+        return SurveyedDatabase(DATABASE_PATH, -code, str(why), {})
+    finally:
+        if connection is not None:
+            connection.close()
+        vfs.unregister()
+
+
+def _bytes_of(run: Run, written: Mapping[int, tuple[int, bytes]]) -> bytes:
+    if run.what == "zero":
+        return bytes(run.length_bytes)
+    if not isinstance(run.what, tuple):
+        return bytes([UNREADABLE]) * run.length_bytes
+    offset, data = written[run.what[0]]
+    start = run.offset_bytes - offset
+    return data[start : start + run.length_bytes]

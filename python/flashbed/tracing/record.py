@@ -1,0 +1,226 @@
+"""Records a trace: of a case on a target, or of a command wherever an agent can be run.
+
+A `Place` is where a command is run under the agent's tracers: this machine here, a board over ssh
+elsewhere. On the emulated board the chip waits busily while traced, so that a probe sees a command
+when the chip does. Where the chip is our own its log says how long each operation took.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from flashbed import places
+from flashbed.errors import InputError, RunError
+from flashbed.tables import conform
+from flashbed.targets.base import Batch, Program, Target, Unavailable
+from flashbed.tracing.flashmon_log import read_log
+from flashbed.tracing.rows import HEADER, Rows, read_rows, read_stream
+from flashbed.tracing.trace import Cost, Facts, Trace, empty
+
+__all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
+
+_SAME = ("kind", "block", "page")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be traced, and how."""
+
+    flash: bool = False
+    vfs: bool = False
+    functions: tuple[str, ...] = ()
+    points: str | None = None
+    buffer_kib: int | None = None
+
+    @property
+    def words(self) -> str:
+        """A job's `trace` line; empty if nothing needs probes."""
+        words = ["flash"] if self.flash else []
+        words += ["vfs"] if self.vfs else []
+        words += [f"func={name}" for name in self.functions]
+        words += [f"points={self.points}"] if self.points else []
+        words += [f"buffer_kib={self.buffer_kib}"] if self.buffer_kib else []
+        return " ".join(words)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of `flashbed-agent trace`."""
+        arguments = ["--flash"] if self.flash else []
+        arguments += ["--vfs"] if self.vfs else []
+        arguments += [part for name in self.functions for part in ("--func", name)]
+        arguments += ["--points", self.points] if self.points else []
+        arguments += ["--buffer-kib", str(self.buffer_kib)] if self.buffer_kib else []
+        return arguments
+
+
+class Place(Protocol):
+    """Where the agent can be run."""
+
+    name: str
+
+    def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
+        """Runs it: its standard output, whole or as far as it came, and its exit status.
+
+        Its standard error, where the traced command's output goes, is shown as it comes. Raises
+        `Unavailable` if it cannot be run at all.
+        """
+        ...
+
+
+class Here:
+    """The machine this runs on."""
+
+    name = "host"
+
+    def __init__(self, program: Path | None = None) -> None:
+        built = places.root() / "build" / "agent" / "flashbed-agent-host"
+        self.program = program or built
+
+    def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
+        """See `Place.agent`."""
+        if not self.program.is_file():
+            raise Unavailable(f"{places.shown(self.program)} is not there; `make build` builds it")
+        with subprocess.Popen([self.program, *arguments], stdout=subprocess.PIPE) as child:
+            try:
+                output = child.communicate()[0]
+            except KeyboardInterrupt:
+                # The terminal has told the agent as well, which ends its trace properly.
+                output = child.communicate()[0]
+        return output.decode("utf-8", "replace"), child.returncode
+
+
+def trace_command(
+    place: Place, command: Sequence[str], asked: Asked, seconds: float | None
+) -> Trace:
+    """Traces a command, or whatever happens for some seconds. Raises `RunError`, `Unavailable`."""
+    limit = ["--seconds", f"{seconds:g}"] if seconds else []
+    arguments = ["trace", *asked.arguments, *limit, *(["--", *command] if command else [])]
+    text, status = place.agent(arguments)
+    if not text or (status and "\nlost " not in text):
+        raise RunError(f"{place.name}: tracing failed (status {status} of the agent)")
+    return _trace(read_stream(text), " ".join(command) or "everything", place.name)
+
+
+def trace_of_file(path: Path) -> Trace:
+    """What the agent wrote on a board, or Flashmon's own log. Raises `InputError`, `RunError`."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as why:
+        raise InputError(f"{places.shown(path)}: {why.strerror}") from None
+    if text.startswith(HEADER):
+        return _trace(read_stream(text), path.name, "board")
+    log = read_log(path).with_columns(
+        pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
+    )
+    none = {name: empty(name) for name in ("requests", "vfs", "functions")}
+    return Trace(Facts(path.name, "board"), flash=log, **none)
+
+
+def _trace(rows: Rows, name: str, target: str) -> Trace:
+    """A stream's rows."""
+    found = {"flash": rows.flash, "vfs": rows.vfs, "functions": rows.functions}
+    named = (pl.lit(name).alias("case_id"), pl.lit(target).alias("target"))
+    tables = {table: conform(frame.with_columns(named), table) for table, frame in found.items()}
+    facts = replace(_facts(rows, name, target), status=rows.status)
+    return Trace(facts, requests=empty("requests"), **tables)
+
+
+def _facts(rows: Rows, name: str, target: str) -> Facts:
+    def number(key: str) -> int | None:
+        return int(rows.info[key]) if key in rows.info else None
+
+    return Facts(
+        name=name,
+        target=target,
+        kernel=rows.info.get("kernel"),
+        page_bytes=number("page_bytes"),
+        pages_per_block=number("pages_per_block"),
+        lost=rows.lost,
+        ecc=rows.ecc,
+        info={key: rows.info[key] for key in sorted(rows.info)},
+    )
+
+
+def trace_case(
+    target: Target,
+    program: Program,
+    asked: Asked,
+    *,
+    probes: bool,
+    cost: bool,
+    progress: Callable[[str, int], None],
+) -> Trace:
+    """Traces a case, by probes where there are some, else by what the chip and the program know.
+
+    With `cost` it is run once more without tracers. Raises `RunError`, `Unavailable`.
+    """
+    traced = replace(program, tracers=asked.words if probes else "")
+    programs = [traced]
+    if cost and probes:
+        programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
+    batches = list(target.run(programs, trace_flash=asked.flash, progress=progress))
+    failures = [failure for batch in batches for failure in batch.failures]
+    if failures:
+        raise RunError(f"{target.name}: case {failures[0].case_id}: {failures[0].message}")
+    measured = {name: batch for batch in batches for name in batch.cases["case_id"]}
+    batch = measured[program.case_id]
+    rows = read_rows(batch.traced.get(program.case_id, ()))
+    facts = _facts(rows, program.case_id, target.name)
+    chip = program.board.chip
+    case = batch.cases.row(by_predicate=pl.col("case_id") == program.case_id, named=True)
+    facts = replace(
+        facts,
+        kernel=case.get("kernel_release"),
+        fs=program.fs,
+        page_bytes=chip.page_bytes,
+        pages_per_block=chip.pages_per_block,
+        lost=rows.lost if probes else 0,
+        cost=_cost(measured, programs) if len(programs) > 1 else None,
+    )
+    log = _of(batch.flash, program)
+    flash = _with_durations(rows.flash, log) if probes and asked.flash else log
+    requests = _of(batch.requests, program)
+    ends = requests.select(
+        (pl.col("start_ns") + pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0))).max()
+    ).item()
+    # What the agent itself does behind the last operation is none of the program's.
+    own = pl.col("start_ns") <= (ends or 0)
+    tables = {
+        "requests": requests,
+        "flash": flash,
+        "vfs": rows.vfs.filter(own),
+        "functions": rows.functions.filter(own),
+    }
+    named = (pl.lit(program.case_id).alias("case_id"), pl.lit(target.name).alias("target"))
+    return Trace(
+        facts,
+        **{name: conform(frame.with_columns(named), name) for name, frame in tables.items()},
+    )
+
+
+def _of(frame: pl.DataFrame, program: Program) -> pl.DataFrame:
+    if not frame.height:
+        return frame
+    return frame.filter(case_id=program.case_id).sort("seq", maintain_order=True)
+
+
+def _with_durations(seen: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """What the probes saw, with the chip's own durations if it saw the same."""
+    seen = seen.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("seq"))
+    if log.height != seen.height or not log.select(_SAME).equals(seen.select(_SAME)):
+        return seen
+    return seen.with_columns(log["duration_ns"])
+
+
+def _cost(measured: dict[str, Batch], programs: Sequence[Program]) -> Cost:
+    def time_ns(program: Program) -> int:
+        cases = measured[program.case_id].cases.filter(case_id=program.case_id)
+        return int(cases["time_ns"].item())
+
+    return Cost(*(time_ns(program) for program in programs))

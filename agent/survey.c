@@ -201,6 +201,15 @@ static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
 	return err;
 }
 
+/* The database's own and its journals': no write of the operations', and SQLite will say what they hold (sql/sql.c). */
+static bool is_sqlites(const struct surveyor *surveyor)
+{
+	const char *database = surveyor->contents->database;
+	const size_t length = strlen(database);
+
+	return length && strncmp(surveyor->path, database, length) == 0 && (surveyor->path[length] == '\0' || surveyor->path[length] == '-');
+}
+
 static int say_file(struct surveyor *surveyor, int directory, const char *name, uint64_t size, int error)
 {
 	const int fd = error ? -1 : openat(directory, name, O_RDONLY | O_CLOEXEC);
@@ -209,7 +218,7 @@ static int say_file(struct surveyor *surveyor, int directory, const char *name, 
 		error = -errno;
 	int err = channel_printf(surveyor->out, "s %" PRIu64 " %s\n", size, surveyor->path);
 
-	if (!err)
+	if (!err && (error || !is_sqlites(surveyor)))
 		err = error ? say_unreadable(surveyor, 0, size, error) : say_content(surveyor, fd, size);
 	if (fd >= 0)
 		(void)close(fd);

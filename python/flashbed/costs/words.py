@@ -72,8 +72,7 @@ def _of_pattern(model: CostModel) -> list[str]:
     for name, prices in model.quantities.items():
         if prices is not None:
             lines.append(_errors(_NAMES[name], prices))
-            made = textwrap.wrap(_prices(prices), WIDTH)
-            lines += [f"    {line}" for line in made]
+            lines += _wrapped(_prices(prices))
     unknown = [_NAMES[name] for name, prices in model.quantities.items() if prices is None]
     if unknown:
         lines.append(f"  not in these tables: {', '.join(unknown)}")
@@ -89,14 +88,22 @@ def _errors(name: str, prices: Prices) -> str:
     return f"  {name:<11}{cells}"
 
 
-def _prices(prices: Prices) -> str:
+def _prices(prices: Prices) -> list[str]:
     said = [
         f"{_amount(value, prices.unit)} ± {_amount(prices.standard_errors[name], prices.unit)}"
         f" {_A[name]}"
         for name, value in prices.prices.items()
         if value
     ]
-    return ", ".join(said) or "nothing"
+    return said or ["nothing"]
+
+
+def _wrapped(items: list[str]) -> list[str]:
+    """Lines of whole items."""
+    held = ", ".join(item.replace(" ", "\xa0") for item in items)
+    indent = " " * 4
+    lines = textwrap.wrap(held, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def name_of(found: Prediction) -> str:

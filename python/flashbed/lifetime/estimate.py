@@ -126,8 +126,8 @@ def estimate(seen: Observed, endurance: int) -> Estimate | None:
     levelling = _levelling(seen, endurance, perfect, steady)
     by_ubi = _by_ubi(seen, endurance, mean_rates)
     low = levelling.low
-    if low is not None and by_ubi is not None:
-        low = max(low, by_ubi)
+    if steady is not False and by_ubi is not None:
+        low = by_ubi if low is None else max(low, by_ubi)
     high = levelling.high if by_ubi is None else perfect.high or levelling.high
     mean = None if mean_rates is None else mean_rates[1] * DAY_S
     return Estimate(

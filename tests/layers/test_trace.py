@@ -70,6 +70,8 @@ def test_a_stream_that_was_cut_off_is_what_there_is_of_it() -> None:
     rows = read_stream(STREAM[:at])
     assert rows.flash.height == 2
     assert (rows.lost, rows.status) == (None, None)
+    running = read_stream(STREAM.replace("end 4", "end -"))
+    assert (running.lost, running.status) == (0, None)
 
 
 @pytest.mark.parametrize(

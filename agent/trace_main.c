@@ -173,7 +173,7 @@ static int trace(const struct asked *asked, struct channel *out)
 	struct tracer *tracer = NULL;
 	pid_t child = 0;
 	int gate = -1;
-	int status = 0;
+	int status = -1;
 	int err = channel_printf(out, "flashbed-trace 1\n");
 
 	if (!err && asked->command)
@@ -200,7 +200,7 @@ static int trace(const struct asked *asked, struct channel *out)
 
 	err = err ? err : last;
 	if (!err)
-		err = channel_printf(out, "end %d\n", status);
+		err = status < 0 ? channel_printf(out, "end -\n") : channel_printf(out, "end %d\n", status);
 	if (!err)
 		err = channel_flush(out);
 	const uint64_t lost = tracer_lost(tracer);

@@ -49,6 +49,7 @@ struct kind {
 
 struct vfsmon {
 	struct tracefs *session;
+	const struct symbols *symbols;  /* only while it is being opened */
 	struct layout layout;
 	struct kind kinds[KINDS];
 	size_t count;
@@ -196,6 +197,15 @@ static void say_point(struct vfsmon *vfsmon, const char *what)
 	(void)snprintf(vfsmon->said + used, vfsmon->room - used, "%s%s", used ? "," : "", what);
 }
 
+/* What this kernel does not have, and so is not seen. */
+static void say_without(struct vfsmon *vfsmon, const char *what)
+{
+	char text[80];
+
+	(void)snprintf(text, sizeof(text), "without-%s", what);
+	say_point(vfsmon, text);
+}
+
 /* A field that need not be there. */
 static void optional(const struct vfsmon *vfsmon, unsigned int type, const char *name, unsigned int *at, unsigned int *size)
 {
@@ -212,6 +222,10 @@ static int add_call(struct vfsmon *vfsmon, const char *kind, const char *functio
 	char name[64];
 	unsigned int ignored;
 
+	if (!symbols_have(vfsmon->symbols, function)) {
+		say_without(vfsmon, function);
+		return 0;
+	}
 	(void)snprintf(result, sizeof(result), "result=$retval:s%u", kernel_word() * 8);
 	int err = tracefs_probe(session, 'p', function, function, arguments, &added.type);
 
@@ -237,6 +251,10 @@ static int add_cache_point(struct vfsmon *vfsmon, const char *kind, const char *
 	struct kind added = {.name = kind, .unit = (unsigned int)sysconf(_SC_PAGESIZE)};
 	int err = tracefs_point(vfsmon->session, path, &added.type);
 
+	if (err == -ENOENT) {
+		say_without(vfsmon, strchr(path, '/') + 1);
+		return 0;
+	}
 	if (!err)
 		err = tracefs_field(vfsmon->session, added.type, "i_ino", &added.inode_at, &added.inode_size);
 	if (!err)
@@ -278,7 +296,7 @@ static int arm_files(struct vfsmon *vfsmon)
 }
 
 /* iov_iter's count is behind its kind and offset, from 6.4 on behind a pointer as well. */
-static int arm_vectors(struct vfsmon *vfsmon, const struct symbols *symbols)
+static int arm_vectors(struct vfsmon *vfsmon)
 {
 	static const char *const names[2][3] = {{"read", "do_iter_read", "vfs_readv"}, {"write", "do_iter_write", "vfs_writev"}};
 	const unsigned int word = kernel_word();
@@ -288,11 +306,11 @@ static int arm_vectors(struct vfsmon *vfsmon, const struct symbols *symbols)
 
 	of_file(vfsmon, kernel_argument(0), file, sizeof(file));
 	for (size_t i = 0; i < 2 && !err; i++) {
-		if (symbols_have(symbols, names[i][1])) {
+		if (symbols_have(vfsmon->symbols, names[i][1])) {
 			(void)snprintf(text, sizeof(text), "%slength=+%u(%s):u%u offset=+0(%s):s64", file, word * (kernel_version() < 604 ? 2 : 3),
 				       kernel_argument(1), word * 8, kernel_argument(2));
 			err = add_call(vfsmon, names[i][0], names[i][1], 1, text);
-		} else if (symbols_have(symbols, names[i][2])) {
+		} else if (symbols_have(vfsmon->symbols, names[i][2])) {
 			(void)snprintf(text, sizeof(text), "%soffset=+0(%s):s64", file, kernel_argument(3));
 			err = add_call(vfsmon, names[i][0], names[i][2], 1, text);
 		}
@@ -300,11 +318,11 @@ static int arm_vectors(struct vfsmon *vfsmon, const struct symbols *symbols)
 	return err;
 }
 
-static int arm_cache(struct vfsmon *vfsmon, const struct symbols *symbols)
+static int arm_cache(struct vfsmon *vfsmon)
 {
 	const unsigned int word = kernel_word();
 	const unsigned int page = (unsigned int)sysconf(_SC_PAGESIZE);
-	const bool control = symbols_have(symbols, "page_cache_ra_unbounded");
+	const bool control = symbols_have(vfsmon->symbols, "page_cache_ra_unbounded");
 	char inode[80] = "";
 	char text[ARGUMENTS];
 
@@ -339,6 +357,7 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 	if (!vfsmon)
 		return -ENOMEM;
 	vfsmon->session = session;
+	vfsmon->symbols = symbols;
 	vfsmon->said = points;
 	vfsmon->room = size;
 	points[0] = '\0';
@@ -352,8 +371,8 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 		return err;
 	err = arm_files(vfsmon);
 	if (!err)
-		err = arm_vectors(vfsmon, symbols);
-	return err ? err : arm_cache(vfsmon, symbols);
+		err = arm_vectors(vfsmon);
+	return err ? err : arm_cache(vfsmon);
 }
 
 /* A number of a record that may be signed: offsets are, and results. */

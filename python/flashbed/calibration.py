@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy.optimize import nnls
 
 from flashbed.errors import InputError
+from flashbed.least_squares import non_negative
 from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
@@ -365,29 +365,15 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
     counts = np.column_stack([(_times_ns(cases, {name: UNIT}) - chip) / UNIT for name in FITTED])
     weights = 1.0 / measured
     system = counts * weights[:, None]
-    scale = np.where(system.any(axis=0), np.linalg.norm(system, axis=0), 1.0)
-    solution, _ = nnls(system / scale, (measured - chip) * weights)
-    solution = solution / scale
-    residual = (chip + counts @ solution - measured) * weights
-    errors = _standard_errors(system, residual, solution)
+    found = non_negative(system, (measured - chip) * weights)
     table = pl.DataFrame(
         {
             "case_id": [program.case_id for program in cases],
             "measured_ns": [int(value) for value in measured],
             "chip_ns": [int(value) for value in chip],
-            "error_pct": [round(100 * float(value), 2) for value in residual],
+            "error_pct": [round(100 * float(value), 2) for value in found.residual],
         }
     )
-    costs = {name: round(float(value)) for name, value in zip(FITTED, solution, strict=True)}
+    costs = {name: round(float(value)) for name, value in zip(FITTED, found.values, strict=True)}
+    errors = [float(error) for error in found.standard_errors]
     return Fit(costs, dict(zip(FITTED, errors, strict=True)), table)
-
-
-def _standard_errors(system: np.ndarray, residual: np.ndarray, solution: np.ndarray) -> list[float]:
-    """Of the costs that are not at their bound of zero; those are not known to be anything else."""
-    free = solution > 0
-    freedom = max(1, len(residual) - int(free.sum()))
-    variance = float(residual @ residual) / freedom
-    covariance = variance * np.linalg.pinv(system[:, free].T @ system[:, free])
-    errors = np.zeros(len(solution))
-    errors[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return [float(error) for error in errors]

@@ -20,6 +20,7 @@ pub mod ops;
 mod pieces;
 pub mod powercut;
 pub mod profile;
+mod rcu;
 pub mod run;
 pub mod sched;
 mod search;

@@ -245,13 +245,18 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read: `length` bytes at `offset` of the partition, page by page.
     #[inline]
     pub fn read(&mut self, now: Ns, offset: u64, length: u32) -> Done {
+        self.read_on(now + self.costs.mtd_call_ns, offset, length)
+    }
+
+    /// What is left of a call that has read the pages before.
+    pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
         self.last_column_change = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
-        let mut now = now + self.costs.mtd_call_ns;
+        let mut now = now;
         let failed = self.begin_read();
         while left > 0 {
             let bytes = left.min(page_bytes - column);

@@ -16,6 +16,7 @@
 //! 1. Some task has the processor if any is runnable.
 //! 2. `min_vruntime` never goes back.
 
+use crate::rcu::{GracePeriod, Rcu};
 use crate::trace::{Task, TASKS};
 use crate::units::Ns;
 use std::collections::VecDeque;
@@ -59,54 +60,6 @@ fn fair_ns(delta_ns: u64, task: Task) -> u64 {
 /// Whether what a task does takes no time here.
 fn is_momentary(task: Task) -> bool {
     matches!(task, Task::RcuThread | Task::BandwidthWorker)
-}
-
-/// What frees when every task has been scheduled.
-#[derive(Clone, Copy, Debug)]
-enum Rcu {
-    /// kernel/rcu/tiny.c, of a kernel for one processor: while something waits (rcu_ctrlblk) a tick asks who runs to make
-    /// way (rcu_sched_clock_irq).
-    Tiny { waits: bool },
-    /// kernel/rcu/tree.c, whose thread is woken when a grace period is to begin and when it is over.
-    Tree(GracePeriod),
-}
-
-/// rcu_state and rcu_data of the one processor that there is.
-#[derive(Clone, Copy, Debug, Default)]
-struct GracePeriod {
-    /// Something waits for a grace period that nobody has asked for yet.
-    waits: bool,
-    /// RCU_GP_FLAG_INIT.
-    is_asked_for: bool,
-    is_under_way: bool,
-    /// The processor has been through a quiescent state, and has said so.
-    is_reported: bool,
-}
-
-impl GracePeriod {
-    fn is_busy(&self) -> bool {
-        self.waits || self.is_asked_for || self.is_under_way
-    }
-
-    /// rcu_core after a tick: whether the thread is to be woken. When it went to sleep, which begins a period, was a
-    /// quiescent state already.
-    fn pass_tick(&mut self) -> bool {
-        if self.is_under_way {
-            self.is_reported = true;
-            return true;
-        }
-        self.is_asked_for |= std::mem::take(&mut self.waits);
-        self.is_asked_for
-    }
-
-    /// rcu_gp_kthread: rcu_gp_cleanup, and rcu_gp_init of the next.
-    fn go_on(&mut self) {
-        if std::mem::take(&mut self.is_reported) {
-            self.is_under_way = false;
-            self.is_asked_for |= std::mem::take(&mut self.waits);
-        }
-        self.is_under_way |= std::mem::take(&mut self.is_asked_for);
-    }
 }
 
 /// One processor's run queue.
@@ -176,7 +129,8 @@ impl Sched {
         self.pass(now);
         match &mut self.rcu {
             Rcu::Tiny { waits } => *waits = self.current.is_some(),
-            Rcu::Tree(grace) => grace.waits = true,
+            Rcu::Tree(grace) => grace.call(),
+            Rcu::Softirqs => {}
         }
     }
 
@@ -186,6 +140,11 @@ impl Sched {
     pub fn pages_were_written(&mut self, now: Ns) {
         let due = now.0 / self.tick_ns + BANDWIDTH_INTERVAL_NS / self.tick_ns + 1;
         self.bandwidth_tick.get_or_insert(due);
+    }
+
+    /// RCU has no thread, as before 3.7, and nobody makes way for it.
+    pub fn without_rcu_thread(self) -> Sched {
+        Sched { rcu: Rcu::Softirqs, ..self }
     }
 
     /// Who has the processor.
@@ -599,13 +558,28 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_with_a_callback_has_the_task_picked_anew_by_ticks_only() {
-        for clock_step_ns in [TICK_NS, 1] {
-            let mut sched = after_sleep(clock_step_ns);
-            sched.call_rcu(Ns(401 * MS));
-            sched.resched(Ns(404 * MS));
-            assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
-            assert_eq!(sched.ran_ns == 0, clock_step_ns == TICK_NS);
+    fn a_tick_with_a_callback_has_the_task_picked_anew() {
+        let mut sched = after_sleep(TICK_NS);
+        sched.call_rcu(Ns(401 * MS));
+        sched.resched(Ns(404 * MS));
+        assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
+        assert_eq!(sched.ran_ns, 0);
+    }
+
+    /// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a tick.
+    #[test]
+    fn who_is_behind_follows_rcus_thread() {
+        for frees in [false, true] {
+            let mut sched = after_sleep(1);
+            sched.wake(Ns(400 * MS), Task::UbiThread);
+            sched.resched(Ns(400 * MS));
+            sched.sleep(Ns(402_300_000));
+            sched.wake(Ns(402_300_000), Task::UbiThread);
+            if frees {
+                sched.call_rcu(Ns(403 * MS));
+            }
+            let next = if frees { Task::UbiThread } else { Task::Program };
+            assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
         }
     }
 

@@ -24,6 +24,8 @@ pub trait Stack: Clone {
     fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError>;
     /// The program sleeps.
     fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError>;
+    /// A file of another file system was closed, which is freed later.
+    fn close_elsewhere(&mut self, _now: Ns) {}
     /// The driver above the chip.
     fn mtd(&self) -> &Mtd<Self::Flash>;
     /// What was programmed so far, and why.
@@ -86,6 +88,10 @@ impl<S: FlashFs> Stack for Vfs<S> {
 
     fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
         Vfs::pause(self, now, end)
+    }
+
+    fn close_elsewhere(&mut self, now: Ns) {
+        Vfs::call_rcu(self, now);
     }
 
     fn mtd(&self) -> &Mtd<S::Flash> {

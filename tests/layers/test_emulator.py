@@ -333,3 +333,14 @@ def test_bytes_that_are_no_stream_are_refused_or_wait_for_more(data: bytes) -> N
         assert list(reader.feed(data)) == [] or data.startswith(b"flashbed-stream 1\n")
     except StreamError:
         assert b"\n" in data
+
+
+def test_programs_are_read_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flashbed.targets.guest import run
+
+    monkeypatch.setattr(run, "_PIECE_CHARACTERS", 10)
+    board, kernel = load_board("emulated"), load_kernel("6.1")
+    bodies = ["a" * 4, "b" * 6, "c", "d" * 30, "e" * 10]
+    programs = [Program(body[0], "jffs2", board, kernel, 0, "", body) for body in bodies]
+    pieces = ["".join(program.case_id for program in piece) for piece in run._pieces(programs)]
+    assert pieces == ["ab", "c", "d", "e"]

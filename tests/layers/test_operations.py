@@ -63,12 +63,15 @@ def test_a_file_has_to_be_closed(text: str, line: int, code: str) -> None:
 
 
 def test_canonical_text_is_read_as_the_same_operations() -> None:
-    text = f"{HEADER}\n\n# a comment\nopen 3 d/a.b rw,create\nwrite 3 0 10 7 50\nsql x.db select  1"
+    text = f"{HEADER}\n\n# a comment\nopen 3 d/a.b rw,create\nwrite 3 0 10 7 50\n"
+    text += "sql_open x.db 1 fsync PRAGMA cache_size = 10\nsql x.db select  1"
     operations = parse(text)
     again = canonical(operations)
-    assert again == f"{HEADER}\nopen 3 d/a.b rw,create\nwrite 3 0 10 7 50\nsql x.db select  1\n"
+    lines = ["open 3 d/a.b rw,create", "write 3 0 10 7 50"]
+    lines += ["sql_open x.db 1 fsync PRAGMA cache_size = 10", "sql x.db select  1"]
+    assert again == "\n".join((HEADER, *lines, ""))
     assert parse(again) == operations
-    assert [operation.line for operation in operations] == [4, 5, 6]
+    assert [operation.line for operation in operations] == [4, 5, 6, 7]
 
 
 def test_the_limits_themselves_are_allowed() -> None:

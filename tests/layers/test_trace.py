@@ -70,6 +70,8 @@ def test_a_stream_that_was_cut_off_is_what_there_is_of_it() -> None:
     rows = read_stream(STREAM[:at])
     assert rows.flash.height == 2
     assert (rows.lost, rows.status) == (None, None)
+    running = read_stream(STREAM.replace("end 4", "end -"))
+    assert (running.lost, running.status) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +280,28 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     assert "17 events were lost" in page
     for title in ("Over time", "Over address", "By task", "How long it took"):
         assert f"<b>{title}.</b>" in page
+
+
+def test_what_a_board_wrote_alone_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "flash.trace").write_text(STREAM)
+    (tmp_path / "flashmon.log").write_text(written_log(traced().flash))
+    out = tmp_path / "out"
+    for name, target in (("flash.trace", "board"), ("flashmon.log", "board")):
+        arguments = ["trace", "--read", str(tmp_path / name), "--out", str(out)]
+        assert status_of([*arguments, "--format", "perfetto"], monkeypatch) == 0
+        trace = load(out)
+        assert (trace.facts.name, trace.facts.target) == (name, target)
+        assert trace.flash["kind"].to_list() == traced().flash["kind"].to_list()
+        assert trace.vfs.height == (3 if name == "flash.trace" else 0)
+        assert status_of(["report", str(out)], monkeypatch) == 0
+    cut = STREAM[: STREAM.index("lost 0")]
+    (tmp_path / "flash.trace").write_text(cut)
+    arguments = ["trace", "--read", str(tmp_path / "flash.trace"), "--out", str(out)]
+    assert status_of(arguments, monkeypatch) == 1
+    assert "the trace was cut off; what came is kept" in capsys.readouterr().err
+    assert status_of([*arguments, "--", "ls"], monkeypatch) == 2
 
 
 @pytest.mark.parametrize(

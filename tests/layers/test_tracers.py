@@ -126,6 +126,11 @@ def test_a_command_that_is_none_is_its_own_status(said: list[Said]) -> None:
     assert done.ended == "exit 0"
 
 
+def test_without_a_command_there_is_no_status(said: list[Said]) -> None:
+    assert one(said, "run flashmon --seconds 0.1").of("end") == [["-"]]
+    assert one(said, "signalled 4000 flashmon").of("end") == [["-"]]
+
+
 def test_a_wrong_command_line_is_refused(said: list[Said]) -> None:
     done = one(said, "run vfsmon --func")
     assert done.ended == "exit 2"

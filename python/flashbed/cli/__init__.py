@@ -18,6 +18,7 @@ from flashbed.cli import (
     doctor,
     fuzz,
     lifetime,
+    model,
     power,
     powercut,
     prepare,
@@ -44,6 +45,7 @@ run.register(app)
 trace.register(app)
 powercut.register(app)
 lifetime.register(app)
+model.register(app)
 power.register(app)
 calibrate.register(app)
 validate.register(app)

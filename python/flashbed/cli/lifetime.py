@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flashbed.lifetime.observed import Subject
     from flashbed.profiles import Board
 
-__all__ = ["duration_s", "rate_per_day", "register"]
+__all__ = ["Endurance", "Format", "duration_s", "endurance_of", "rate_per_day", "register"]
 
 _SECONDS = {
     "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "w": 604_800.0,
@@ -111,7 +111,7 @@ def lifetime(
         subjects = _worn(what, case, settings or [], on, out, rounds, known)
     found = []
     for subject in subjects:
-        cycles, source = _endurance(subject, endurance)
+        cycles, source = endurance_of(subject, endurance)
         found.append((subject, estimate(subject.observed, cycles), cycles, source))
     if output == "json":
         print(json.dumps({"lifetime": [as_json(*each) for each in found]}, indent=1))
@@ -137,7 +137,8 @@ def _list(rows: list[list[str]]) -> None:
     print("mean, worst: erases of a block a day; * with a warning: --case shows it")
 
 
-def _endurance(subject: Subject, given: int | None) -> tuple[int, str]:
+def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
+    """Erases a block endures, and who says so. Raises `InputError`."""
     if given is not None:
         return given, f"{given:,} erases (--endurance)"
     board = subject.board

@@ -80,6 +80,12 @@ def trace(
         int | None,
         typer.Option("--buffer-kib", min=4, help="Room for events, of each processor."),
     ] = None,
+    read: Annotated[
+        Path | None,
+        typer.Option(
+            "--read", metavar="FILE", help="A board's stream, or Flashmon's log, instead."
+        ),
+    ] = None,
     cost: Annotated[
         bool, typer.Option("--cost", help="Runs the case without tracers too, and compares.")
     ] = False,
@@ -89,7 +95,7 @@ def trace(
     Without --flash, --vfs and --func it is the first two. docs/tracing.md says what is seen where.
     """
     from flashbed.targets import TARGETS
-    from flashbed.tracing.record import Asked
+    from flashbed.tracing.record import Asked, trace_of_file
 
     for name in output or ():
         if name not in FORMATS:
@@ -99,7 +105,11 @@ def trace(
     plain = not (flash or vfs or func)
     asked = Asked(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
     words = what or []
-    if on == HERE:
+    if read is not None:
+        if words or settings or case or cost or on != HERE:
+            raise InputError("--read: goes with --format and --out, and with nothing to run")
+        traced = trace_of_file(read)
+    elif on == HERE:
         if settings or case or cost:
             raise InputError("--set, --case, --cost: not of a command; --on names a target")
         traced = _command(words, asked, seconds)

@@ -50,15 +50,16 @@ class Observed:
     """Erases over `seconds` of use, and what the blocks had been through before they end.
 
     `erases` is of all blocks, give or take `erases_slack`; `worst` is of the block that reaches its
-    endurance first if it goes on like that. `spent_mean` and `spent_worst` are the erases so far,
-    of the mean and of that block; 0 for a new chip. `programmed_blocks` is what was programmed, in
-    blocks; `dispersion` that of the erases between the blocks. None is unknown.
+    endurance first if it goes on like that, None where no block is known by itself. `spent_mean`
+    and `spent_worst` are the erases so far, of the mean and of that block; 0 for a new chip.
+    `programmed_blocks` is what was programmed, in blocks; `dispersion` that of the erases between
+    the blocks. None is unknown.
     """
 
     seconds: float
     blocks: int | None
     erases: float | None
-    worst: int
+    worst: int | None
     spent_mean: float | None = 0.0
     spent_worst: int = 0
     erases_slack: float = 0.0
@@ -89,7 +90,7 @@ class Estimate:
     levelling_seen: Interval
     levelled_by_ubi_low: float | None
     mean_block_per_day: float | None
-    worst_block_per_day: float
+    worst_block_per_day: float | None
     steady: bool | None
 
 
@@ -125,8 +126,8 @@ def estimate(seen: Observed, endurance: int) -> Estimate | None:
     levelling = _levelling(seen, endurance, perfect, steady)
     by_ubi = _by_ubi(seen, endurance, mean_rates)
     low = levelling.low
-    if low is not None and by_ubi is not None:
-        low = max(low, by_ubi)
+    if steady is not False and by_ubi is not None:
+        low = by_ubi if low is None else max(low, by_ubi)
     high = levelling.high if by_ubi is None else perfect.high or levelling.high
     mean = None if mean_rates is None else mean_rates[1] * DAY_S
     return Estimate(
@@ -136,7 +137,7 @@ def estimate(seen: Observed, endurance: int) -> Estimate | None:
         levelling_seen=levelling,
         levelled_by_ubi_low=by_ubi if low is not None else None,
         mean_block_per_day=mean,
-        worst_block_per_day=seen.worst / seen.seconds * DAY_S,
+        worst_block_per_day=None if seen.worst is None else seen.worst / seen.seconds * DAY_S,
         steady=steady,
     )
 
@@ -169,6 +170,8 @@ def _perfect(seen: Observed, endurance: int) -> tuple[Interval, _Rates | None, b
 
 def _levelling(seen: Observed, endurance: int, perfect: Interval, steady: bool | None) -> Interval:
     """If the worst block goes on as it did; never better than the mean block."""
+    if seen.worst is None:
+        return Interval(None, None, perfect.high)
     left = max(endurance - seen.spent_worst, 0)
     _, high = count_interval(seen.worst, seen.dispersion, _OUTSIDE / (seen.blocks or 1))
     low_rate, _ = count_interval(seen.worst, seen.dispersion)

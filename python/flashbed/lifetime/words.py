@@ -107,7 +107,9 @@ def _doubts(seen: Observed, found: Estimate) -> list[str]:
         doubts.append(
             f"WARNING: {seen.erases:,.0f} erases on {seen.blocks:,} blocks: not once round yet"
         )
-    if seen.worst < FEW_ERASES:
+    if seen.worst is None:
+        doubts.append("no block is known by itself: what levelling makes of it is not in here")
+    elif seen.worst < FEW_ERASES:
         times = "once" if seen.worst == 1 else f"{seen.worst} times"
         doubts.append(
             f"WARNING: the worst block was erased {times}: that says little of levelling"
@@ -169,11 +171,14 @@ def _workload(work: Workload) -> str:
 
 
 def _erases(seen: Observed, found: Estimate) -> str:
+    mean = found.mean_block_per_day
+    if seen.worst is None or found.worst_block_per_day is None:
+        return f"mean block {_digits_small(mean or 0)} a day"
     worst = f"worst block {_digits_small(found.worst_block_per_day)} a day"
-    if found.mean_block_per_day is None:
+    if mean is None:
         return f"{worst} ({seen.worst:,} seen)"
-    mean = f"mean block {_digits_small(found.mean_block_per_day)}"
-    return f"{mean}, {worst} ({seen.worst:,} seen, of {seen.erases or 0:,.0f} in all)"
+    of = f"({seen.worst:,} seen, of {seen.erases or 0:,.0f} in all)"
+    return f"mean block {_digits_small(mean)}, {worst} {of}"
 
 
 def _amplification(work: Workload) -> str:
@@ -215,7 +220,7 @@ def row(subject: Subject, found: Estimate | None) -> list[str]:
         subject.name,
         subject.target or "",
         _digits_small(found.mean_block_per_day or 0) if found else "0",
-        _digits_small(found.worst_block_per_day) if found else "0",
+        _digits_small(found.worst_block_per_day or 0) if found else "0",
         "-" if ratio is None else f"{ratio:.2f}",
         (years_text(found.low, found.high) if found else "no end") + doubt,
     ]

@@ -31,6 +31,7 @@ from flashbed.replay.strace import (
     reads_of,
 )
 from flashbed.targets.base import Batch, Program
+from flashbed.tracing.flashmon_log import read_log
 
 __all__ = [
     "FlashmonLog",
@@ -74,7 +75,6 @@ class FlashmonLog:
         return sum(count for (its, _), count in self.counts.items() if its == kind)
 
 
-KINDS = {"R": "read", "W": "program", "E": "erase"}
 CHIP_NS = {"read": 183_000, "program": 427_000}
 """From one operation to the next of many in a row."""
 PROGRAMS = ("insert", "select")
@@ -82,15 +82,12 @@ PROGRAMS = ("insert", "select")
 
 
 def read_flashmon(path: Path) -> FlashmonLog:
-    """A Flashmon log: time in s; kind; page or block; task."""
-    rows = [line.split(";") for line in path.read_text(encoding="ascii").split()]
-    times_ns = [round(float(row[0]) * SECOND_NS) for row in rows]
-    own_ns = [time_ns for time_ns, row in zip(times_ns, rows, strict=True) if row[3] in PROGRAMS]
-    supers = [
-        time_ns for time_ns, row in zip(times_ns, rows, strict=True) if row[3] == "sync_supers"
-    ]
-    counts = Counter((KINDS[row[1]], row[3]) for row in rows)
-    return FlashmonLog(own_ns[0], own_ns[-1], counts, tuple(supers))
+    """What a Flashmon log says of a run. Raises `InputError`."""
+    log = read_log(path)
+    own_ns = log.filter(pl.col("task").is_in(PROGRAMS))["start_ns"]
+    supers_ns = log.filter(task="sync_supers")["start_ns"]
+    counts = Counter(log.select("kind", "task").iter_rows())
+    return FlashmonLog(own_ns[0], own_ns[-1], counts, tuple(supers_ns))
 
 
 @dataclass(frozen=True)

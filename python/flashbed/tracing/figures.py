@@ -34,11 +34,12 @@ def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
                 _time(calls),
             )
         )
-    if trace.flash.height:
+    if trace.flash["page"].drop_nulls().len():
         drawn.append(
             ("Over address", "Where in the chip was read, programmed and erased, and when.",
              _address(trace.flash))
         )  # fmt: skip
+    if trace.flash.height:
         drawn.append(("By task", "Who had the flash do something.", _tasks(trace.flash)))
     timed = calls.filter(pl.col("duration_ms") > 0)
     if timed.height:
@@ -122,7 +123,9 @@ def _kind_colour() -> alt.Color:
 
 def _address(flash: pl.DataFrame) -> dict[str, Any]:
     """Pages, or blocks where there are too many operations to draw."""
-    address = "page" if flash.height <= CALLS_MAX else "block"
+    few = flash.height <= CALLS_MAX or flash["block"].null_count()
+    address = "page" if few else "block"
+    flash = flash.drop_nulls(address)
     timed = flash.with_columns((pl.col("start_ns") / 1e6).alias("time_ms"))
     chart = alt.Chart(_binned(timed, address, "kind")).mark_point(filled=True, size=16).encode(
         x=alt.X("begin_ms:Q", title="time, ms"),

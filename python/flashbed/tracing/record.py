@@ -16,13 +16,14 @@ from typing import Protocol
 import polars as pl
 
 from flashbed import places
-from flashbed.errors import RunError
+from flashbed.errors import InputError, RunError
 from flashbed.tables import conform
 from flashbed.targets.base import Batch, Program, Target, Unavailable
-from flashbed.tracing.rows import Rows, read_rows, read_stream
+from flashbed.tracing.flashmon_log import read_log
+from flashbed.tracing.rows import HEADER, Rows, read_rows, read_stream
 from flashbed.tracing.trace import Cost, Facts, Trace, empty
 
-__all__ = ["Asked", "Here", "Place", "trace_case", "trace_command"]
+__all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
 
 _SAME = ("kind", "block", "page")
 
@@ -103,12 +104,30 @@ def trace_command(
     text, status = place.agent(arguments)
     if not text or (status and "\nlost " not in text):
         raise RunError(f"{place.name}: tracing failed (status {status} of the agent)")
-    rows = read_stream(text)
-    name = " ".join(command) or "everything"
+    return _trace(read_stream(text), " ".join(command) or "everything", place.name)
+
+
+def trace_of_file(path: Path) -> Trace:
+    """What the agent wrote on a board, or Flashmon's own log. Raises `InputError`, `RunError`."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as why:
+        raise InputError(f"{places.shown(path)}: {why.strerror}") from None
+    if text.startswith(HEADER):
+        return _trace(read_stream(text), path.name, "board")
+    log = read_log(path).with_columns(
+        pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
+    )
+    none = {name: empty(name) for name in ("requests", "vfs", "functions")}
+    return Trace(Facts(path.name, "board"), flash=log, **none)
+
+
+def _trace(rows: Rows, name: str, target: str) -> Trace:
+    """A stream's rows."""
     found = {"flash": rows.flash, "vfs": rows.vfs, "functions": rows.functions}
-    named = (pl.lit(name).alias("case_id"), pl.lit(place.name).alias("target"))
+    named = (pl.lit(name).alias("case_id"), pl.lit(target).alias("target"))
     tables = {table: conform(frame.with_columns(named), table) for table, frame in found.items()}
-    facts = replace(_facts(rows, name, place.name), status=rows.status)
+    facts = replace(_facts(rows, name, target), status=rows.status)
     return Trace(facts, requests=empty("requests"), **tables)
 
 

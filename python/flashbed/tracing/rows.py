@@ -25,7 +25,8 @@ _FUNCTION_ROW = ("start_ns", "duration_ns", "function", "result", "_pid", "task"
 class Rows:
     """What the tracers said. Tables have the columns of docs/formats.md but `case_id`, `target`.
 
-    `lost` is None of a stream that was cut off, and so is `status`, which a case does not have.
+    `lost` is None of a stream that was cut off; `status` of one, of a case, and of a command that
+    still runs.
     """
 
     flash: pl.DataFrame
@@ -65,7 +66,9 @@ def read_rows(lines: Iterable[str]) -> Rows:
                 corrected, failed, bad = map(int, fields)
                 ecc = corrected, failed, bad
             elif word in ("lost", "end"):
-                (numbers[word],) = map(int, fields)
+                (number,) = fields
+                if number != "-":
+                    numbers[word] = int(number)
             else:
                 raise ValueError(word)
         except (ValueError, IndexError):

@@ -66,7 +66,8 @@ def hot_blocks(trace: Trace, count: int = HOT_BLOCKS) -> pl.DataFrame:
     kinds = ("read", "program", "erase")
     counts = ((pl.col("kind") == kind).sum().cast(pl.Int64).alias(f"{kind}s") for kind in kinds)
     return (
-        trace.flash.group_by("block")
+        trace.flash.drop_nulls("block")
+        .group_by("block")
         .agg(*counts, pl.len().alias("_all"))
         .sort(["_all", "block"], descending=[True, False])
         .head(count)
@@ -98,8 +99,10 @@ def lines(trace: Trace) -> Iterator[str]:
         yield "  tasks, by reads, programs, erases of the flash"
         for task, *numbers in by_task(trace).iter_rows():
             yield f"    {task:<26}" + "".join(f"{number:>10,}" for number in numbers)
-        yield "  blocks with most of them"
-        for block, *numbers in hot_blocks(trace).iter_rows():
+        hot = hot_blocks(trace)
+        if hot.height:
+            yield "  blocks with most of them"
+        for block, *numbers in hot.iter_rows():
             yield f"    {block:<26}" + "".join(f"{number:>10,}" for number in numbers)
         for part in amplification(trace):
             if part.ratio is not None:

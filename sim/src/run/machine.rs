@@ -99,7 +99,11 @@ impl<S: Stack> Machine<S> {
             self.must(*line, operation)?;
         }
         // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer due.
-        self.next_phase(PHASE_NS, Ns::ZERO).map_err(RunError::Format)?;
+        let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
+        let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
+        let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
+        self.stack.close_elsewhere(now); // the driver's counts
+        self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
         Ok(after)
     }
 

@@ -172,6 +172,11 @@ impl<S: FlashFs> Vfs<S> {
         self.fs.forget_page_buffer();
     }
 
+    /// Something of a file is to be freed later.
+    pub fn call_rcu(&mut self, now: Ns) {
+        self.fs.call_rcu(now);
+    }
+
     /// The chip at the bottom, to tell an observer something.
     pub fn flash_mut(&mut self) -> &mut S::Flash {
         self.fs.flash_mut()
@@ -199,6 +204,7 @@ impl<S: FlashFs> Vfs<S> {
         let now = now + self.costs.page_drop_ns * dropped;
         let now = self.fs.evict(now, ino, &mut self.inodes)?;
         self.inodes.evict(index);
+        self.fs.call_rcu(now); // destroy_inode
         Ok(now)
     }
 
@@ -453,7 +459,9 @@ impl<S: FlashFs> Vfs<S> {
         self.inodes.pages_gone();
         let kept = self.shrink_dcache();
         let now = now + self.costs.syscall_ns + self.costs.drop_caches_ns;
-        Ok((0, self.fs.drop_caches(now, &kept)?))
+        let now = self.fs.drop_caches(now, &kept)?;
+        self.fs.call_rcu(now); // the file in /proc, if nothing else
+        Ok((0, now))
     }
 
     /// `compute`: the program's own work.

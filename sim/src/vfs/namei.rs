@@ -148,7 +148,10 @@ impl<S: FlashFs> Vfs<S> {
         let now = now + self.costs.syscall_ns + self.costs.open_ns;
         let (inode, is_new, mut now) = match self.open_inode(now, path, flags)? {
             (Ok((inode, is_new)), now) => (inode, is_new, now),
-            (Err(errno), now) => return Ok((errno, now)),
+            (Err(errno), now) => {
+                self.fs.call_rcu(now); // file_free
+                return Ok((errno, now));
+            }
         };
         if flags.direct {
             return Err(FsError::NotModelled("direct I/O"));

@@ -48,6 +48,8 @@ _UBIFS_BLOCKS_MIN = 17
 _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
 _YAFFS2_BLOCKS_MIN = 9
+_PIECE_CHARACTERS = 32_000_000
+"""Of bodies, about a million operations of some 300 bytes each once they are read."""
 _FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
@@ -81,9 +83,22 @@ def run_guest(
     """
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
     run = _Run(guest, folder, trace_flash, progress, done)
-    yield from run.all(programs)
+    for piece in _pieces(programs):
+        yield from run.all(piece)
     if not run.troubled:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pieces(programs: Sequence[Program]) -> Iterator[Sequence[Program]]:
+    """In their order, so many at a time that their operations fit into memory."""
+    start = size = 0
+    for index, program in enumerate(programs):
+        if size and size + len(program.body) > _PIECE_CHARACTERS:
+            yield programs[start:index]
+            start, size = index, 0
+        size += len(program.body)
+    if start < len(programs):
+        yield programs[start:]
 
 
 def _refusal(guest: Guest, program: Program) -> str | None:
@@ -175,11 +190,14 @@ class _Run:
         self.surveys: dict[str, list[Survey]] = {}
         self.finished = 0
         """Cases and cuts."""
+        self.boots = 0
+        self.named = 0
+        """Programs that have got a number."""
 
     def all(self, programs: Sequence[Program]) -> Iterator[Batch]:
         """Every program: measured, or a failure."""
         refused = []
-        for number, program in enumerate(programs):
+        for number, program in enumerate(programs, start=self.named):
             why = _refusal(self.guest, program)
             try:
                 items = [] if why else items_of([program], {program.case_id: number})
@@ -188,13 +206,14 @@ class _Run:
             self.left.update((item.name, item) for item in items)
             if why:
                 refused.append(Failure(program.case_id, why))
+        self.named += len(programs)
         if refused:
             yield self._failures(refused)
-        boots = in_vain = 0
+        in_vain = 0
         while self.left:
             before, finished = self._to_do(), self.finished
-            yield from self._boot(boots)
-            boots += 1
+            yield from self._boot(self.boots)
+            self.boots += 1
             in_vain = in_vain + 1 if self.finished == finished else 0
             if self.left and (in_vain == BOOTS_IN_VAIN or self._to_do() == before):
                 name = self.guest.machine.name

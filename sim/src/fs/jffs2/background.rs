@@ -95,6 +95,8 @@ pub struct Collector {
     pub(super) inode: Option<(Ino, bool)>,
     /// It is in a call into MTD, in which it was asked then whether to make way.
     pub(super) in_call: Option<Ns>,
+    /// That call has more pages to read.
+    pub(super) keeps_chip: bool,
     /// And they are made at once.
     pub(super) makes_calls: bool,
     /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
@@ -313,7 +315,7 @@ impl<F: Flash> Jffs2<F> {
                 (block, Call::Erase { block }, Step::EraseSucceeded { block })
             }
             Step::Check { block, offset } => {
-                let (bytes, call) = self.check_of(block, offset);
+                let (bytes, call) = self.check_page_of(block, offset);
                 let offset = offset + bytes;
                 let is_last = offset == self.block_bytes;
                 let more = Step::Check { block, offset };
@@ -333,6 +335,8 @@ impl<F: Flash> Jffs2<F> {
         let is_check = matches!(self.collector.step, Step::Check { .. });
         let failed_step = if matches!(call, Call::Erase { .. }) { Step::Erase } else { Step::Loop };
         self.collector.step = next;
+        self.collector.keeps_chip =
+            matches!(next, Step::Check { offset, .. } if offset % PAGE_BYTES != 0);
         let at = match self.thread_call(now, call) {
             Ok(at) if !is_check || !self.mtd.is_unclean() => return Ok(at),
             Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
@@ -363,6 +367,21 @@ impl<F: Flash> Jffs2<F> {
         } else {
             Step::Lock { erased: true }
         }
+    }
+
+    /// The same of the thread, which may have to make way after each page of it. Where bits are wrong it is asked what
+    /// came of the whole.
+    fn check_page_of(&self, block: u32, offset: u32) -> (u32, Call) {
+        let page_bytes = self.mtd.page_bytes();
+        if page_bytes >= PAGE_BYTES || self.mtd.flash().wrong_bits().is_some() {
+            return self.check_of(block, offset);
+        }
+        let at = block * self.block_bytes + offset;
+        let call = match offset % PAGE_BYTES {
+            0 => Call::Read { offset: at, bytes: page_bytes },
+            _ => Call::ReadOn { offset: at, bytes: page_bytes },
+        };
+        (page_bytes, call)
     }
 
     /// The read of a part of an erased block, and its bytes.

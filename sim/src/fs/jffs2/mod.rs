@@ -148,7 +148,7 @@ impl<F: Flash> Jffs2<F> {
             space: fresh(&mtd),
             ticks,
             collector: Collector::default(),
-            sched: Sched::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            sched: tasks::new_sched(&options, mtd.costs().sched_clock_ns, ticks.tick_ns()),
             foreground: Some(Task::Program),
             alloc_sem: Mutex::default(),
             chip_lock: Mutex::default(),

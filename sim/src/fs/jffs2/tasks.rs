@@ -10,7 +10,7 @@
 //! Invariant: a task that waits for another sleeps.
 
 use super::background::Collector;
-use super::Jffs2;
+use super::{Jffs2, Options, WbufFlush};
 use crate::causes::Causes;
 use crate::chip::{Done, Flash};
 use crate::fs::tasks::run_flusher;
@@ -23,6 +23,11 @@ use crate::units::Ns;
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     Read {
+        offset: u32,
+        bytes: u32,
+    },
+    /// What is left of a read.
+    ReadOn {
         offset: u32,
         bytes: u32,
     },
@@ -40,6 +45,15 @@ pub enum Call {
     },
 }
 
+/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its own.
+pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {
+    let sched = Sched::new(clock_step_ns, tick_ns);
+    match options.wbuf_flush {
+        WbufFlush::DelayedWork => sched,
+        WbufFlush::SyncSupers => sched.without_rcu_thread(),
+    }
+}
+
 /// The same pages once more.
 pub(super) fn again<'a>(
     pages: &'a mut Option<&mut dyn PageCache>,
@@ -50,7 +64,8 @@ pub(super) fn again<'a>(
 impl<F: Flash> Jffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
-        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        self.sched =
+            new_sched(&self.options, self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
         self.collector = Collector::default();
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();
@@ -275,6 +290,7 @@ impl<F: Flash> Jffs2<F> {
         let at = |block: u32| u64::from(block) * u64::from(self.block_bytes);
         match call {
             Call::Read { offset, bytes } => self.mtd.read(now, offset.into(), bytes),
+            Call::ReadOn { offset, bytes } => self.mtd.read_on(now, offset.into(), bytes),
             Call::Write { offset, bytes, causes } => {
                 self.mtd.write_for(now, offset.into(), bytes, causes)
             }
@@ -311,6 +327,9 @@ impl<F: Flash> Jffs2<F> {
 
     /// nand_get_device of the thread: whether it has the chip.
     pub(super) fn thread_locks_chip(&mut self, now: Ns) -> bool {
+        if std::mem::take(&mut self.collector.keeps_chip) {
+            return true;
+        }
         let has_it = self.chip_lock.lock(Task::Jffs2Thread);
         if !has_it {
             self.sched.sleep(now);
@@ -333,7 +352,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// nand_release_device of the thread.
     pub(super) fn end_thread_call(&mut self, now: Ns) {
-        if self.collector.in_call.take().is_none() {
+        if self.collector.in_call.take().is_none() || self.collector.keeps_chip {
             return;
         }
         if let Some(waiter) = self.chip_lock.unlock() {

@@ -1,0 +1,188 @@
+"""Commands of cost models: model sqlite, predict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flashbed.cli.lifetime import Endurance, Format, endurance_of, rate_per_day
+from flashbed.cli.screen import say
+from flashbed.errors import InputError
+from flashbed.places import shown
+
+if TYPE_CHECKING:
+    from flashbed.costs.predict import Prediction
+    from flashbed.lifetime.estimate import Estimate
+    from flashbed.lifetime.observed import Subject
+    from flashbed.sqlite.settings import Database
+
+__all__ = ["register"]
+
+Directories = Annotated[
+    list[Path], typer.Argument(metavar="DIR...", help="Results of runs of SQL requests.")
+]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Keep the model (JSON).")]
+Pattern = Annotated[
+    str, typer.Option("--pattern", metavar="WORD", help="insert, select, update, …")
+]
+Requests = Annotated[int, typer.Option("--requests", metavar="N", help="In one transaction.")]
+RequestBytes = Annotated[
+    int, typer.Option("--request-bytes", metavar="N", help="Size of a record's text.")
+]
+Fs = Annotated[str | None, typer.Option("--fs", metavar="FS", help="jffs2, ubifs or yaffs2.")]
+PageBytes = Annotated[
+    int | None, typer.Option("--page-bytes", metavar="N", help="SQLite's. Default: 1024.")
+]
+DatabaseWord = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="WORD",
+        help="How it is set up: page4096-cache500-wal (docs/sqlite.md).",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="AXIS=VALUE", help="Which model, if there are several."),
+]
+Repeat = Annotated[
+    str | None,
+    typer.Option("--repeat", metavar="N/UNIT", help="How often: 1/min, 10/h. Says the lifetime."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    model = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        help="Cost models, fitted to tables (docs/models.md).",
+    )
+
+    @model.callback()
+    def _group() -> None:
+        pass
+
+    model.command(
+        "sqlite",
+        epilog="Example: `flashbed model sqlite results/models/sqlite --out model.json`",
+    )(sqlite)
+    app.add_typer(model, name="model")
+    app.command(
+        "predict",
+        epilog="Examples: `flashbed predict model.json --pattern insert --requests 20000 "
+        "--request-bytes 220 --fs ubifs` · `flashbed predict model.json --pattern update "
+        "--requests 200 --request-bytes 150 --fs jffs2 --repeat 1/min`",
+    )(predict)
+
+
+def sqlite(directories: Directories, out: Out = None) -> None:
+    """What an SQL request costs, fitted to runs: a price for each thing that takes time or flash.
+
+    Prints how well the cases are explained, those among them that were held out, and the prices.
+    """
+    from flashbed.costs.fit import fit_runs
+    from flashbed.costs.words import model_text
+
+    fitted = fit_runs(directories)
+    print(model_text(fitted))
+    if out is not None:
+        out.write_text(fitted.model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        say(f"model: wrote {shown(out)}")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `model` kept.")],
+    pattern: Pattern,
+    requests: Requests,
+    request_bytes: RequestBytes,
+    fs: Fs = None,
+    page_bytes: PageBytes = None,
+    database: DatabaseWord = None,
+    settings: Set = None,
+    repeat: Repeat = None,
+    endurance: Endurance = None,
+    output: Format = None,
+) -> None:
+    """What SQL requests will cost: time, flash operations, energy; with --repeat the lifetime."""
+    from flashbed.costs.fit import word_of
+    from flashbed.costs.model import load
+    from flashbed.costs.predict import chosen
+    from flashbed.costs.predict import predict as apply
+    from flashbed.costs.terms import Asked
+    from flashbed.costs.words import prediction_json, prediction_text
+    from flashbed.lifetime.words import as_json, text
+
+    if output not in (None, "json"):
+        raise InputError(f"--format {output}: only json")
+    if endurance is not None and repeat is None:
+        raise InputError("--endurance: means nothing without --repeat")
+    wanted = _settings(settings or []) | ({} if fs is None else {"fs": fs})
+    asked_of = _database(page_bytes, database)
+    known = load(model)
+    of = chosen(known, pattern, wanted | {"database": word_of(asked_of)})
+    asked = Asked(
+        pattern=pattern,
+        requests=requests,
+        request_bytes=request_bytes,
+        page_bytes=asked_of.page_bytes,
+        cache_pages=asked_of.cache_pages,
+        records=asked_of.records,
+        read_ahead_kib=of.setting.read_ahead_kib,
+    )
+    found = apply(of, asked)
+    worn = None if repeat is None else _worn(found, rate_per_day(repeat), endurance)
+    if output == "json":
+        answer: dict[str, Any] = {"prediction": prediction_json(found)}
+        if worn is not None:
+            answer["lifetime"] = as_json(*worn)
+        print(json.dumps(answer, indent=1))
+        return
+    print(prediction_text(found))
+    if worn is not None:
+        print(text(*worn))
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    wanted = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value or "," in value:
+            raise InputError(f"--set {text}: AXIS=VALUE, one value")
+        wanted[name] = value
+    return wanted
+
+
+def _database(page_bytes: int | None, word: str | None) -> Database:
+    """Raises `InputError`."""
+    from flashbed.sqlite.settings import PAPERS, Database
+
+    parsed = PAPERS if word is None else Database.parse(word)
+    if page_bytes is None:
+        return parsed
+    if word is not None and parsed.page_bytes not in (PAPERS.page_bytes, page_bytes):
+        raise InputError(f"--page-bytes {page_bytes}: --database has {parsed.page_bytes}")
+    return parsed.model_copy(update={"page_bytes": page_bytes})
+
+
+def _worn(
+    found: Prediction, rounds_per_day: float, endurance: int | None
+) -> tuple[Subject, Estimate | None, int, str]:
+    """The lifetime of the board that the model is of. Raises `InputError` if it has changed."""
+    from flashbed.costs.predict import subject_of
+    from flashbed.costs.words import name_of
+    from flashbed.lifetime.estimate import estimate
+    from flashbed.profiles import load_board
+
+    board = load_board(found.model.setting.board)
+    if board.sha256 != found.model.board_sha256:
+        raise InputError(
+            f"{shown(board.path)}: not the board the model was fitted to any more; run and fit"
+            " again, or leave --repeat away"
+        )
+    subject = subject_of(found, name_of(found), rounds_per_day, board)
+    cycles, source = endurance_of(subject, endurance)
+    return subject, estimate(subject.observed, cycles), cycles, source

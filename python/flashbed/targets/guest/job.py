@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from flashbed.operations import Operation, canonical, parse
 from flashbed.sqlite.board import statement_kind
@@ -52,13 +52,13 @@ class Item:
         """Whether the next case would not find the kernel as it is after booting."""
         if self.program.fs != "jffs2":
             return False
-        remounts = any(operation.name == "remount" for operation in self.operations)
+        if any(operation.name in ("remount", "sql") for operation in self.operations):
+            return True
         board = self.program.board
         chip = board.chip
         partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
-        statements = any(operation.name == "sql" for operation in self.operations)
-        renewed = 8 * _renewed(parse(self.prepare), self.operations) >= partition
-        return remounts or statements or renewed
+        sizes, slots = _files_after(self.prepare)
+        return 8 * _renewed(self.operations, dict(sizes), dict(slots)) >= partition
 
 
 @dataclass
@@ -87,12 +87,22 @@ def _changes(operation: Operation) -> bool:
     return operation.name in _WRITES
 
 
-def _renewed(prepared: Sequence[Operation], measured: Sequence[Operation]) -> int:
-    """Bytes that the measured operations write, and those of the files that they remove or cut."""
+@lru_cache(maxsize=16)
+def _files_after(prepare: str) -> tuple[dict[str, int], dict[str, str]]:
+    """Sizes of the files that a preparation leaves, which many cases share, and its open slots."""
     sizes: dict[str, int] = {}
     slots: dict[str, str] = {}
+    _renewed(parse(prepare), sizes, slots)
+    return sizes, slots
+
+
+def _renewed(operations: Sequence[Operation], sizes: dict[str, int], slots: dict[str, str]) -> int:
+    """Bytes that operations write, and those of the files that they remove or cut.
+
+    `sizes` and `slots` are the files before them, and after them when it returns.
+    """
     renewed = 0
-    for number, operation in enumerate([*prepared, *measured]):
+    for operation in operations:
         fields = [str(part) for part in operation.fields]
         written = removed = 0
         match operation.name:
@@ -114,7 +124,7 @@ def _renewed(prepared: Sequence[Operation], measured: Sequence[Operation]) -> in
                 sizes[fields[1]] = sizes.pop(fields[0], 0)
             case _:
                 pass
-        renewed += written + removed if number >= len(prepared) else 0
+        renewed += written + removed
     return renewed
 
 

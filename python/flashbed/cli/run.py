@@ -195,20 +195,14 @@ def measure(
     directory = RunDirectory.create(out, experiment.id)
     outcomes: list[Outcome] = []
     unavailable: list[str] = []
-    for name in [*targets, *([CHIP_ALONE] if "uml" in targets else [])]:
-        if name == CHIP_ALONE:
-            if "uml" in unavailable:
-                continue
-            planned = [
-                Planned(item.case, (CHIP_ALONE,))
-                for item in planned
-                if {"sim", "uml"} <= set(item.targets)
-            ]
+    for name, cases in _by_target(planned, targets):
+        if name == CHIP_ALONE and "uml" in unavailable:
+            continue
         try:
             target = load_target(name)
             with bar(f"{experiment.id} on {name}") as progress:
                 outcome = run_target(
-                    experiment, planned, target, directory,
+                    experiment, cases, target, directory,
                     trace_flash="flash" in traces, record_wear="wear" in traces,
                     progress=progress,
                 )  # fmt: skip
@@ -222,6 +216,19 @@ def measure(
             say(f"flashbed: {name}: {line}")
         outcomes.append(outcome)
     return outcomes, unavailable
+
+
+def _by_target(
+    planned: Sequence[Planned], targets: Sequence[str]
+) -> list[tuple[str, Sequence[Planned]]]:
+    """What each target is to choose from, and last what stands beside user-mode Linux, if any."""
+    from flashbed.tables import CHIP_ALONE
+
+    asked: list[tuple[str, Sequence[Planned]]] = [(name, planned) for name in targets]
+    beside = [
+        Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)
+    ]
+    return [*asked, (CHIP_ALONE, beside)] if "uml" in targets and beside else asked
 
 
 def failure_lines(outcome: Outcome) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.conditions import PPM
-from flashbed.tables import SCHEMAS
+from flashbed.tables import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     Batch,
     Failure,
@@ -79,7 +79,7 @@ class ChipOnlyTarget(SimTarget):
     collects at other moments. Times are null, as on user-mode Linux.
     """
 
-    name = "sim-chip"
+    name = CHIP_ALONE
     software_time = False
 
     def run(

@@ -24,15 +24,13 @@ def write_report(
     `validated` is where `validate` keeps what it found; it is shown behind them. With a `study` the
     page opens with what became of the paper's figures and tables.
     """
-    from flashbed.report.render import render  # altair and jinja2 take most of a second
+    # altair and jinja2 take most of a second
+    from flashbed.report.page import write_whole
+    from flashbed.report.render import render
 
     contents = [collect(directory) for directory in directories]
     text = render(contents, collect_validation(validated) if validated else None, study)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(out)
-    return out
+    return write_whole(text, out)
 
 
 def summary_json(directories: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:

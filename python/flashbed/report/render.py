@@ -5,20 +5,13 @@ Chooses words and order, computes nothing. The page asks for nothing from a netw
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, get_args
 
-import altair as alt
-import jinja2
 import polars as pl
-import vl_convert
-from markupsafe import Markup
 
-from flashbed import __version__
 from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
 from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.fold import COMPONENTS
@@ -41,11 +34,11 @@ from flashbed.report.content import (
     agreement_errors,
     figure_tables,
 )
+from flashbed.report.page import page
 from flashbed.study import Study
 
-__all__ = ["engine", "render"]
+__all__ = ["render"]
 
-_HERE = Path(__file__).parent
 _NAMES = {
     "sim": "the simulated stack",
     "uml": "user-mode Linux",
@@ -71,36 +64,22 @@ def render(
     study: Study | None = None,
 ) -> str:
     """The page of one or more experiments, of a study's paper, and of what `validate` has kept."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = _number
-    environment.filters["signed"] = _signed
-    environment.filters["hundredths"] = _hundredths
-    environment.filters["microseconds"] = _microseconds
-    environment.filters["significant"] = _significant
     sections = [_section(content, number) for number, content in enumerate(contents)]
     specifications = {
         figure["id"]: figure["specification"]
         for section in sections
         for figure in section["figures"]
     }
-    return environment.get_template("page.html.j2").render(
+    return page(
+        "page.html.j2",
+        specifications,
+        _FILTERS,
         title=_title(contents, study),
         study=_study(study, contents) if study else None,
         validation=validation,
         validation_title=VALIDATION_TITLE,
         counted=COUNTED,
-        version=__version__,
         sections=sections,
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
-        engine=Markup(engine()),
-        # "</" would end the script element that carries the data.
-        specifications=Markup(json.dumps(specifications).replace("</", "<\\/")),
     )
 
 
@@ -131,13 +110,6 @@ def _item_verdict(agree: int, known: int) -> dict[str, Any]:
         return {"word": NOT_MEASURED, "count": ""}
     word = AGREES if agree == known else DIFFERS if not agree else "agrees in part"
     return {"word": word, "count": f"{agree} of {known}"}
-
-
-def engine() -> str:
-    """Vega, Vega-Lite and vegaEmbed as one script, in the version altair writes for."""
-    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
-    return bundle.replace("</script", "<\\/script")
 
 
 def _section(content: Content, number: int) -> dict[str, Any]:
@@ -370,3 +342,12 @@ def _significant(value: float | None) -> str:
 
 def _microseconds(value_ns: int | None) -> str:
     return "—" if value_ns is None else f"{value_ns // 1000:,}"
+
+
+_FILTERS = {
+    "number": _number,
+    "signed": _signed,
+    "hundredths": _hundredths,
+    "microseconds": _microseconds,
+    "significant": _significant,
+}

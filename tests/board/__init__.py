@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,9 @@ _BOOT_S = 240.0
 """Wall time until the server has to listen."""
 _POLL_S = 0.02
 _NETWORK = ("virtio_mmio", "virtio_net")
-_NO_TRACING = "initcall_blacklist=tracefs_init debugfs=no-mount"
+_NO_TRACING = "initcall_blacklist=tracefs_init"
+"""The file system is never registered, and nothing is below debugfs either, as in a kernel without
+CONFIG_FTRACE. debugfs itself stays: flashbed_nand needs it to load. perf_event_open still could."""
 _NAMES = "board_names"
 
 
@@ -79,9 +82,17 @@ class SshBoard:
         )
 
     def pull_the_plug(self) -> None:
-        """Ends the board at once, as a power cut does."""
+        """Ends the board at once. Unlike a power cut this closes its connections."""
         self.process.kill()
         self.process.wait()
+
+    def freeze(self) -> None:
+        """Stops the board: nobody answers, and connections stay open, as after a power cut."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on where it was."""
+        self.process.send_signal(signal.SIGCONT)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ def parts(say: Callable[[str], None] = print) -> Parts:
         more = yaffs2.modules_of(yaffs2.FS, cache, tree, say)
     except yaffs2.NotBuilt as why:
         say(str(why))
-    wanted = [*_NETWORK, "af_packet", nand.MODULE, "nandsim", _NAMES, *MODULES]
+    wanted = [*_NETWORK, nand.MODULE, "nandsim", _NAMES, "mtdblock", *MODULES]
     wanted += [path.stem for path in more]
     modules = load_order(kernel.modules, wanted, [*ours, *more])
     return Parts(qemu, bootable(kernel.image), kernel.modules.name, userland(cache), tuple(modules))
@@ -126,15 +137,18 @@ def ssh_board(
     tracefs: bool = True,
     tmp_kib: int = 65_536,
     jffs2_on: str | None = None,
-    root: str | None = None,
+    ubi_on: str | None = None,
+    arguments: Sequence[str] = (),
     extra_init: Sequence[str] = (),
     icount: bool = True,
 ) -> Iterator[SshBoard]:
     """Boots a board, in a folder that is made; on leaving it is ended, whatever happened.
 
-    `jffs2_on` is a partition to mount on /data; `root` (such as /dev/mtdblock2) is said to be the
-    root file system's device on the kernel's command line; without `tracefs` the kernel has neither
-    tracefs nor a debugfs to mount. Raises `Unavailable`.
+    `jffs2_on` is a partition to mount on /data, `ubi_on` one to attach UBI to; `arguments` are for
+    the kernel's command line (root=/dev/mtdblock2 changes nothing but what it says, the root file
+    system is the initramfs); `extra_init` are lines of shell, run before the server starts. Without
+    `tracefs` the kernel has no such file system, so no kprobe_events. Without `icount` the guest's
+    time is the host's, which is quicker and never the same. Raises `Unavailable`.
     """
     made = parts()
     profile = load_board(board)
@@ -146,13 +160,11 @@ def ssh_board(
         "nandsim": image.NANDSIM,
         _NAMES: f"names={','.join(image.PARTITIONS)}",
     }
+    if ubi_on:
+        parameters["ubi"] = f"mtd={ubi_on}"
     initramfs = folder / "initramfs"
     initramfs.write_bytes(image.build(made.programs, made.modules, parameters, plan))
-    arguments = [*KERNEL_ARGUMENTS]
-    if not tracefs:
-        arguments.append(_NO_TRACING)
-    if root:
-        arguments.append(f"root={root}")
+    arguments = [*KERNEL_ARGUMENTS, *([] if tracefs else [_NO_TRACING]), *arguments]
     port = _free_port()
     command = _command(made, profile, initramfs, arguments, port, icount=icount)
     machine = Machine("the board", "QEMU", command, _BOOT_S, "no variable")

@@ -57,7 +57,7 @@ class Plan:
 
     authorized_key: str
     tracefs: bool = True
-    """Whether /sys/kernel/tracing and /sys/kernel/debug are mounted."""
+    """Whether /sys/kernel/tracing is mounted."""
     tmp_kib: int = 65_536
     jffs2_on: str | None = None
     """The partition mounted as jffs2 on /data."""
@@ -93,13 +93,14 @@ def _init(loads: Sequence[str], plan: Plan) -> str:
         "mkdir -p /dev/pts",
         "mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts",
         f"mount -t tmpfs -o size={plan.tmp_kib}k,mode=1777 tmp /tmp",
+        "mount -t debugfs debug /sys/kernel/debug",
     ]
     if plan.tracefs:
-        mounts += [
-            "mount -t debugfs debug /sys/kernel/debug",
-            "mount -t tracefs trace /sys/kernel/tracing",
-        ]
-    flash = [f"mount -t jffs2 mtd:{plan.jffs2_on} /data"] if plan.jffs2_on else []
+        mounts.append("mount -t tracefs trace /sys/kernel/tracing")
+    flash = []
+    if plan.jffs2_on:
+        number = (FLASHBED, *PARTITIONS).index(plan.jffs2_on)
+        flash = [f"mount -t jffs2 /dev/mtdblock{number} /data"]
     lines = [
         "#!/bin/busybox sh",
         "export PATH=/bin:/sbin",

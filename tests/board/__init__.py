@@ -56,7 +56,8 @@ class SshBoard:
     host: str
     port: int
     config: Path
-    """ssh's configuration: `ssh -F CONFIG board` is root, `ssh -F CONFIG guest` is not."""
+    """ssh's configuration: `ssh -F CONFIG board` is root, `ssh -F CONFIG guest` is not. The
+    address instead of `board` does as well."""
     release: str
     """What `uname -r` prints."""
     folder: Path
@@ -210,12 +211,8 @@ def _command(
         *("-rtc", "base=2020-01-01,clock=vm"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-serial", "file:console.log"),
-        *(
-            "-netdev",
-            f"user,id=net,restrict=on,{forward}",
-            "-device",
-            "virtio-net-device,netdev=net",
-        ),
+        *("-netdev", f"user,id=net,restrict=on,{forward}"),
+        *("-device", "virtio-net-device,netdev=net"),
         *("-kernel", str(made.kernel), "-initrd", str(initramfs)),
         *("-append", " ".join(arguments)),
     ]
@@ -233,7 +230,8 @@ def _wait(boot: Boot) -> str:
         if "board: init failed" in text or boot.process.poll() is not None:
             break
         sleep(_POLL_S)
-    raise RuntimeError(f"the board did not come up ({boot.why_ended()}); console: {console}")
+    why = boot.why_ended() if boot.process.poll() is not None else f"console: {console}"
+    raise RuntimeError(f"the board did not come up: {why}")
 
 
 def _config(folder: Path, port: int, host_key: str) -> Path:
@@ -250,8 +248,8 @@ def _config(folder: Path, port: int, host_key: str) -> Path:
         "  BatchMode yes",
     )
     lines: list[str] = []
-    for name, user in (("board", "root"), ("guest", "guest")):
-        lines += [f"Host {name}", f"  User {user}", *common]
+    for names, user in ((f"board {HOST}", "root"), ("guest", "guest")):
+        lines += [f"Host {names}", f"  User {user}", *common]
     path = folder / "ssh_config"
     path.write_text("\n".join(lines) + "\n", encoding="ascii")
     return path

@@ -37,12 +37,12 @@ READY = "board: the server listens"
 HOST_KEY_IS = "board: host key"
 """What the console says before the server's public key."""
 _HOST_KEY = "/etc/dropbear/key"
-FOLDERS = (
+_FOLDERS = (
     *("bin", "sbin", "lib", "dev", "proc", "sys", "tmp", "mnt", "data", "modules"),
     *("etc", "etc/dropbear", "root", "root/.ssh", "home", "home/guest", "home/guest/.ssh"),
     *("run", "var", "var/log"),
 )
-_SHELL_TEXTS = {
+_TEXTS = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nguest:x:1000:1000:guest:/home/guest:/bin/sh\n",
     "etc/group": "root:x:0:\nguest:x:1000:\n",
     "etc/shadow": "root:*:18262:0:99999:7:::\nguest:*:18262:0:99999:7:::\n",
@@ -73,7 +73,7 @@ def build(
 ) -> bytes:
     """The initramfs, with modules in the order to load them and the parameters some have."""
     files = {path: (0o755, source.read_bytes()) for path, source in programs.items()}
-    files |= {path: (0o644, text.encode("ascii")) for path, text in _SHELL_TEXTS.items()}
+    files |= {path: (0o644, text.encode("ascii")) for path, text in _TEXTS.items()}
     for home in ("root", "home/guest"):
         key = f"{plan.authorized_key}\n".encode("ascii")
         files[f"{home}/.ssh/authorized_keys"] = (0o600 if home == "root" else 0o644, key)
@@ -82,7 +82,7 @@ def build(
         f"insmod /modules/{path.name} {parameters.get(path.stem, '')}".rstrip() for path in modules
     ]
     files["init"] = (0o755, _init(loads, plan).encode("ascii"))
-    return pack(FOLDERS, files, {"bin/sh": "busybox"})
+    return pack(_FOLDERS, files, {"bin/sh": "busybox"})
 
 
 def _init(loads: Sequence[str], plan: Plan) -> str:

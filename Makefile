@@ -27,7 +27,7 @@ SQL_AGENTS := build/agent/flashbed-agent-sql-host build/agent/flashbed-agent-sql
 
 FUZZ ?= --cases 0
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium tools sql-agents
+.PHONY: report test bench fuzz lint build clean qemu uml chromium ssh tools sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -36,7 +36,7 @@ report: build qemu uml
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-test: lint chromium qemu uml
+test: lint chromium ssh qemu uml
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
 	@echo "== all other tests" && $(BIN)/python -m pytest
 
@@ -96,6 +96,10 @@ uml: build
 chromium:
 	@command -v chromium >/dev/null || { $(call apt_install,chromium); } || \
 	  echo "make: chromium is missing and could not be installed (apt needs root): the tests of the report in a browser are skipped" >&2
+
+ssh:
+	@command -v ssh >/dev/null || { $(call apt_install,openssh-client); } || \
+	  echo "make: ssh is missing and could not be installed (apt needs root): the tests that reach a board over ssh are skipped" >&2
 
 # Debian's Python comes without ensurepip; pip can fill an empty environment if there is a pip at all.
 .venv/bin/python:

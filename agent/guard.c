@@ -34,17 +34,30 @@ static int complain(const char *why)
 	return 1;
 }
 
+/* The window that cases set: of a directory's file system; of a partition MTD's, which all JFFS2 and YAFFS2 of the board share, while that of a UBIFS
+ * of ours goes with it.
+ */
+static void plan_window(const char *fs, int ubi, int volume, struct tidy *state)
+{
+	uint64_t kib = 0;
+
+	if (window_read(fs, ubi, volume, &kib) || window_path(fs, ubi, volume, state->window, sizeof(state->window)))
+		return;
+	(void)snprintf(state->window_kib, sizeof(state->window_kib), "%" PRIu64, kib);
+}
+
 /* What will not be as it was. */
 static int plan(const struct guarded *guarded, struct tidy *state, char *folder, size_t size)
 {
 	struct mounted mounted;
-	uint64_t kib = 0;
 
 	*state = (struct tidy){.mtd = guarded->mtd};
 	(void)snprintf(state->home, sizeof(state->home), "%s", guarded->home);
 	(void)snprintf(folder, size, "%s/mnt", guarded->home);
-	if (!guarded->directory)
+	if (!guarded->directory) {
+		plan_window("jffs2", -1, -1, state);
 		return 0;
+	}
 	const int err = folder_mounted(guarded->directory, &mounted);
 	const char *name = strrchr(guarded->home, '/');
 
@@ -54,10 +67,7 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	if (access(folder, F_OK) == 0)
 		return -EEXIST;
 	(void)snprintf(state->folder, sizeof(state->folder), "%s", folder);
-	if (window_read(mounted.type, mounted.ubi, mounted.volume, &kib) == 0) {
-		(void)window_path(mounted.type, mounted.ubi, mounted.volume, state->window, sizeof(state->window));
-		(void)snprintf(state->window_kib, sizeof(state->window_kib), "%" PRIu64, kib);
-	}
+	plan_window(mounted.type, mounted.ubi, mounted.volume, state);
 	return 0;
 }
 

@@ -105,8 +105,8 @@ static bool in_command_line(const char *line, const struct partition *partition)
 /* A name of which a whole word, or for the long ones a part, is what boot loaders and systems call their own. */
 static bool of_the_system(const char *name)
 {
-	static const char *const parts[] = {"boot", "barebox", "firmware", "kernel", "calib", "factory", "recovery"};
-	static const char *const words[] = {"spl", "env", "mlo", "fsbl", "ssbl", "tpl", "dtb", "dtbs", "fdt", "bcb", "fcb", "bbt",
+	static const char *const parts[] = {"boot", "barebox", "firmware", "kernel", "calib", "factory", "recovery", "rootfs"};
+	static const char *const words[] = {"root", "system", "spl", "env", "mlo", "fsbl", "ssbl", "tpl", "dtb", "dtbs", "fdt", "bcb", "fcb", "bbt",
 					    "linux", "zimage", "uimage", "art", "caldata", "nvram", "mac", "optee", "tee", "atf", "fip"};
 	char lower[PARTITION_NAME_BYTES];
 	size_t length = 0;

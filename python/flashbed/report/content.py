@@ -110,6 +110,8 @@ class Content:
     statements: list[dict[str, Any]]
     """`statement_agreement`, of experiments that are about statements."""
     power_cuts: list[dict[str, Any]]
+    not_measured: list[dict[str, Any]]
+    """Target, reason, and how many cases it struck."""
     wear: list[Worn]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
@@ -147,10 +149,20 @@ def collect(directory: Path) -> Content:
         if "statements" in tables
         else [],
         power_cuts=_power_cuts(directory),
+        not_measured=_not_measured(directory),
         wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+def _not_measured(directory: Path) -> list[dict[str, Any]]:
+    if not (directory / "not_measured.parquet").is_file():
+        return []
+    reasons = read_table(directory, "not_measured").group_by(
+        "target", "reason", maintain_order=True
+    )
+    return reasons.len("cases").to_dicts()
 
 
 def _points(

@@ -42,6 +42,7 @@ __all__ = ["render"]
 _NAMES = {
     "sim": "the simulated stack",
     "uml": "user-mode Linux",
+    "board": "a board",
     "emulator": "the emulated board",
 }
 _AXES = ("board", "kernel", "pattern", "requests", "read_ahead_kib", "seed")
@@ -164,6 +165,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "statements": content.statements,
         "within": _within(content),
         "errors": MEASURES,
+        "not_measured": content.not_measured,
         "targets": _NAMES,
         "bounds": BOUNDS_PCT,
         "profiles": content.profiles,

@@ -135,7 +135,7 @@ class OnBoard:
             remote += f" --name {shlex.quote(erase.name)}" if erase.name else ""
         else:
             remote += f" --dir {shlex.quote(self.address.directory or '')}"
-        return self.connection.command(remote)
+        return self.connection.own(remote)
 
 
 class BoardTarget:

@@ -1,7 +1,8 @@
 """The system's own ssh client: commands on a board, and why they could not be run.
 
-One connection is shared by all commands of a run (OpenSSH's ControlMaster), so that a password is
-asked for once and a slow board does not negotiate keys each time. Keys, jump hosts and names are
+One connection is shared by all short commands of a run (OpenSSH's ControlMaster), so that a slow
+board does not negotiate keys each time. A job has one of its own: the shared one would outlive this
+program if that is killed, and keep the job's end of it open. Keys, jump hosts and names are
 those of the user's configuration; nothing here knows of them.
 """
 
@@ -26,13 +27,13 @@ CLIENT = "FLASHBED_SSH"
 """The environment variable that has the client and options of it."""
 TIMEOUT_S = 120.0
 _OPTIONS = {
-    "ControlMaster": "auto",
-    "ControlPersist": "60",
     "ConnectTimeout": "20",
     # A board that is busy erasing may be silent for a while.
     "ServerAliveInterval": "10",
     "ServerAliveCountMax": "6",
 }
+_SHARED = {"ControlMaster": "auto", "ControlPersist": "60"}
+_OWN = {"ControlMaster": "no", "ControlPath": "none"}
 _FAILED = 255
 """ssh's own exit status when it is ssh that failed."""
 _REASONS = (
@@ -74,6 +75,10 @@ def explained(address: Address, said: str) -> str:
     return f"{address.destination}: {why}{its}"
 
 
+def _words(options: dict[str, str]) -> list[str]:
+    return [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+
+
 class Connection:
     """Commands on a board. The master connection ends with it."""
 
@@ -86,19 +91,18 @@ class Connection:
             )
         # Paths of sockets are short, and TMPDIR need not be.
         self._folder = tempfile.mkdtemp(prefix="flashbed-ssh-", dir="/tmp")
-        options = {**_OPTIONS, "ControlPath": f"{self._folder}/%C"}
+        options = dict(_OPTIONS)
         if not sys.stdin.isatty():
             options["BatchMode"] = "yes"
-        self._client = [*words, "-T"]
-        self._client += [
-            part for key, value in options.items() for part in ("-o", f"{key}={value}")
-        ]
-        self._client += ["-p", str(address.port)] if address.port else []
-        self.close = weakref.finalize(self, _close, [*self._client], address, self._folder)
+        port = ["-p", str(address.port)] if address.port else []
+        self._client = [*words, "-T", *port, *_words(options)]
+        shared = {**_SHARED, "ControlPath": f"{self._folder}/%C"}
+        self._sharing = [*self._client, *_words(shared)]
+        self.close = weakref.finalize(self, _close, self._sharing, address, self._folder)
 
-    def command(self, remote: str) -> list[str]:
-        """The client's command line that runs a shell command on the board."""
-        return [*self._client, "--", self.address.destination, remote]
+    def own(self, remote: str) -> list[str]:
+        """The client's command line for a shell command that has a connection of its own."""
+        return [*self._client, *_words(_OWN), "--", self.address.destination, remote]
 
     def run(self, remote: str, given: bytes | Path = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """What a shell command on the board prints, given its standard input.
@@ -111,7 +115,7 @@ class Connection:
             try:
                 # A master that stays would keep a pipe open: standard error is a file.
                 done = subprocess.run(
-                    self.command(remote),
+                    [*self._sharing, "--", self.address.destination, remote],
                     stdin=source, stdout=subprocess.PIPE, stderr=said,
                     timeout=timeout_s, check=False,
                 )  # fmt: skip

@@ -129,7 +129,7 @@ def why_not(program: Program, board: BoardFacts, address: Address) -> str | None
         or _other_flash(program, board, address)
         or _other_file_system(program, board, address)
         or _asks_too_much(program, address)
-        or _lacking(program, board)
+        or _lacking(program, board, address)
     )
 
 
@@ -192,8 +192,10 @@ def _asks_too_much(program: Program, address: Address) -> str | None:
     return None
 
 
-def _lacking(program: Program, board: BoardFacts) -> str | None:
+def _lacking(program: Program, board: BoardFacts, address: Address) -> str | None:
     """What this board's kernel or user does not allow."""
+    if address.erase is not None and board.can["mount"]:
+        return f"erasing and mounting: {board.can['mount']}"
     drops = "\ndrop_caches" in program.prepare or "\ndrop_caches" in program.body
     if drops and board.can["drop_caches"]:
         return f"drop_caches: {board.can['drop_caches']}"

@@ -28,7 +28,7 @@ class BoardPlace:
         remote = f"{home.agent} {words}; status=$?; rm -rf {home.path}; exit $status"
         try:
             with subprocess.Popen(
-                board.connection.command(remote), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+                board.connection.own(remote), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
             ) as child:
                 try:
                     output = child.communicate()[0]

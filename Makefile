@@ -30,7 +30,7 @@ SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 
 FUZZ ?= --cases 0
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium qemu-user tools agents sql-agents
+.PHONY: report test bench fuzz lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -39,7 +39,7 @@ report: build qemu uml
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-test: lint chromium qemu-user agents qemu uml
+test: lint chromium ssh qemu-user agents qemu uml
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
 	@echo "== all other tests" && $(BIN)/python -m pytest
 
@@ -103,6 +103,10 @@ chromium:
 qemu-user:
 	@command -v qemu-mipsel >/dev/null || { $(call apt_install,qemu-user); } || \
 	  echo "make: qemu-user is missing and could not be installed (apt needs root): the tests of boards' agents are skipped" >&2
+
+ssh:
+	@command -v ssh >/dev/null || { $(call apt_install,openssh-client); } || \
+	  echo "make: ssh is missing and could not be installed (apt needs root): the tests that reach a board over ssh are skipped" >&2
 
 # Debian's Python comes without ensurepip; pip can fill an empty environment if there is a pip at all.
 .venv/bin/python:

@@ -30,7 +30,10 @@ class Check:
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
-    app.command("doctor", epilog="Example: `flashbed doctor --format json`")(doctor)
+    app.command(
+        "doctor",
+        epilog="Examples: `flashbed doctor --format json` · `flashbed doctor --on ssh://root@board`",
+    )(doctor)
 
 
 def _first_line(command: list[str]) -> str:
@@ -87,10 +90,20 @@ def checks() -> list[Check]:
 
 def doctor(
     output: Annotated[str, typer.Option("--format", metavar="text|json")] = "text",
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ssh://USER@HOST", help="Of a board instead."),
+    ] = None,
 ) -> None:
-    """Says what is installed, what is missing, what for, and how to get it."""
+    """Says what is installed, what is missing, what for, and how to get it.
+
+    With --on, what a board has, and which of its partitions could be used (docs/boards.md).
+    """
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
+    if on is not None:
+        _board(on, output)
+        return
     results = checks()
     if output == "json":
         print(json.dumps({"checks": [asdict(check) for check in results]}, indent=1))
@@ -100,3 +113,32 @@ def doctor(
             print(f"ok       {check.name}: {check.detail}")
         else:
             print(f"missing  {check.name}: for {check.needed_for}; {check.how}")
+
+
+def _board(on: str, output: str) -> None:
+    from flashbed.cli.boards import facts_of
+    from flashbed.targets.ssh.address import is_address, parse_address
+    from flashbed.targets.ssh.facts import kernel_profile
+
+    if not is_address(on):
+        raise InputError(f"--on {on}: a board, ssh://USER@HOST; without --on it is this machine")
+    facts = facts_of(parse_address(on))
+    profile = kernel_profile(facts.kernel)
+    if output == "json":
+        print(json.dumps({**asdict(facts), "kernel_profile": profile}, indent=1))
+        return
+    for key, value in facts.facts.items():
+        print(f"{key:10} {value}")
+    print(f"{'profile':10} {f'--set kernel={profile}' if profile else 'none of so old a kernel'}")
+    for key, why in {**facts.can, **facts.file_systems}.items():
+        print(f"{'missing' if why else 'ok':8} {key}{f': {why}' if why else ''}")
+    for there in facts.partitions.values():
+        use = f"not used: {there.refused}" if there.refused else "--erase could be told of it"
+        pages = (
+            f"{there.page_bytes}+{there.oob_bytes} B pages, {there.block_bytes >> 10} KiB blocks"
+        )
+        size = f"{there.size_bytes >> 10:,} KiB"
+        print(f"mtd{there.number}     {there.name}, {there.kind}, {size}, {pages}: {use}")
+    if facts.mounted:
+        flash = "no flash" if facts.mounted.mtd is None else f"mtd{facts.mounted.mtd}"
+        print(f"{'directory':10} {facts.mounted.fs} on {flash}")

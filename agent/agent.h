@@ -309,6 +309,7 @@ int init_main(void);
 /* files.c */
 
 const char *error_name(int error);
+int64_t result_number(int64_t result);  /* an error's number as most machines have it; MIPS has others */
 int write_file(const char *path, const char *text);
 int read_file(const char *path, char *text, size_t size);
 

@@ -2,9 +2,9 @@
 
 The words are those of `uname -m`, which the kernel makes up: arch/arm/mm/proc-*.S (`armv5te`, and
 then the endianness and what else the processor has), COMPAT_UTS_MACHINE of arch/arm64 (`armv8l`,
-what an aarch64 kernel says to programs of 32 bits; a kernel of 32 bits says `armv7l` there), arch/mips
-(`mips` and `mips64` in either byte order). The agents are those of the Makefile; all are
-little-endian and static.
+what an aarch64 kernel says to programs of 32 bits; a kernel of 32 bits says `armv7l` there),
+arch/mips (`mips` and `mips64` in either byte order). The agents are those of the Makefile; all
+are little-endian and static.
 
 Leaves out ARMv4 and ARMv7-M, big-endian machines, x86 of 32 bits: no agent is built for them.
 """

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "board.h"
@@ -71,8 +72,8 @@ static void unmount(const char *mount_point, int mtd)
 		detach(mtd);
 }
 
-/* Takes back all that a home's `state` says was done to the board. */
-void tidy_state(const struct tidy *state)
+/* Takes back all that a home's `state` says was done to the board, but perhaps for the home itself. */
+static void take_back(const struct tidy *state, bool keep_home)
 {
 	if (state->home[0]) {
 		char mount_point[MAX_PATH_BYTES + 8];
@@ -84,8 +85,13 @@ void tidy_state(const struct tidy *state)
 		(void)tidy_remove(state->folder);
 	if (state->window[0])
 		(void)write_file(state->window, state->window_kib);
-	if (state->home[0])
+	if (state->home[0] && !keep_home)
 		(void)tidy_remove(state->home);
+}
+
+void tidy_state(const struct tidy *state)
+{
+	take_back(state, false);
 }
 
 int tidy_write(const struct tidy *state)
@@ -113,6 +119,14 @@ static void value_of(const char *text, const char *key, char *value, size_t size
 		(void)snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\n"), at + strlen(key));
 }
 
+/* Anybody may make a folder in /tmp: one is believed that is our user's and nobody else's to write in. */
+static bool is_ours(const char *home)
+{
+	struct stat about;
+
+	return lstat(home, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* Reads a home's state; whether its agent has ended. */
 static bool abandoned(const char *home, struct tidy *state)
 {
@@ -122,7 +136,7 @@ static bool abandoned(const char *home, struct tidy *state)
 
 	(void)snprintf(path, sizeof(path), "%s/state", home);
 	memset(state, 0, sizeof(*state));
-	if (read_file(path, text, sizeof(text)) <= 0 || strncmp(text, "pid ", 4) != 0)
+	if (!is_ours(home) || read_file(path, text, sizeof(text)) <= 0 || strncmp(text, "pid ", 4) != 0)
 		return false;
 	const pid_t pid = (pid_t)strtol(text + 4, NULL, 10);
 
@@ -149,7 +163,7 @@ void tidy_abandoned(const char *home)
 		if (strncmp(entry->d_name, "flashbed-", 9) != 0)
 			continue;
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) < sizeof(path) && abandoned(path, &state))
-			tidy_state(&state);
+			take_back(&state, strcmp(path, home) == 0);
 	}
 	if (homes)
 		(void)closedir(homes);

@@ -253,6 +253,31 @@ def test_an_agent_that_is_killed_is_tidied_up_after(unchanged: SshBoard, tmp_pat
     assert settled(unchanged, before) == before
 
 
+def test_only_what_is_its_own_is_tidied_up(unchanged: SshBoard, tmp_path: Path) -> None:
+    """Anybody may write to /tmp: a folder there that is another user's is not believed."""
+    says = r"pid 999999\nmtd -1\nfolder /run/kept\nwindow \nkib \n"
+    lies = f"printf '{says}' >/tmp/flashbed-bad/state"
+    unchanged.run("mkdir -p /run/kept; touch /run/kept/file")
+    unchanged.run(f"mkdir /tmp/flashbed-bad; {lies}", name="guest")
+    few = (*NARROW, "--set", "requests=8", "--set", "fs=jffs2", "--set", "pattern=random")
+    out = ("--out", str(tmp_path / "out"))
+    flashbed(unchanged, "run", SMALL, "--on", "ssh://board", *USED, *few, *out)
+    unchanged.run("rm /run/kept/file /tmp/flashbed-bad/state; rmdir /run/kept /tmp/flashbed-bad")
+
+
+def test_an_abandoned_home_is_tidied_up(unchanged: SshBoard, tmp_path: Path) -> None:
+    """What an agent has left that was killed with its guard: the next one takes it back."""
+    child = begun(unchanged, tmp_path / "out")
+    homes = "/tmp/flashbed-*"
+    unchanged.run(f"kill -9 $(sed -n 's/^pid //p' {homes}/state)")
+    child.communicate(timeout=300)
+    left = unchanged.run(f"ls -d {homes}", check=False).stdout
+    few = (*NARROW, "--set", "requests=8", "--set", "fs=jffs2", "--set", "pattern=random")
+    out = ("--out", str(tmp_path / "again"))
+    flashbed(unchanged, "run", SMALL, "--on", "ssh://board", *USED, *few, *out)
+    assert "flashbed-" not in unchanged.run("ls /tmp; cat /proc/mounts").stdout, left
+
+
 def test_interrupted_it_keeps_what_is_whole(unchanged: SshBoard, tmp_path: Path) -> None:
     out = tmp_path / "out"
     child = begun(unchanged, out)

@@ -18,12 +18,20 @@
 #include "board.h"
 #include "trace.h"
 
+/* A line of /proc/meminfo, KiB. */
+static uint64_t amount(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
 static int say_facts(struct channel *out)
 {
 	static const uint16_t one = 1;
 	const bool little = *(const uint8_t *)&one == 1;
 	struct utsname names;
-	char text[256];
+	char text[1024];
 	char user[16] = "root";
 
 	if (uname(&names))
@@ -31,10 +39,13 @@ static int say_facts(struct channel *out)
 	if (geteuid())
 		(void)snprintf(user, sizeof(user), "%u", (unsigned int)geteuid());
 	const int got = read_file("/proc/meminfo", text, sizeof(text));
-	const uint64_t ram_kib = got > 0 && strncmp(text, "MemTotal:", 9) == 0 ? strtoull(text + 9, NULL, 10) : 0;
+	const uint64_t ram_kib = got > 0 ? amount(text, "MemTotal:") : 0;
+	const uint64_t free_kib = got > 0 ? amount(text, "MemFree:") : 0;
 
-	return channel_printf(out, "fact kernel %s\nfact machine %s\nfact endian %s\nfact word_bits %u\nfact user %s\nfact ram_kib %" PRIu64 "\n",
-			      names.release, names.machine, little ? "little" : "big", 8 * kernel_word(), user, ram_kib);
+	return channel_printf(out,
+			      "fact kernel %s\nfact machine %s\nfact endian %s\nfact word_bits %u\nfact user %s\nfact ram_kib %" PRIu64
+			      "\nfact free_kib %" PRIu64 "\n",
+			      names.release, names.machine, little ? "little" : "big", 8 * kernel_word(), user, ram_kib, free_kib);
 }
 
 static int say_can(struct channel *out, const char *name, const char *why)
@@ -111,8 +122,12 @@ static int say_partitions(struct channel *out)
 		const struct partition *p = &list[i];
 		const struct flash_geometry *g = &p->geometry;
 
-		err = channel_printf(out, "mtd %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s %s\n", p->number, g->page_bytes, g->oob_bytes,
-				     g->block_bytes, g->size_bytes, p->type[0] ? p->type : "-", p->name[0] ? p->name : "-");
+		char offset[24] = "-";
+
+		if (p->has_offset)
+			(void)snprintf(offset, sizeof(offset), "%" PRIu64, p->offset_bytes);
+		err = channel_printf(out, "mtd %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s %s %s\n", p->number, g->page_bytes, g->oob_bytes,
+				     g->block_bytes, g->size_bytes, offset, p->type[0] ? p->type : "-", p->name[0] ? p->name : "-");
 		if (!err)
 			err = p->refused[0] ? channel_printf(out, "use %d no %s\n", p->number, p->refused)
 					    : channel_printf(out, "use %d yes\n", p->number);

@@ -326,6 +326,10 @@ def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, sour
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
+    # What is no cost but a fact of the board's kernel.
+    for name in ("sched_clock_ns", "pointer_bytes"):
+        if name in board.software.model_fields_set:
+            lines.append(f"{name} = {getattr(board.software, name):_}")
     for name, value in folded_costs(fill_ps).items():
         lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -360,3 +363,60 @@ def test_an_agent_that_fits_nowhere(plain_board: SshBoard, tmp_path: Path) -> No
     assert done.returncode == 1
     assert "the agent cannot be put there: /tmp: " in done.stderr
     assert "No space left on device" in done.stderr
+
+
+def test_the_worked_example(
+    plain_board: SshBoard, unchanged: SshBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/boards.md, command by command: this board's partition, and a smaller experiment."""
+    project = Path(__file__).parents[2]
+    root = tmp_path / "root"
+    root.mkdir()
+    for there in project.iterdir():
+        if there.name not in ("boards", "results"):
+            (root / there.name).symlink_to(there)
+    shutil.copytree(project / "boards", root / "boards")
+    monkeypatch.setenv("FLASHBED_ROOT", str(root))
+    monkeypatch.chdir(tmp_path)
+    text = (project / "docs" / "boards.md").read_text()
+    commands = [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        for line in block.split("\n")
+    ]
+    commands = [line for line in commands if line]
+    assert len(commands) == 7
+    unchanged.run("head -c 200000 /dev/zero >/data/big")
+    for command in commands:
+        board = plain_board if "board/data" in command else unchanged
+        words = shlex.split(command.replace("root@board", "board"))
+        words = [
+            word.replace("mtd5:data", "mtd0:flashbed").replace("mtd5", "mtd0") for word in words[1:]
+        ]
+        words = [SMALL if word == "figure3" else word for word in words]
+        done = flashbed(board, *words)
+        if "--profile" in words:
+            blank = flashbed(board, "run", SMALL, "--set", "board=mine", check=False)
+            assert blank.returncode == 2
+            assert "boards/mine.toml: board" not in blank.stderr
+            assert "boards/mine.toml: chip" in blank.stderr
+            fill_in(root / "boards" / "mine.toml", root / "boards" / "emulated.toml")
+        assert done.stdout
+    page = (tmp_path / "results" / "mine" / "report.html").read_text()
+    assert "the board over ssh" in page
+    assert "Simulator against kernel" in page
+    unchanged.run("rm /data/big")
+
+
+def fill_in(mine: Path, known: Path) -> None:
+    """What stands for the data sheet: the known profile's value of each key that is `?`."""
+    table, lines = "", []
+    values = tomllib.loads(known.read_text())
+    for line in mine.read_text().splitlines():
+        if line.startswith("["):
+            table = line.strip("[]")
+        key, equals, value = line.partition(" = ")
+        if equals and value.startswith('"?"'):
+            value = json.dumps(values[table][key])
+        lines.append(f"{key}{equals}{value}")
+    mine.write_text("\n".join(lines) + "\n")

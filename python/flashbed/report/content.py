@@ -26,6 +26,7 @@ from flashbed.analysis import (
     statement_points,
     wear_map,
     wear_summary,
+    with_board,
 )
 from flashbed.analysis.points import chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
@@ -121,7 +122,7 @@ def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
     every = read_table(directory, "cases")
     cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
-    experiment = read_experiment(directory / "experiment.toml")
+    experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
     single = pl.DataFrame()
     tables: dict[str, pl.DataFrame] = {}
     metrics = experiment.metrics

@@ -24,7 +24,7 @@ from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
 from flashbed.targets.ssh.address import Address
 from flashbed.targets.ssh.connection import Connection, Refused, explained
-from flashbed.targets.ssh.facts import BoardFacts, read_facts, why_not
+from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
 
 __all__ = ["BoardTarget", "OnBoard"]
 
@@ -101,7 +101,7 @@ class OnBoard:
         said = self.connection.run(remote, self.program).decode("utf-8", "replace")
         try:
             return read_facts(said)
-        except ValueError as why:
+        except StrangeRowsError as why:
             self.connection.run(f"rm -rf {home.path}")
             raise Refused(0, f"the agent says strange things of the board ({why})") from None
 

@@ -20,6 +20,7 @@ __all__ = [
     "BoardFacts",
     "Mounted",
     "MtdPartition",
+    "StrangeRowsError",
     "kernel_profile",
     "read_facts",
     "why_not",
@@ -27,17 +28,23 @@ __all__ = [
 
 HEADER = "flashbed-board 1"
 _RAW = ("mtd", "mtd-driver")
+_FACTS = ("kernel", "machine", "word_bits", "user", "ram_kib", "free_kib")
+_ABILITIES = ("kprobes", "drop_caches", "mount")
 
 
 @dataclass(frozen=True)
 class MtdPartition:
-    """A partition, bytes; `refused` is why it is not to be erased, None if it may be."""
+    """A partition, bytes; `refused` is why it is not to be erased, None if it may be.
+
+    `offset_bytes` is where on its chip, None before Linux 4.1.
+    """
 
     number: int
     page_bytes: int
     oob_bytes: int
     block_bytes: int
     size_bytes: int
+    offset_bytes: int | None
     kind: str
     name: str
     refused: str | None = None
@@ -74,36 +81,52 @@ def _known(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
+class StrangeRowsError(Exception):
+    """What was said is no `flashbed-board 1`."""
+
+
 def read_facts(text: str) -> BoardFacts:
-    """The rows of `flashbed-agent board`. Raises `ValueError` for what is no such text."""
+    """The rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
     lines = text.splitlines()
     if not lines or lines[0] != HEADER or lines[-1] != "end":
-        raise ValueError(f"not a whole {HEADER}")
+        raise StrangeRowsError(f"not a whole {HEADER}")
     board = BoardFacts()
-    for line in lines[1:-1]:
-        word, *rest = line.split(" ")
-        why = None if rest[1:2] == ["yes"] else " ".join(rest[2:])
-        if word == "fact":
-            board.facts[rest[0]] = " ".join(rest[1:])
-        elif word == "can":
-            board.can[rest[0]] = why
-        elif word == "fs":
-            board.file_systems[rest[0]] = why
-        elif word == "mtd":
-            number, page, oob, block, size = map(int, rest[:5])
-            board.partitions[number] = MtdPartition(
-                number, page, oob, block, size, kind=rest[5], name=rest[6]
-            )
-        elif word == "use":
-            before = board.partitions[int(rest[0])]
-            board.partitions[before.number] = replace(before, refused=why)
-        elif word == "dir" and rest[0] == "-":
-            board.no_directory = " ".join(rest[3:])
-        elif word == "dir":
-            board.mounted = Mounted(rest[0], _known(rest[1]), _known(rest[2]))
-        else:
-            raise ValueError(line)
+    try:
+        for line in lines[1:-1]:
+            _take(line, board)
+    except (ValueError, LookupError):
+        raise StrangeRowsError(f"no row of {HEADER}: {line[:80]!r}") from None
+    missing = [name for name in _FACTS if name not in board.facts]
+    missing += [name for name in _ABILITIES if name not in board.can]
+    if missing:
+        raise StrangeRowsError(f"nothing of {missing[0]}")
     return board
+
+
+def _take(line: str, board: BoardFacts) -> None:
+    """One row. Raises `ValueError` or `LookupError`."""
+    word, *rest = line.split(" ")
+    why = None if rest[1:2] == ["yes"] else " ".join(rest[2:])
+    if word == "fact":
+        board.facts[rest[0]] = " ".join(rest[1:])
+    elif word == "can":
+        board.can[rest[0]] = why
+    elif word == "fs":
+        board.file_systems[rest[0]] = why
+    elif word == "mtd":
+        number, page, oob, block, size = map(int, rest[:5])
+        board.partitions[number] = MtdPartition(
+            number, page, oob, block, size, _known(rest[5]), kind=rest[6], name=rest[7]
+        )
+    elif word == "use":
+        before = board.partitions[int(rest[0])]
+        board.partitions[before.number] = replace(before, refused=why)
+    elif word == "dir" and rest[0] == "-":
+        board.no_directory = " ".join(rest[3:])
+    elif word == "dir":
+        board.mounted = Mounted(rest[0], _known(rest[1]), _known(rest[2]))
+    else:
+        raise ValueError(line)
 
 
 def _release(text: str) -> tuple[int, ...]:

@@ -119,10 +119,7 @@ def trace(
             raise InputError("--set, --case, --cost: not of a command; --on names a target")
         traced = _command(words, asked, seconds, on)
     else:
-        try:
-            check_target(on)
-        except InputError as why:
-            raise InputError(f"{why}, {HERE}") from None
+        check_target(on, HERE)
         on = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")

@@ -15,16 +15,18 @@ from flashbed.runner import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.tracing import perfetto
+from flashbed.tracing.figures import figures, pages_of_calls
 from flashbed.tracing.record import Asked, trace_case
 from flashbed.tracing.summary import amplification, by_layer
 from flashbed.tracing.trace import Trace
-from tests.layers.test_trace import decoded, slices
+from tests.layers.test_trace import check_in_trace_processor, decoded, slices
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]
 
 COST_MAX_PCT = 6.0
 """What Flashmon's authors report; asked here of a 4 KiB read that goes to the flash."""
-SETTINGS = ("fs=jffs2", "pattern=insert", "requests=100", "request_bytes=600")
+SETTINGS = ("pattern=insert", "requests=100", "request_bytes=600")
+PAGE_BYTES = 4096
 FUNCTIONS = ("jffs2_write_begin", "jffs2_write_end", "jffs2_do_readpage_nolock")
 READS = 24
 READING = canonical(
@@ -44,13 +46,33 @@ def traced(program: Program, work: Path, asked: Asked, *, cost: bool = False) ->
     return trace_case(target, program, asked, probes=True, cost=cost, progress=lambda *_: None)
 
 
-@pytest.fixture(scope="module")
-def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+def transaction(fs: str, work: Path, functions: tuple[str, ...]) -> Trace:
     experiment = load_experiment("sqlite/requests")
-    planned = plan(experiment, parse_settings(SETTINGS))
+    planned = plan(experiment, parse_settings((f"fs={fs}", *SETTINGS)))
     (case,) = (item.case for item in planned if "emulator" in item.targets)
     (program,) = programs_of(experiment, [case])
-    return traced(program, tmp_path_factory.mktemp("sqlite"), Asked(True, True, FUNCTIONS))
+    return traced(program, work, Asked(True, True, functions))
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return transaction("jffs2", tmp_path_factory.mktemp("sqlite"), FUNCTIONS)
+
+
+@pytest.fixture(scope="module")
+def sqlite_on_ubifs(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return transaction("ubifs", tmp_path_factory.mktemp("ubifs"), ("ubifs_writepage",))
+
+
+def pages_of(row: dict[str, object]) -> set[tuple[str, int]]:
+    """File, as a dentry names it, and number of each page that a call of the program touches."""
+    offset, length, result = row["offset_bytes"], row["length_bytes"], row["result"]
+    assert isinstance(offset, int)
+    assert isinstance(length, int)
+    assert isinstance(result, int)
+    end = offset + (length if row["op"] == "write" else result)
+    name = str(row["file"]).rsplit("/", 1)[-1]
+    return {(name, page) for page in range(offset // PAGE_BYTES, -(-end // PAGE_BYTES))}
 
 
 def named(frame: pl.DataFrame) -> list[tuple[object, ...]]:
@@ -91,6 +113,56 @@ def test_the_file_system_was_called_for_each_page(sqlite: Trace) -> None:
         assert around.height
 
 
+def test_jffs2_reads_each_page_once_that_is_not_cached(sqlite: Trace) -> None:
+    """Those the program touches, of which the connection has read the database's first before."""
+    touched = set[tuple[str, int]]()
+    for row in sqlite.requests.filter(pl.col("op").is_in(["read", "write"])).to_dicts():
+        touched |= pages_of(row)
+    cached = sqlite.vfs.filter(kind="cache-add").select("file", "offset_bytes")
+    added = [(str(file), offset // PAGE_BYTES) for file, offset in cached.iter_rows()]
+    assert set(added) == touched - {("test.db", 0)}
+    assert len(added) == len(touched) - 1
+    calls = sqlite.functions.filter(function="jffs2_do_readpage_nolock")
+    assert calls.height == len(added)
+    assert set(calls["result"]) == {0}
+
+
+def test_ubifs_writes_back_what_each_fsync_finds_dirty(sqlite_on_ubifs: Trace) -> None:
+    trace = sqlite_on_ubifs
+    assert trace.facts.lost == 0
+    dirty, expected = set[tuple[str, int]](), []
+    for row in trace.requests.filter(pl.col("op").is_in(["write", "fsync"])).to_dicts():
+        if row["op"] == "write":
+            dirty |= pages_of(row)
+            continue
+        own = {page for page in dirty if page[0] == str(row["file"]).rsplit("/", 1)[-1]}
+        dirty -= own
+        end = row["start_ns"] + row["latency_ns"]
+        expected += [(row["start_ns"], end)] * len(own)
+    written = trace.functions.filter(function="ubifs_writepage")
+    assert written.height == len(expected) > 20
+    spans = written.select("start_ns", "duration_ns").rows()
+    for (start, took), (began, ended) in zip(spans, expected, strict=True):
+        assert began < start < start + took < ended
+    assert not dirty
+    for kind in ("read", "write"):
+        assert named(trace.vfs.filter(kind=kind)) == named(trace.requests.filter(op=kind))
+
+
+def test_what_is_drawn_of_the_layers_is_what_they_did(sqlite: Trace) -> None:
+    """Of JFFS2 every page is programmed in a jffs2_write_end or in an fsync."""
+    pages = pages_of_calls(sqlite)
+    programmed = pages.filter(kind="program", function="jffs2_write_end")["pages"].sum()
+    starts = sqlite.flash.filter(kind="program")["start_ns"]
+    synced = 0
+    for start, took in sqlite.vfs.filter(kind="fsync").select("start_ns", "duration_ns").rows():
+        synced += starts.filter(starts.is_between(start, start + took)).len()
+    assert programmed > 40
+    assert programmed + synced == starts.len()
+    titles = {title for title, _, _ in figures(sqlite)}
+    assert titles == {"Over time", "Layer by layer", "By task"}
+
+
 def test_the_flash_has_the_chips_durations_within_the_calls(sqlite: Trace) -> None:
     flash = sqlite.flash
     assert flash["duration_ns"].null_count() == 0
@@ -128,6 +200,10 @@ def test_perfettos_file_holds_all_of_it(sqlite: Trace, tmp_path: Path) -> None:
         if layer == "file system":
             drawn[name, duration] += count
     assert drawn == durations
+
+
+def test_trace_processor_finds_all_of_it(sqlite: Trace, tmp_path: Path) -> None:
+    check_in_trace_processor(sqlite, tmp_path / "trace")
 
 
 def test_the_summary_counts_what_the_tables_hold(sqlite: Trace) -> None:

@@ -15,12 +15,15 @@ import pytest
 from flashbed import validation
 from flashbed.experiment import load_experiment, plan
 from flashbed.report import write_report
+from flashbed.report.trace import write_trace_report
 from flashbed.runner import run_target
 from flashbed.study import load_study
 from flashbed.tables import RunDirectory
+from flashbed.tracing.trace import keep
 from flashbed.validation import kept
 from tests.fake import FakeTarget
 from tests.layers.test_study import CLAIM, FIGURE, STUDY
+from tests.layers.test_trace import traced
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -167,6 +170,17 @@ def test_a_figure_over_axes_and_a_study_are_drawn(small: Path, tmp_path: Path) -
     drawn = dict(mark.split("=") for mark in said["marks"])
     # Two kernels, file systems, patterns and numbers of requests, and the paper's cross.
     assert int(drawn["figure-0-axes"]) >= 17
+
+
+def test_a_traces_layers_are_drawn(tmp_path: Path) -> None:
+    keep(traced(), tmp_path / "trace")
+    said = look(write_trace_report(tmp_path / "trace", tmp_path / "trace.html"), tmp_path)
+    assert said["wrong"] == []
+    assert said["asked"] == []
+    drawn = dict(mark.split("=") for mark in said["marks"])
+    assert list(drawn) == ["figure-0", "figure-1", "figure-2"]
+    # A call of the VFS, the cache's line, two calls and one's pages, seven of the driver.
+    assert int(drawn["figure-1"]) >= 11
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from flashbed.cli import main
 from flashbed.errors import InputError, RunError
 from flashbed.tracing import perfetto
+from flashbed.tracing.figures import figures, pages_of_calls
 from flashbed.tracing.flashmon_log import read_log, written_log
 from flashbed.tracing.record import Asked, Here, trace_command
 from flashbed.tracing.rows import HEADER, read_rows, read_stream
@@ -141,6 +142,24 @@ def test_the_summary_adds_up() -> None:
     assert "flash bytes read for each byte read: 0.62" in text
     assert "written" not in text
     assert Cost(106, 100).pct == 6
+
+
+def test_flash_pages_are_those_of_the_call_and_its_task() -> None:
+    counted = pages_of_calls(traced()).filter(pl.col("pages") > 0)
+    assert counted.select("function", "kind", "pages").rows() == [("jffs2_readpage", "read", 2)]
+
+
+def test_layers_are_drawn_over_one_time() -> None:
+    drawn = {title: chart for title, _, chart in figures(traced())}
+    panels = drawn["Layer by layer"]["vconcat"]
+    marks = [panel.get("mark", {}).get("type", "layers") for panel in panels]
+    # VFS, page cache, file system, flash pages of its calls, driver.
+    assert marks == ["point", "line", "point", "point", "point"]
+    domains = [panel["encoding"]["x"]["scale"]["domain"] for panel in panels]
+    assert domains == [[0.0, pytest.approx(1600 / 1e6)]] * 5
+    driver = next(iter(reversed(drawn["Layer by layer"]["datasets"].values())))
+    assert sum(row.get("count", 0) for row in driver) == traced().flash.height
+    assert figures(traced(f"{HEADER}\nend -\n")) == []
 
 
 def decoded(path: Path) -> tuple[dict[int, tuple[str, int]], list[tuple[int, int, int, str]]]:
@@ -280,7 +299,7 @@ def test_the_command_keeps_what_was_lost_and_says_so(
     assert status_of(["report", str(out)], monkeypatch) == 0
     page = (out / "report.html").read_text()
     assert "17 events were lost" in page
-    for title in ("Over time", "Over address", "By task", "How long it took"):
+    for title in ("Over time", "Layer by layer", "By task"):
         assert f"<b>{title}.</b>" in page
 
 
@@ -364,14 +383,77 @@ def test_without_kprobes_the_flash_is_traced_and_the_rest_said(
     assert "only --flash can be traced" in capsys.readouterr().err
 
 
-def test_trace_processor_opens_the_file(tmp_path: Path) -> None:
+def answered(path: Path, *queries: str) -> list[list[tuple[object, ...]]]:
+    """What trace_processor answers, a list of rows a query; skips where it is not installed.
+
+    Its package fetches the program from its authors' host at first use; what is on the path is
+    taken instead, so no test asks a network.
+    """
     shell = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
     if shell is None:
-        pytest.skip("trace_processor_shell is not installed; no package index has it")
+        pytest.skip("trace_processor is not on the path: perfetto.dev/docs/analysis")
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
-    path = tmp_path / "trace"
-    perfetto.write_perfetto(traced(), path)
     with TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=shell)) as processor:
-        (row,) = processor.query("select count(*) as slices from slice")
-        assert row.slices == sum(slices(path).values())
+        return [[tuple(vars(row).values()) for row in processor.query(text)] for text in queries]
+
+
+def check_in_trace_processor(trace: Trace, path: Path) -> None:
+    """Tracks, slices with their durations, and counters are there, and nothing was amiss."""
+    perfetto.write_perfetto(trace, path)
+    wrong, tracks, drawn, counted = answered(
+        path,
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+        "select distinct parent.name as name from track join track as parent "
+        "on track.parent_id = parent.id",
+        "select parent.name as layer, track.name as task, slice.name as name, slice.dur as dur, "
+        "count(*) as times from slice join track on slice.track_id = track.id "
+        "join track as parent on track.parent_id = parent.id group by 1, 2, 3, 4",
+        "select track.name as name, count(*) as times from counter join track "
+        "on counter.track_id = track.id group by 1",
+    )
+    assert wrong == []
+    expected = Counter[tuple[object, ...]]()
+    for (layer, task, name, duration), times in slices(path).items():
+        expected[layer, task, name, max(duration, 0)] += times  # an instant takes no time there
+    assert {row[:4]: row[4] for row in drawn} == expected
+    assert {layer for layer, *_ in expected} <= {name for (name,) in tracks}
+    counters = {
+        perfetto.CACHED: len(perfetto.cached_pages(trace)),
+        perfetto.FREE: len(perfetto.free_blocks(trace)),
+    }
+    assert {row[0]: row[1] for row in counted} == {
+        name: times for name, times in counters.items() if times
+    }
+
+
+def test_trace_processor_opens_the_file(tmp_path: Path) -> None:
+    check_in_trace_processor(traced(), tmp_path / "trace")
+
+
+def test_a_trace_processor_that_is_another_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not installed: the check is not one that any answer passes."""
+    right: list[list[tuple[object, ...]]] = [
+        [],
+        [(layer,) for layer in perfetto.LAYERS],
+        [
+            ("VFS", "cat", "read", 50, 1),
+            ("page cache", "cat", "cache-add", 0, 2),
+            ("file system", "cat", "jffs2_readpage", 40, 1),
+            ("file system", "cat", "jffs2_do_readpage", 20, 1),
+            ("file system", "kworker/0:1", "jffs2_write_end", 0, 1),
+            ("flash", "cat", "read", 0, 2),
+            ("flash", "kworker/0:1", "program", 0, 3),
+            ("flash", "kworker/0:1", "erase", 0, 1),
+        ],
+        [(perfetto.CACHED, 2), (perfetto.FREE, 3)],
+    ]
+    answers = right
+    monkeypatch.setattr("tests.layers.test_trace.answered", lambda *_: answers)
+    check_in_trace_processor(traced(), tmp_path / "trace")
+    for number, row in ((0, ("flow_no_begin", 1)), (2, ("flash", "cat", "read", 7, 1))):
+        answers = [[*rows, row] if at == number else rows for at, rows in enumerate(right)]
+        with pytest.raises(AssertionError):
+            check_in_trace_processor(traced(), tmp_path / "trace")

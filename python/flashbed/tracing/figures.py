@@ -1,4 +1,10 @@
-"""Figures of a trace: over time, over address, by task, how long calls took. Vega-Lite."""
+"""Figures of a trace: operations over time, layer by layer, by task. Vega-Lite.
+
+"Layer by layer" is what the methodology's slides draw of VFS, flash file system and driver, on one
+axis of time: how long each call of the VFS took and what is in the page cache; how long each call
+of the file system's functions took, beside what one page takes at the driver, and how many pages it
+read and programmed; where in the chip the driver was.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from flashbed.tracing.perfetto import cached_pages
 from flashbed.tracing.trace import Trace
 
-__all__ = ["figures"]
+__all__ = ["figures", "pages_of_calls"]
 
 TIMES = 240
 """Parts of the time that are drawn apart."""
@@ -20,6 +27,16 @@ _KINDS = ("read", "program", "erase")
 _COLOURS = ("#3b7dd8", "#d8823b", "#7a3bd8")
 _LAYERS = ("system calls", "VFS", "file system", "flash")
 _LAYER_COLOURS = ("#555555", "#2a9d6f", "#d8823b", "#3b7dd8")
+_FLASH_CALLS = ("read", "program")
+_LAYERS_CAPTION = (
+    "The VFS's calls and pages in the cache, the file system's functions with the flash pages that "
+    "each read and programmed itself, the driver. Each call is where it began, of more than "
+    f"{CALLS_MAX:,} of a layer the longest; durations are on a logarithmic scale, dashed lines one "
+    "page of the chip (the median). Cached pages count from the beginning of the trace."
+)
+_PANEL_WIDTH = 530
+_LEGEND = alt.Legend(title=None, orient="right", labelLimit=170)
+_TENS = [10.0**power for power in range(-5, 7)]
 
 
 def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
@@ -34,20 +51,11 @@ def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
                 _time(calls),
             )
         )
-    if trace.flash["page"].drop_nulls().len():
-        drawn.append(
-            ("Over address", "Where in the chip was read, programmed and erased, and when.",
-             _address(trace.flash))
-        )  # fmt: skip
+    panels = _layers(trace, calls)
+    if panels is not None:
+        drawn.append(("Layer by layer", _LAYERS_CAPTION, panels))
     if trace.flash.height:
         drawn.append(("By task", "Who had the flash do something.", _tasks(trace.flash)))
-    timed = calls.filter(pl.col("duration_ms") > 0)
-    if timed.height:
-        drawn.append(
-            ("How long it took", "Each call, by when it began; note the logarithmic scale."
-             + (f" The {CALLS_MAX:,} longest." if timed.height > CALLS_MAX else ""),
-             _durations(timed))
-        )  # fmt: skip
     return drawn
 
 
@@ -116,24 +124,145 @@ def _time(calls: pl.DataFrame) -> dict[str, Any]:
     return _specification(chart.properties(width=_WIDTH - 120))
 
 
-def _kind_colour() -> alt.Color:
+def _kind_colour(legend: alt.Legend | None = _LEGEND) -> alt.Color:
     scale = alt.Scale(domain=list(_KINDS), range=list(_COLOURS))
-    return alt.Color("kind:N", scale=scale, legend=alt.Legend(title=None, orient="top"))
+    return alt.Color("kind:N", scale=scale, legend=legend)
 
 
-def _address(flash: pl.DataFrame) -> dict[str, Any]:
+def _layers(trace: Trace, calls: pl.DataFrame) -> dict[str, Any] | None:
+    """The panels that there is something for, on one axis of time; None without any."""
+    if not calls.height:
+        return None
+    ends = pl.col("time_ms") + pl.col("duration_ms").fill_null(0)
+    (bounds,) = calls.select(first=pl.col("time_ms").min(), last=ends.max()).rows()
+    x_scale = alt.Scale(domain=[min(0.0, bounds[0]), max(bounds[1], bounds[0] + 1e-6)], nice=False)
+    above = _LAYERS[1] if trace.vfs["duration_ns"].drop_nulls().len() else _LAYERS[0]
+    panels = [
+        _durations(calls.filter(layer=above), above, x_scale),
+        _cached(trace, x_scale),
+        _durations(calls.filter(layer=_LAYERS[2]), "file system", x_scale, _page_times(trace)),
+        _pages_of_calls(trace, x_scale),
+        _address(trace.flash, x_scale),
+    ]
+    drawn = [panel for panel in panels if panel is not None]
+    if not drawn:
+        return None
+    bottom = alt.TitleParams("time, ms", orient="bottom", anchor="middle", fontSize=11)
+    stacked = alt.vconcat(*drawn, spacing=8, title=bottom)
+    return _specification(stacked.resolve_scale(color="independent"))
+
+
+def _time_axis(column: str, scale: alt.Scale) -> alt.X:
+    return alt.X(f"{column}:Q", title=None, scale=scale)
+
+
+def _durations(
+    calls: pl.DataFrame, layer: str, x_scale: alt.Scale, marks: pl.DataFrame | None = None
+) -> Any:
+    """How long each call took; `marks` are lines across."""
+    timed = calls.filter(pl.col("duration_ms") > 0)
+    if not timed.height:
+        return None
+    longest = timed.sort("duration_ms", descending=True).head(CALLS_MAX)
+    y = alt.Y(
+        "duration_ms:Q",
+        title=f"{layer}, ms",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(values=_TENS),
+    )
+    points = alt.Chart(longest).mark_point(filled=True, size=16, opacity=0.7).encode(
+        x=_time_axis("time_ms", x_scale),
+        y=y,
+        color=alt.Color("operation:N", legend=_LEGEND),
+        tooltip=["operation:N", "time_ms:Q", alt.Tooltip("duration_ms:Q", format=".4f")],
+    )  # fmt: skip
+    if marks is None or not marks.height:
+        return points.properties(width=_PANEL_WIDTH, height=130)
+    rules = alt.Chart(marks).mark_rule(strokeDash=[4, 3], color="#888888").encode(y=y)
+    drawn = points + rules
+    for number, at in enumerate((_PANEL_WIDTH - 96, 4)):  # lines that are close have words apart
+        words = alt.Chart(marks[number : number + 1]).mark_text(
+            align="left", baseline="bottom", dy=-2, fontSize=10
+        )
+        drawn += words.encode(x=alt.value(at), y=y, text="what:N")
+    return drawn.properties(width=_PANEL_WIDTH, height=130)
+
+
+def _page_times(trace: Trace) -> pl.DataFrame:
+    """what, duration_ms: one page at the driver, where its chip says how long that takes."""
+    timed = trace.flash.filter(pl.col("kind").is_in(_FLASH_CALLS), pl.col("duration_ns") > 0)
+    return timed.group_by("kind", maintain_order=True).agg(
+        (pl.lit("one page: ") + pl.col("kind").first()).alias("what"),
+        (pl.col("duration_ns").median() / 1e6).alias("duration_ms"),
+    )
+
+
+def _cached(trace: Trace, x_scale: alt.Scale) -> Any:
+    points = cached_pages(trace)
+    if not points:
+        return None
+    times = [time_ns / 1e6 for time_ns, _ in points]
+    frame = pl.DataFrame({"time_ms": times, "pages": [pages for _, pages in points]})
+    every = max(1, frame.height // CALLS_MAX)
+    chart = alt.Chart(frame.gather_every(every)).mark_line(interpolate="step-after").encode(
+        x=_time_axis("time_ms", x_scale), y=alt.Y("pages:Q", title="cached pages")
+    )  # fmt: skip
+    return chart.properties(width=_PANEL_WIDTH, height=75)
+
+
+def pages_of_calls(trace: Trace) -> pl.DataFrame:
+    """function, time_ms, kind, pages: reads and programs of a call's own task while it ran."""
+    timed = trace.functions.drop_nulls("duration_ns")
+    counted = []
+    for (task,), calls in timed.group_by("task", maintain_order=True):
+        starts = calls["start_ns"]
+        for kind in _FLASH_CALLS:
+            own = trace.flash.filter(task=task, kind=kind)["start_ns"].sort()
+            ends = own.search_sorted(starts + calls["duration_ns"], "right")
+            pages = ends.cast(pl.Int64) - own.search_sorted(starts, "left").cast(pl.Int64)
+            counted.append(
+                calls.select(
+                    "function",
+                    (pl.col("start_ns") / 1e6).alias("time_ms"),
+                    pl.lit(kind).alias("kind"),
+                    pages.alias("pages"),
+                )
+            )
+    if not counted:
+        return pl.DataFrame(schema={"function": pl.String, "time_ms": pl.Float64,
+                                    "kind": pl.String, "pages": pl.Int64})  # fmt: skip
+    return pl.concat(counted).sort("time_ms", maintain_order=True)
+
+
+def _pages_of_calls(trace: Trace, x_scale: alt.Scale) -> Any:
+    pages = pages_of_calls(trace).filter(pl.col("pages") > 0)
+    if not pages.height:
+        return None
+    most = pages.sort("pages", descending=True, maintain_order=True).head(CALLS_MAX)
+    chart = alt.Chart(most).mark_point(filled=True, size=16, opacity=0.7).encode(
+        x=_time_axis("time_ms", x_scale),
+        y=alt.Y("pages:Q", title="flash pages", axis=alt.Axis(tickMinStep=1)),
+        color=_kind_colour(legend=None),
+        tooltip=["function:N", "time_ms:Q", "kind:N", "pages:Q"],
+    )  # fmt: skip
+    return chart.properties(width=_PANEL_WIDTH, height=80)
+
+
+def _address(flash: pl.DataFrame, x_scale: alt.Scale) -> Any:
     """Pages, or blocks where there are too many operations to draw."""
     few = flash.height <= CALLS_MAX or flash["block"].null_count()
     address = "page" if few else "block"
     flash = flash.drop_nulls(address)
+    if not flash.height:
+        return None
     timed = flash.with_columns((pl.col("start_ns") / 1e6).alias("time_ms"))
     chart = alt.Chart(_binned(timed, address, "kind")).mark_point(filled=True, size=16).encode(
-        x=alt.X("begin_ms:Q", title="time, ms"),
-        y=alt.Y(f"{address}:Q", title=address, scale=alt.Scale(zero=False)),
+        x=_time_axis("begin_ms", x_scale),
+        y=alt.Y(f"{address}:Q", title=f"driver, {address}", scale=alt.Scale(zero=False)),
         color=_kind_colour(),
         tooltip=[f"{address}:Q", "kind:N", "count:Q"],
     )  # fmt: skip
-    return _specification(chart.properties(width=_WIDTH, height=300))
+    return chart.properties(width=_PANEL_WIDTH, height=200)
 
 
 def _tasks(flash: pl.DataFrame) -> dict[str, Any]:
@@ -147,14 +276,3 @@ def _tasks(flash: pl.DataFrame) -> dict[str, Any]:
         tooltip=["task:N", "kind:N", "count:Q"],
     )  # fmt: skip
     return _specification(chart.properties(width=_WIDTH - 120))
-
-
-def _durations(timed: pl.DataFrame) -> dict[str, Any]:
-    longest = timed.sort("duration_ms", descending=True).head(CALLS_MAX)
-    chart = alt.Chart(longest).mark_point(filled=True, size=14, opacity=0.6).encode(
-        x=alt.X("time_ms:Q", title="time, ms"),
-        y=alt.Y("duration_ms:Q", title="duration, ms", scale=alt.Scale(type="log")),
-        color=_layer_colour(),
-        tooltip=["layer:N", "operation:N", alt.Tooltip("duration_ms:Q", format=".4f")],
-    )  # fmt: skip
-    return _specification(chart.properties(width=_WIDTH, height=260))

@@ -20,7 +20,7 @@ from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from flashbed.tracing.trace import Trace
 
-__all__ = ["CACHED", "FREE", "LAYERS", "free_blocks", "write_perfetto"]
+__all__ = ["CACHED", "FREE", "LAYERS", "cached_pages", "free_blocks", "write_perfetto"]
 
 LAYERS = ("system calls", "VFS", "page cache", "file system", "flash")
 CACHED = "cached pages"
@@ -46,7 +46,7 @@ def write_perfetto(trace: Trace, path: Path) -> None:
     """Writes the file."""
     # Of two that begin at once the longer one is around the other.
     events = sorted(_events(trace), key=lambda event: (event.start_ns, -(event.duration_ns or 0)))
-    counters = {CACHED: _cached_pages(trace), FREE: free_blocks(trace)}
+    counters = {CACHED: cached_pages(trace), FREE: free_blocks(trace)}
     starts = [event.start_ns for event in events]
     zero_ns = min([0, *starts])
     with path.open("wb") as file:
@@ -96,7 +96,8 @@ def _one_after_another(flash: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_columns(pl.when(known).then(shown).alias("shown_ns"))
 
 
-def _cached_pages(trace: Trace) -> list[tuple[int, int]]:
+def cached_pages(trace: Trace) -> list[tuple[int, int]]:
+    """(time, pages more than at the beginning) whenever one comes or goes."""
     steps = trace.vfs.filter(pl.col("kind").is_in(list(_CACHE_KINDS))).select(
         "start_ns",
         pl.col("kind").replace_strict(_CACHE_KINDS, return_dtype=pl.Int64).cum_sum().alias("pages"),

@@ -1,0 +1,157 @@
+"""The worked examples of the documents: run, and what they say is what the documents show.
+
+An example is the console blocks of one section: commands behind `$`, and what they print. A line of
+`...` stands for any lines. Numbers may be off by a quarter, or by one: they are to tell a reader
+what to expect, and how right they are is other tests' question.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.board import SshBoard, ssh_board
+
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w-])")
+FLASHBED = str(Path(sys.executable).parent / "flashbed")
+RELEASE = re.compile(r"Linux \d[\w.-]*")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command and the lines that are shown of what it prints."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(document: Path, section: str) -> list[Step]:
+    """Those of a section, in their order."""
+    text = document.read_text()
+    body = text[text.index(f"\n## {section}\n") + 4 :].split("\n## ")[0]
+    found: list[Step] = []
+    for block in re.findall(r"```console\n(.*?)```", body, re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Step(line[2:], []))
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def words_and_numbers(line: str) -> tuple[str, list[float]]:
+    plain = RELEASE.sub("Linux", line)
+    numbers = [float(number.replace(",", "")) for number in NUMBER.findall(plain)]
+    return " ".join(NUMBER.sub("#", plain).split()), numbers
+
+
+def same(shown: str, said: str) -> bool:
+    (words, numbers), (other, others) = words_and_numbers(shown), words_and_numbers(said)
+    close = (abs(a - b) <= max(1.0, abs(a) / 4) for a, b in zip(numbers, others, strict=False))
+    return words == other and all(close)
+
+
+def check(shown: list[str], said: list[str]) -> None:
+    """All that is said is shown, but where the lines are left out."""
+    at, gap = 0, False
+    for line in shown:
+        if line == "...":
+            gap = True
+            continue
+        while gap and at < len(said) and not same(line, said[at]):
+            at += 1
+        assert at < len(said), f"not said: {line}"
+        assert same(line, said[at]), (line, said[at])
+        at, gap = at + 1, False
+    assert gap or at == len(said), f"not shown: {said[at]}"
+
+
+def follow(found: list[Step], work: Path, env: dict[str, str] | None = None) -> None:
+    """Runs them one after another, `/tmp` being `work`."""
+    here = work / "here"
+    here.mkdir()
+    for step in found:
+        command = step.command.replace("/tmp/", f"{work}/")
+        words = shlex.split(
+            command.replace("sudo flashbed trace", "flashbed trace --on ssh://board")
+        )
+        assert words[0] == "flashbed", words
+        done = subprocess.run(
+            [FLASHBED, *words[1:]], cwd=here, env=env, capture_output=True, text=True, check=False,
+            timeout=800,
+        )  # fmt: skip
+        assert done.returncode == 0, (step.command, done.stderr)
+        check(step.shown, done.stdout.replace(f"{work}/", "/tmp/").splitlines())
+
+
+@pytest.fixture(scope="module")
+def board_with_data(
+    ssh_parts: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SshBoard]:
+    """A board with JFFS2 on /data, of a chip whose erases take no time: collecting is over."""
+    folder = tmp_path_factory.mktemp("traced") / "board"
+    with ssh_board(folder, jffs2_on="data") as board:
+        yield board
+
+
+@pytest.mark.emulator
+@pytest.mark.timeout(900)
+def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoard) -> None:
+    """Not on the machine of the tests, which may have no kprobes: on the emulated board."""
+    found = steps(project / "docs" / "tracing.md", "Trace my program")
+    assert [step.command.split(" --")[0] for step in found] == [
+        "sudo flashbed trace", "flashbed trace", "flashbed report /tmp/insert",
+        "flashbed table /tmp/insert functions",
+    ]  # fmt: skip
+    ssh = {**os.environ, "FLASHBED_SSH": f"ssh -F {board_with_data.config}"}
+    follow(found, tmp_path, ssh)
+    assert "Layer by layer" in (tmp_path / "insert.html").read_text()
+    assert (tmp_path / "insert" / "trace.perfetto-trace").stat().st_size > 0
+
+
+@pytest.mark.extension
+@pytest.mark.emulator
+@pytest.mark.timeout(1200)
+def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
+    found = steps(project / "docs" / "models.md", "Calibrate and predict")
+    names = [step.command.split()[1] for step in found]
+    assert names == ["calibrate", "run", "model", "predict", "run"]
+    profile = (project / "boards" / "emulated.toml").read_bytes()
+    follow(found, tmp_path)
+    assert (project / "boards" / "emulated.toml").read_bytes() == profile
+    # What the board itself does is within the band of what was predicted.
+    asked = shlex.split(found[3].command.replace("/tmp/", f"{tmp_path}/"))[1:]
+    done = subprocess.run(
+        [FLASHBED, *asked, "--format", "json"], capture_output=True, text=True, check=True
+    )
+    predicted = json.loads(done.stdout)["prediction"]
+    (real,) = pl.read_parquet(tmp_path / "real" / "cases.parquet").to_dicts()
+    assert real["target"] == "emulator"
+    for cost in ("time_ns", "flash_reads", "flash_programs", "flash_erases"):
+        band = predicted[cost]
+        assert band["low"] - 0.5 <= real[cost] <= band["high"] + 0.5, cost
+
+
+def test_the_check_notices() -> None:
+    said = ["a  3.1 ms", "b 200", "c"]
+    for shown in (["..."], said, ["a 3.0 ms", "..."], ["...", "c"], ["...", "b 210", "c"]):
+        check(shown, said)
+    for shown in (
+        ["a 3.1 ms"],
+        ["b 200", "..."],
+        ["...", "b 300", "c"],
+        [*said, "d"],
+        ["...", "d"],
+    ):
+        with pytest.raises(AssertionError):
+            check(shown, said)

@@ -6,11 +6,14 @@ import hashlib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flashbed.errors import InputError
 from flashbed.places import root, sha256_of
-from flashbed.targets.base import Target
 from flashbed.targets.ssh.address import is_address, parse_address
+
+if TYPE_CHECKING:
+    from flashbed.targets.base import Target
 
 SOURCES = ("config", "Cargo.lock")
 """Besides those in C: a kernel's, and which SQLite is in the agent."""

@@ -207,8 +207,8 @@ impl Tnc {
     /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on the way is to be loaded.
     #[inline]
     pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
-        let last = if key.is_data() { self.ends_at(self.last, key) } else { None };
-        last.or_else(|| self.ends_at(self.hints.get(key), key))
+        let hinted = self.ends_at(self.hints.get(key), key);
+        hinted.or_else(|| if key.is_data() { self.ends_at(self.last, key) } else { None })
     }
 
     /// What a way down would end at, if that is this znode.
@@ -429,19 +429,15 @@ impl Tnc {
         &mut self,
         ubi: &mut Ubi<F>,
         lpt: &mut Lpt,
-        mut now: Ns,
+        now: Ns,
         znode: u32,
     ) -> Result<Ns> {
-        let mut path = Vec::new();
-        let mut at = znode;
-        while at != NONE && !self.znodes[at as usize].dirty {
-            path.push(at);
-            at = self.znodes[at as usize].parent;
+        if znode == NONE || self.znodes[znode as usize].dirty {
+            return Ok(now);
         }
-        for at in path.into_iter().rev() {
-            now = self.make_dirty(ubi, lpt, now, at)?;
-        }
-        Ok(now)
+        let parent = self.znodes[znode as usize].parent;
+        let now = self.dirty_bottom_up(ubi, lpt, now, parent)?;
+        self.make_dirty(ubi, lpt, now, znode)
     }
 
     /// find_first_dirty and find_next_dirty: every dirty znode, children before their parent, and

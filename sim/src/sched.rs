@@ -183,7 +183,8 @@ impl Sched {
     }
 
     fn update_min_vruntime(&mut self) {
-        if let Some(least) = self.runnable.iter().map(|task| self.vruntime_ns[task as usize]).min() {
+        if let Some(least) = self.runnable.iter().map(|task| self.vruntime_ns[task as usize]).min()
+        {
             self.min_vruntime_ns = self.min_vruntime_ns.max(least);
         }
     }

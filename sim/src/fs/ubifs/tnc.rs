@@ -227,15 +227,14 @@ impl Tnc {
     /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits for memory several times in a row; here
     /// all of them wait together.
     pub fn touch(&self, keys: impl Iterator<Item = Key>) {
-        let hints: Vec<u32> = keys.map(|key| self.hints.get(key)).collect();
-        self.touch_znodes(hints.into_iter());
+        self.touch_znodes(keys.map(|key| self.hints.get(key)));
     }
 
     /// The same for znodes and what their parents say of them.
     pub fn touch_znodes(&self, znodes: impl Iterator<Item = u32>) {
         let known = |at: u32| self.znodes.get(at as usize);
-        let parents: Vec<u32> = znodes.filter_map(known).map(Znode::touch).collect();
-        let touched = parents.into_iter().filter_map(known).map(Znode::touch);
+        let parents = znodes.filter_map(known).map(Znode::touch);
+        let touched = parents.filter_map(known).map(Znode::touch);
         std::hint::black_box(touched.fold(0, u32::wrapping_add));
     }
 

@@ -256,7 +256,7 @@ static int say_vfs(void *context, const struct call_row *row)
 			      number_or_dash(row->inode, (int64_t)row->inode, text[1], sizeof(text[1])),
 			      number_or_dash(row->offset >= 0, row->offset, text[2], sizeof(text[2])),
 			      number_or_dash(row->length >= 0, row->length, text[3], sizeof(text[3])),
-			      number_or_dash(row->has_result, row->result, text[4], sizeof(text[4])), row->pid, trace_task(row->pid),
+			      number_or_dash(row->has_result, result_number(row->result), text[4], sizeof(text[4])), row->pid, trace_task(row->pid),
 			      as_word(row->file, file, sizeof(file)));
 }
 

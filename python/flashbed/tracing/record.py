@@ -102,7 +102,7 @@ def trace_command(
     limit = ["--seconds", f"{seconds:g}"] if seconds else []
     arguments = ["trace", *asked.arguments, *limit, *(["--", *command] if command else [])]
     text, status = place.agent(arguments)
-    if not text or (status and "\nlost " not in text):
+    if not text or (status and "\ninfo " not in text):
         raise RunError(f"{place.name}: tracing failed (status {status} of the agent)")
     return _trace(read_stream(text), " ".join(command) or "everything", place.name)
 

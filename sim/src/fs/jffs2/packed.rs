@@ -132,7 +132,7 @@ mod tests {
             for (number, state) in (0..).zip(State::ALL) {
                 let has_place = !matches!(role, Role::Dirent { .. });
                 let node = Node {
-                    flash_offset: u32::MAX & !3,
+                    flash_offset: !3,
                     fragments: (1 << 28) - 1 - number,
                     state,
                     is_damaged: number % 2 == 0,

@@ -312,5 +312,8 @@ const char *error_name(int error);
 int64_t result_number(int64_t result);  /* an error's number as most machines have it; MIPS has others */
 int write_file(const char *path, const char *text);
 int read_file(const char *path, char *text, size_t size);
+int mtd_text(int mtd, const char *name, char *text, size_t size);  /* of /sys/class/mtd/mtdN, without its line feed */
+int mtd_value(int mtd, const char *name, uint64_t *value);
+int mtd_geometry(int mtd, struct flash_geometry *geometry);
 
 #endif

@@ -22,6 +22,7 @@ struct partition {
 	char refused[REASON_BYTES];  /* why it is not to be erased; empty if it may be */
 };
 
+int partition_ubi(int mtd);  /* the UBI device that is attached to it; -1 for none */
 size_t partitions_read(struct partition *list, size_t room);  /* in the order of their numbers */
 /* Whether a partition may be erased that is meant to have this name (NULL: any); 0, or -EPERM with the reason. */
 int partition_check(int mtd, const char *name, char *why, size_t size);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,4 +86,37 @@ int read_file(const char *path, char *text, size_t size)
 	(void)close(fd);
 	text[length] = '\0';
 	return err ? err : (int)length;
+}
+
+int mtd_text(int mtd, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", mtd, name);
+	const int got = read_file(path, text, size);
+
+	if (got > 0 && text[got - 1] == '\n')
+		text[got - 1] = '\0';
+	return got < 0 ? got : 0;
+}
+
+int mtd_value(int mtd, const char *name, uint64_t *value)
+{
+	char text[32];
+	const int err = mtd_text(mtd, name, text, sizeof(text));
+
+	*value = err ? 0 : strtoull(text, NULL, 0);
+	return err;
+}
+
+int mtd_geometry(int mtd, struct flash_geometry *geometry)
+{
+	static const char *const names[] = {"writesize", "oobsize", "erasesize", "size"};
+	uint64_t values[4] = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < 4 && !err; i++)
+		err = mtd_value(mtd, names[i], &values[i]);
+	*geometry = (struct flash_geometry){(uint32_t)values[0], (uint32_t)values[1], (uint32_t)values[2], values[3]};
+	return err;
 }

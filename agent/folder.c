@@ -14,40 +14,31 @@
 
 #include "board.h"
 
-enum { MTDS = 64, UBIS = 32, VOLUMES = 128 };
-
-static bool text_is(const char *path, const char *wanted)
-{
-	char text[160];
-	const int got = read_file(path, text, sizeof(text));
-
-	if (got > 0 && text[got - 1] == '\n')
-		text[got - 1] = '\0';
-	return got > 0 && strcmp(text, wanted) == 0;
-}
+enum { MTDS = 64, VOLUMES = 128 };
 
 static int mtd_of(const char *source)
 {
 	int number;
-	char path[64];
+	char name[160];
 
 	if (sscanf(source, "/dev/mtdblock%d", &number) == 1 || sscanf(source, "/dev/mtd%d", &number) == 1 || sscanf(source, "mtd%d", &number) == 1)
 		return number;
-	for (number = 0; strncmp(source, "mtd:", 4) == 0 && number < MTDS; number++) {
-		(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/name", number);
-		if (text_is(path, source + 4))
+	for (number = 0; strncmp(source, "mtd:", 4) == 0 && number < MTDS; number++)
+		if (!mtd_text(number, "name", name, sizeof(name)) && strcmp(name, source + 4) == 0)
 			return number;
-	}
 	return -1;
 }
 
 static int volume_named(int ubi, const char *name)
 {
 	char path[64];
+	char text[160];
 
 	for (int volume = 0; volume < VOLUMES; volume++) {
 		(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d_%d/name", ubi, volume);
-		if (text_is(path, name))
+		const int got = read_file(path, text, sizeof(text));
+
+		if (got > 0 && strncmp(text, name, strlen(name)) == 0 && strcmp(text + strlen(name), "\n") == 0)
 			return volume;
 	}
 	return -1;

@@ -62,14 +62,6 @@ static int read_number(const char *path, uint64_t *number)
 	return got < 0 ? got : 0;
 }
 
-static int mtd_number(const struct fs *fs, const char *name, uint64_t *number)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", fs->mtd, name);
-	return read_number(path, number);
-}
-
 int fs_init(struct fs *fs, int mtd, const char *mount_point)
 {
 	struct mtd_info_user info;
@@ -88,7 +80,7 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 		return fail(fs, err, "MEMGETINFO");
 	fs->geometry = (struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
 	/* There the size has 32 bits. */
-	err = mtd_number(fs, "size", &fs->geometry.size_bytes);
+	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
 	return fail(fs, err, "reading the partition's size");
 }
 
@@ -222,7 +214,7 @@ static uint32_t block_count(const struct fs *fs)
 static int first_block(const struct fs *fs, uint32_t *first)
 {
 	uint64_t offset = 0;
-	const int err = mtd_number(fs, "offset", &offset);
+	const int err = mtd_value(fs->mtd, "offset", &offset);
 
 	*first = (uint32_t)(offset / fs->geometry.block_bytes);
 	return err;
@@ -268,7 +260,7 @@ static int format(struct fs *fs, enum fs_kind kind)
 	uint32_t first = 0;
 	int64_t pages = 0;
 	int64_t bad = 0;
-	int err = mtd_number(fs, "subpagesize", &unit);
+	int err = mtd_value(fs->mtd, "subpagesize", &unit);
 
 	if (!err && nandlog_there()) {
 		err = first_block(fs, &first);
@@ -430,18 +422,6 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fail(fs, err, "asking for the state of the blocks");
 }
 
-static int sysfs_geometry(struct fs *fs)
-{
-	static const char *const numbers[] = {"writesize", "oobsize", "erasesize", "size"};
-	uint64_t values[4] = {0};
-	int err = 0;
-
-	for (size_t i = 0; i < 4 && !err; i++)
-		err = mtd_number(fs, numbers[i], &values[i]);
-	fs->geometry = (struct flash_geometry){(uint32_t)values[0], (uint32_t)values[1], (uint32_t)values[2], values[3]};
-	return err;
-}
-
 /* A folder in a directory that is mounted takes the place of a fresh file system: what is there is as it is. */
 int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 {
@@ -461,7 +441,7 @@ int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 	fs->directory = directory;
 	fs->mount_point = folder;
 	/* Not by ioctl: a directory's user need not be root. */
-	const int read = mounted.mtd < 0 ? 0 : sysfs_geometry(fs);
+	const int read = mounted.mtd < 0 ? 0 : mtd_geometry(fs->mtd, &fs->geometry);
 
 	return fail(fs, read, "reading the geometry of the flash below the directory");
 }

@@ -17,28 +17,6 @@
 
 enum { TEXT_BYTES = 65536, MTD_MAJOR = 31, MTD_WRITEABLE = 0x400, UBIS = 32 };
 
-static int read_word(int mtd, const char *name, char *text, size_t size)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", mtd, name);
-	const int got = read_file(path, text, size);
-
-	if (got > 0 && text[got - 1] == '\n')
-		text[got - 1] = '\0';
-	return got < 0 ? got : 0;
-}
-
-static uint64_t read_value(int mtd, const char *name, bool *there)
-{
-	char text[32];
-	const int err = read_word(mtd, name, text, sizeof(text));
-
-	if (there)
-		*there = !err;
-	return err ? 0 : strtoull(text, NULL, 0);
-}
-
 static bool has_mount(const char *mounts, int mtd)
 {
 	char device[24];
@@ -47,7 +25,7 @@ static bool has_mount(const char *mounts, int mtd)
 	return strstr(mounts, device) != NULL;
 }
 
-static int attached_to_ubi(int mtd)
+int partition_ubi(int mtd)
 {
 	for (int ubi = 0; ubi < UBIS; ubi++) {
 		char path[64];
@@ -136,7 +114,7 @@ static void look_at_use(struct partition *partition, const char *mounts, const c
 {
 	char device[32];
 	char why[REASON_BYTES];
-	const int ubi = attached_to_ubi(partition->number);
+	const int ubi = partition_ubi(partition->number);
 
 	(void)snprintf(device, sizeof(device), "/dev/mtdblock%d ", partition->number);
 	if (has_mount(mounts, partition->number)) {
@@ -190,18 +168,16 @@ static bool read_partition(int number, struct partition *partition)
 {
 	memset(partition, 0, sizeof(*partition));
 	partition->number = number;
-	if (read_word(number, "name", partition->name, sizeof(partition->name)))
+	if (mtd_text(number, "name", partition->name, sizeof(partition->name)))
 		return false;
 	/* It is a word, on command lines and in rows. */
 	for (char *byte = partition->name; *byte; byte++)
 		if (*byte == ' ')
 			*byte = '_';
-	(void)read_word(number, "type", partition->type, sizeof(partition->type));
-	partition->flags = read_value(number, "flags", NULL);
-	partition->geometry = (struct flash_geometry){(uint32_t)read_value(number, "writesize", NULL),
-						      (uint32_t)read_value(number, "oobsize", NULL),
-						      (uint32_t)read_value(number, "erasesize", NULL), read_value(number, "size", NULL)};
-	partition->offset_bytes = read_value(number, "offset", &partition->has_offset);
+	(void)mtd_text(number, "type", partition->type, sizeof(partition->type));
+	(void)mtd_value(number, "flags", &partition->flags);
+	(void)mtd_geometry(number, &partition->geometry);
+	partition->has_offset = mtd_value(number, "offset", &partition->offset_bytes) == 0;
 	find_chip(partition);
 	return true;
 }

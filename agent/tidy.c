@@ -2,8 +2,7 @@
 /* Putting a board back: what the agent has mounted, attached and written is taken away, its own or that of one that was killed.
  *
  * An agent's home is a folder `flashbed-XXXXXXXX` of the host's naming. Its file `state` says whose it is and what of the board is not as it was,
- * written before that is done; a file system of ours is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, nftw(3), /proc/self/mounts,
- * /sys/class/ubi.
+ * written before that is done; a file system of ours is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, nftw(3), /proc/self/mounts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +20,7 @@
 
 #include "board.h"
 
-enum { UBIS = 32, OPEN_FOLDERS = 16 };
+enum { OPEN_FOLDERS = 16 };
 
 static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
 {
@@ -40,20 +39,13 @@ int tidy_remove(const char *path)
 
 static void detach(int mtd)
 {
-	for (int32_t ubi = 0; ubi < UBIS; ubi++) {
-		char path[64];
-		char text[16];
+	const int32_t ubi = partition_ubi(mtd);
+	const int fd = ubi < 0 ? -1 : open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
 
-		(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d/mtd_num", (int)ubi);
-		if (read_file(path, text, sizeof(text)) <= 0 || strtol(text, NULL, 10) != mtd)
-			continue;
-		const int fd = open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
-
-		if (fd >= 0) {
-			(void)ioctl(fd, UBI_IOCDET, &ubi);
-			(void)close(fd);
-		}
-	}
+	if (fd < 0)
+		return;
+	(void)ioctl(fd, UBI_IOCDET, &ubi);
+	(void)close(fd);
 }
 
 static bool is_mounted(const char *path)

@@ -119,7 +119,7 @@ def trace(
             raise InputError("--set, --case, --cost: not of a command; --on names a target")
         traced = _command(words, asked, seconds, on)
     else:
-        check_target(on)
+        check_target(on, HERE)
         on = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")

@@ -41,12 +41,12 @@ def load_target(name: str) -> Target:
     return target
 
 
-def check_target(name: str) -> None:
-    """Raises `InputError` if there is no such target."""
+def check_target(name: str, *others: str) -> None:
+    """Raises `InputError` if there is no such target; `others` could have been said as well."""
     if is_address(name):
         parse_address(name)
     elif name not in TARGETS:
-        known = f"{', '.join(TARGETS)}, ssh://USER@HOST"
+        known = ", ".join([*others, *TARGETS, "ssh://USER@HOST"])
         raise InputError(f"--on {name}: no such target; there are {known}")
 
 

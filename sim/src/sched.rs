@@ -17,7 +17,7 @@
 //! 2. `min_vruntime` never goes back.
 
 use crate::rcu::{GracePeriod, Rcu};
-use crate::trace::{Task, TASKS};
+use crate::trace::{Task, TaskSet, TASKS};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
@@ -72,7 +72,7 @@ pub struct Sched {
     clock_ns: u64,
     ticks: u64,
     vruntime_ns: [u64; TASKS],
-    runnable: [bool; TASKS],
+    runnable: TaskSet,
     min_vruntime_ns: u64,
     current: Option<Task>,
     /// What `current` has run since it was picked.
@@ -86,14 +86,14 @@ pub struct Sched {
     /// The idle ones of the two workers, the one that became idle last at the end (the pool's idle_list).
     idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
-    blocked: [bool; TASKS],
+    blocked: TaskSet,
 }
 
 impl Sched {
     /// Only the program runs.
     pub fn new(clock_step_ns: u64, tick_ns: u64) -> Sched {
-        let mut runnable = [false; TASKS];
-        runnable[Task::Program as usize] = true;
+        let mut runnable = TaskSet::default();
+        runnable.insert(Task::Program);
         Sched {
             clock_step_ns,
             tick_ns,
@@ -113,7 +113,7 @@ impl Sched {
             },
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
-            blocked: [false; TASKS],
+            blocked: TaskSet::default(),
         }
     }
 
@@ -156,19 +156,18 @@ impl Sched {
     /// Whether more than one task wants the processor.
     #[inline]
     pub fn is_contended(&self) -> bool {
-        self.runnable.iter().filter(|&&runnable| runnable).count() > 1
+        self.runnable.has_several()
     }
 
     /// The same of tasks that need it for more than a moment.
     fn is_contended_but_for_a_moment(&self) -> bool {
-        let wants = |&task: &Task| self.is_runnable(task) && !is_momentary(task);
-        Task::ALL.into_iter().filter(wants).count() > 1
+        self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
     }
 
     /// Whether a task runs or wants to.
     #[inline]
     pub fn is_runnable(&self, task: Task) -> bool {
-        self.runnable[task as usize]
+        self.runnable.contains(task)
     }
 
     /// update_curr.
@@ -184,8 +183,8 @@ impl Sched {
     }
 
     fn update_min_vruntime(&mut self) {
-        let runnable = (0..TASKS).filter(|&task| self.runnable[task]);
-        if let Some(least) = runnable.map(|task| self.vruntime_ns[task]).min() {
+        if let Some(least) = self.runnable.iter().map(|task| self.vruntime_ns[task as usize]).min()
+        {
             self.min_vruntime_ns = self.min_vruntime_ns.max(least);
         }
     }
@@ -255,17 +254,16 @@ impl Sched {
     }
 
     fn leftmost_but(&self, task: Option<Task>) -> Option<(Task, u64)> {
-        let others = Task::ALL.into_iter().filter(|&other| Some(other) != task);
-        let runnable = others.filter(|&other| self.runnable[other as usize]);
-        runnable.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
+        let others = self.runnable.iter().filter(|&other| Some(other) != task);
+        others.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
     }
 
     /// A thread of this name is made (task_fork_fair, with START_DEBIT): a slice behind the others, the
     /// thread that makes it among them. It sleeps as yet.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.pass(now);
-        self.runnable[task as usize] = false;
-        let others = Task::ALL.into_iter().filter(|&other| self.is_runnable(other)).count() as u64;
+        self.runnable.remove(task);
+        let others = self.runnable.iter().count() as u64;
         // It is of nice 0 still.
         self.vruntime_ns[task as usize] =
             self.min_vruntime_ns + calc_delta(LATENCY_NS, WEIGHT, WEIGHT * (others + 1));
@@ -274,17 +272,17 @@ impl Sched {
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
-        self.blocked[task as usize] = false;
+        self.blocked.remove(task);
         self.enqueue(task);
     }
 
     /// The wake-up itself.
     fn enqueue(&mut self, task: Task) {
-        if self.runnable[task as usize] {
+        if self.runnable.contains(task) {
             return;
         }
         self.take_worker(task);
-        self.runnable[task as usize] = true;
+        self.runnable.insert(task);
         let own = self.vruntime_ns[task as usize].max(self.min_vruntime_ns - SLEEPER_BONUS_NS);
         self.vruntime_ns[task as usize] = own;
         match self.current {
@@ -323,7 +321,7 @@ impl Sched {
     pub fn sleep(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         if let Some(task) = self.current.take() {
-            self.runnable[task as usize] = false;
+            self.runnable.remove(task);
             self.next = self.next.filter(|&next| next != task);
         }
         self.update_min_vruntime();
@@ -334,7 +332,7 @@ impl Sched {
     /// The task that has the processor goes to sleep until what it needs is unlocked.
     pub fn block(&mut self, now: Ns) {
         if let Some(task) = self.current {
-            self.blocked[task as usize] = true;
+            self.blocked.insert(task);
         }
         self.sleep(now);
     }
@@ -342,10 +340,8 @@ impl Sched {
     /// What tasks needed is unlocked.
     #[inline]
     pub fn unblock(&mut self, now: Ns) {
-        for task in Task::ALL {
-            if self.blocked[task as usize] {
-                self.wake(now, task);
-            }
+        for task in self.blocked.iter() {
+            self.wake(now, task);
         }
     }
 
@@ -392,7 +388,7 @@ impl Sched {
                 }
             }
             self.current = None;
-            self.runnable[task as usize] = false;
+            self.runnable.remove(task);
             self.update_min_vruntime();
             self.pick_next(None);
         }

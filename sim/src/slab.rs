@@ -10,6 +10,18 @@ use std::num::NonZeroU32;
 pub struct Key(NonZeroU32);
 
 impl Key {
+    /// The key as a number, never 0.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The key of a number; none for 0.
+    #[inline]
+    pub fn from_number(number: u32) -> Option<Key> {
+        NonZeroU32::new(number).map(Key)
+    }
+
     #[inline]
     fn index(self) -> usize {
         self.0.get() as usize - 1

@@ -74,6 +74,47 @@ impl Task {
     ];
 }
 
+/// Some of the tasks, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskSet(u8);
+
+impl TaskSet {
+    /// Whether a task is one of them.
+    #[inline]
+    pub fn contains(self, task: Task) -> bool {
+        self.0 >> task as u32 & 1 == 1
+    }
+
+    /// Whether there are two or more.
+    #[inline]
+    pub fn has_several(self) -> bool {
+        self.0 & self.0.wrapping_sub(1) != 0
+    }
+
+    /// Puts a task in.
+    #[inline]
+    pub fn insert(&mut self, task: Task) {
+        self.0 |= 1 << task as u32;
+    }
+
+    /// Takes a task out.
+    #[inline]
+    pub fn remove(&mut self, task: Task) {
+        self.0 &= !(1 << task as u32);
+    }
+
+    /// They, in the order of `Task::ALL`.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = Task> {
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let first = rest.trailing_zeros() as usize;
+            rest &= rest.wrapping_sub(1);
+            Task::ALL.get(first).copied()
+        })
+    }
+}
+
 /// Records while it is told to.
 #[derive(Clone, Debug)]
 pub struct Traced<F> {

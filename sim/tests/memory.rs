@@ -3,7 +3,9 @@
 //!
 //! The goal is 8 bytes a flash page and what the file system itself keeps in memory, which is counted with the sizes of the
 //! kernel's structures (64 bits, no authentication). The kernel's page cache, which has all of these files in it, is not
-//! counted: what the simulator knows of contents has to fit into the 8 bytes. The limits here are where it stands.
+//! counted: what the simulator knows of contents has to fit into the 8 bytes. On a chip as small as these, what does not
+//! grow with it (the compressors' tables above all) is 3 to 6 bytes a page more; so the goal is held against what twice the
+//! chip takes more, and the other limits are where it stands.
 
 mod support;
 
@@ -18,6 +20,8 @@ use support::writes::{board, file_pages, flash_pages, jffs2, open, ubifs, write,
 
 /// 64 MiB.
 const BLOCKS: u32 = 512;
+/// What a page of the chip may take besides.
+const GOAL_BYTES: f64 = 8.0;
 /// Writes for each page of the files: each is made, and on average written again three times.
 const ROUNDS: u64 = 4;
 
@@ -80,9 +84,14 @@ fn run<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), blocks: u32, pattern:
 }
 
 impl Run {
-    /// Bytes a flash page that are not the file system's own.
+    /// Bytes that are not the file system's own.
+    fn other_bytes(&self) -> f64 {
+        self.memory.bytes_max as f64 - self.kept_bytes as f64
+    }
+
+    /// The same a flash page.
     fn bytes_per_flash_page(&self) -> f64 {
-        (self.memory.bytes_max as f64 - self.kept_bytes as f64) / self.flash_pages as f64
+        self.other_bytes() / self.flash_pages as f64
     }
 }
 
@@ -93,11 +102,14 @@ fn assert_grows_as_the_chip<S: Kept>(format: impl Fn(&BoardProfile) -> (S, Ns), 
     assert!(more_bytes <= 2 * bytes, "{pattern:?}: {bytes} bytes, then {more_bytes}");
     let (count, more) = (once.memory.count_total, twice.memory.count_total);
     assert!(more <= 2 * count, "{pattern:?}: {count} allocations, then {more}");
+    let more_pages = (twice.flash_pages - once.flash_pages) as f64;
+    let bytes = (twice.other_bytes() - once.other_bytes()) / more_pages;
+    assert!(bytes <= GOAL_BYTES, "{pattern:?}: {bytes:.1} bytes a page more");
 }
 
 #[test]
 fn jffs2_keeps_few_bytes_a_flash_page() {
-    for (pattern, most) in [(Pattern::Sequential, 13.0), (Pattern::Random, 19.0)] {
+    for (pattern, most) in [(Pattern::Sequential, 9.0), (Pattern::Random, 14.0)] {
         let bytes = run(jffs2, BLOCKS, pattern).bytes_per_flash_page();
         assert!(bytes <= most, "{pattern:?}: {bytes:.1} bytes a flash page");
     }
@@ -112,7 +124,7 @@ fn jffs2_on_twice_the_chip_takes_at_most_twice_the_memory() {
 
 #[test]
 fn ubifs_keeps_few_bytes_a_flash_page() {
-    for (pattern, most) in [(Pattern::Sequential, 3.0), (Pattern::Random, 6.0)] {
+    for (pattern, most) in [(Pattern::Sequential, 3.0), (Pattern::Random, 6.5)] {
         let bytes = run(ubifs, BLOCKS, pattern).bytes_per_flash_page();
         assert!(bytes <= most, "{pattern:?}: {bytes:.1} bytes a flash page");
     }

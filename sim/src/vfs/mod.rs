@@ -431,7 +431,7 @@ impl<S: FlashFs> Vfs<S> {
             Advice::DontNeed => {
                 let last = end.saturating_sub(1) / page_bytes;
                 let last = u32::try_from(last).unwrap_or(u32::MAX);
-                let now = self.write_pages(now, index, end_page(offset), last.saturating_add(1))?;
+                let now = self.write_range(now, index, end_page(offset), last.saturating_add(1))?;
                 let inode = &mut self.inodes[index];
                 let first = end_page(offset.div_ceil(page_bytes) * page_bytes);
                 let to_the_end = end == inode.size_bytes;

@@ -107,21 +107,25 @@ impl<S: FlashFs> Vfs<S> {
 
     /// write_cache_pages of a whole file.
     fn write_whole(&mut self, now: Ns, index: usize) -> Result<Ns, FsError> {
-        let last = self.inodes[index].cache.tag_dirty(0, u32::MAX).last().copied();
-        self.inodes[index].writeback_index = last.unwrap_or(0);
-        self.write_pages(now, index, 0, u32::MAX)
+        let pages = self.inodes[index].cache.tag_dirty(0, u32::MAX);
+        self.inodes[index].writeback_index = pages.last().copied().unwrap_or(0);
+        self.write_pages(now, index, &pages)
     }
 
-    /// write_cache_pages: the dirty pages of `first..end` of one file, in order. What could not be written is told by
-    /// the next fsync (mapping_set_error).
-    pub(super) fn write_pages(
+    /// write_cache_pages: the dirty pages of `first..end` of one file.
+    pub(super) fn write_range(
         &mut self,
-        mut now: Ns,
+        now: Ns,
         index: usize,
         first: u32,
         end: u32,
     ) -> Result<Ns, FsError> {
         let pages = self.inodes[index].cache.tag_dirty(first, end);
+        self.write_pages(now, index, &pages)
+    }
+
+    /// The same of pages that are tagged, in order. What could not be written is told by the next fsync (mapping_set_error).
+    fn write_pages(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
         for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
             let Inode { ino, size_bytes: file_bytes, ref mut cache, .. } = self.inodes[index];
@@ -160,7 +164,7 @@ impl<S: FlashFs> Vfs<S> {
         let now = match (first, last) {
             _ if !self.inodes[index].cache.is_dirty() => now,
             (0, u32::MAX) => self.write_whole(now, index)?,
-            (first, last) => self.write_pages(now, index, first, last)?,
+            (first, last) => self.write_range(now, index, first, last)?,
         };
         if let Some(errno) = self.inodes[index].write_error.take() {
             return Ok((errno, now));

@@ -71,7 +71,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_add_fd_to_list: of two entries of a name, the one with the higher version stays.
     pub(super) fn add_entry(&mut self, now: Ns, id: NodeId) {
-        let Node { ino: directory, role, version, .. } = *self.nodes.get(id);
+        let Node { ino: directory, role, version, .. } = self.nodes.get(id);
         let Role::Dirent { entry, .. } = role else { unreachable!("an entry") };
         let name = self.names.entry(entry).name;
         let entries = &mut self.files[directory.0 as usize - 1].entries;

@@ -92,7 +92,7 @@ impl<F: Flash> Jffs2<F> {
     fn forget_nodes(&mut self, number: u32) {
         let mut next = self.space.block(number).first_node;
         while let Some(id) = next {
-            let Node { ino, role, next_in_block, .. } = *self.nodes.get(id);
+            let Node { ino, role, next_in_block, .. } = self.nodes.get(id);
             next = next_in_block;
             if !role.is_bare() {
                 self.files[ino.0 as usize - 1].nodes.remove(&mut self.nodes, id);

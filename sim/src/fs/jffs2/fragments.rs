@@ -85,8 +85,7 @@ impl Fragments {
     /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Returns the nodes that provide
     /// none any more.
     pub fn add(&mut self, nodes: &mut Nodes, id: NodeId) -> Vec<NodeId> {
-        let node = nodes.get_mut(id);
-        node.fragments = 1;
+        let node = nodes.change(id, |node| node.fragments = 1);
         let (offset, bytes) = (node.file_offset, node.file_bytes());
         let mut obsolete = Vec::new();
         let new = Fragment { offset, bytes, node: Some(id) };
@@ -137,7 +136,7 @@ impl Fragments {
             let at = self.put_after(Some(at), new);
             if rest.bytes > 0 {
                 if let Some(node) = this.node {
-                    nodes.get_mut(node).fragments += 1;
+                    nodes.change(node, |node| node.fragments += 1);
                 }
                 let rest = self.put_after(Some(at), rest);
                 return self.list.before(rest).expect("the new one");
@@ -212,7 +211,7 @@ impl Fragments {
             self.list.change(last, |placed| placed.fragment.bytes = size - offset);
         }
         if let Some(node) = node.filter(|_| end >= size && offset % PAGE_BYTES == 0) {
-            nodes.get_mut(node).state = State::Pristine;
+            nodes.change(node, |node| node.state = State::Pristine);
         }
         obsolete
     }

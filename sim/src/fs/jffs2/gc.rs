@@ -91,7 +91,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// The inode of a node, and whether that is not in memory.
     pub(super) fn inode_of(&self, id: NodeId) -> Option<(Ino, bool)> {
-        let Node { ino, role, .. } = *self.nodes.get(id);
+        let Node { ino, role, .. } = self.nodes.get(id);
         let has_inode = !matches!(role, Role::Summary { .. } | Role::Padding { .. });
         has_inode.then(|| (ino, self.file(ino).state != InodeState::Present))
     }
@@ -153,7 +153,7 @@ impl<F: Flash> Jffs2<F> {
     /// The rest of jffs2_garbage_collect_pass, and jffs2_garbage_collect_live: a good node of an
     /// inode that is not in memory is copied without it, and everything else needs the inode.
     fn collect(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         if matches!(node.role, Role::Summary { .. }) {
             self.mark_obsolete(now, id);
             return Ok(now);
@@ -179,7 +179,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_dirent: written anew from memory, without reading.
     fn collect_dirent(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let version = self.next_version(node.ino);
         let [header, name_bytes] = node.role.parts();
         let summary = Summary::Dirent(name_bytes);
@@ -192,12 +192,12 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as an older one of
     /// the name is on flash in another block. Whatever might be one, by its length, is read.
     fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let block = node.flash_offset / self.block_bytes;
         let mut next = self.file(node.ino).nodes.last();
         while let Some(older) = next {
             next = InodeNodes::before(&self.nodes, older);
-            let old = *self.nodes.get(older);
+            let old = self.nodes.get(older);
             let elsewhere = old.flash_offset / self.block_bytes != block;
             let may_be = old.state == State::Obsolete && old.total_bytes() == node.total_bytes();
             if !may_be || !elsewhere {
@@ -216,7 +216,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_metadata: the same as of an entry.
     fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
         let version = self.next_version(node.ino);
         let file = self.file(node.ino);
@@ -264,7 +264,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// What jffs2_garbage_collect_live does with a node that fragments refer to.
     fn collect_data(&mut self, now: Ns, id: NodeId, pages: &mut dyn PageCache) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let (moved, now) = self.collect_pristine(now, id, &node)?;
         if moved {
             return Ok(now);
@@ -282,7 +282,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_garbage_collect_hole: one that is partly overwritten keeps its version.
     fn collect_hole(&mut self, mut now: Ns, id: NodeId, span: Range<u32>) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let Node { ino, fragments, flash_offset, .. } = node;
         if fragments > 1 {
             now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
@@ -306,7 +306,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         let (new, now) = self.write_dnode(now, node, None)?;
-        self.nodes.get_mut(new).state = State::Normal;
+        self.nodes.change(new, |node| node.state = State::Normal);
         self.replace_reference(id, new);
         self.mark_obsolete(now, id);
         Ok(now)

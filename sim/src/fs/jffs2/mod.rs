@@ -24,6 +24,7 @@ mod inode;
 mod layout;
 mod nodelist;
 mod nodemgmt;
+mod packed;
 mod rbtree;
 mod read;
 mod readinode;
@@ -186,8 +187,8 @@ impl<F: Flash> Jffs2<F> {
 
     /// Whatever refers to a node that was moved refers to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
-        let node = *self.nodes.get(from);
-        self.nodes.get_mut(to).fragments = node.fragments;
+        let node = self.nodes.get(from);
+        self.nodes.change(to, |copy| copy.fragments = node.fragments);
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
             Role::Data { .. } | Role::Hole { .. } => {

@@ -5,6 +5,7 @@
 //! Invariant: a node is obsolete exactly when no fragment, dirent or inode refers to it.
 
 use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
+use super::packed::Packed;
 use crate::fs::Ino;
 use crate::slab::{Key, Slab};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct NameId(u32);
 
 /// What a directory entry says is kept apart from its node: few nodes are entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId(u32);
+pub struct EntryId(pub(super) u32);
 
 /// What a directory entry says: a name, and what it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,11 @@ pub enum State {
     Obsolete,
 }
 
+impl State {
+    /// All of them, in order.
+    pub const ALL: [State; 4] = [State::Unchecked, State::Pristine, State::Normal, State::Obsolete];
+}
+
 impl Role {
     /// Header and payload, as they are written one after the other.
     pub fn parts(self) -> [u32; 2] {
@@ -78,10 +84,8 @@ impl Role {
     }
 }
 
-/// A node on flash. There are as many as fit on it, so what they take in memory counts (docs/performance.md); and what
-/// a node that is overwritten is asked for is together at the head, for nobody has looked at it for long.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
+/// A node on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Where, from the start of the partition.
     pub flash_offset: u32,
@@ -159,13 +163,13 @@ impl Node {
 /// All nodes on flash.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
-    list: Slab<Node>,
+    list: Slab<Packed>,
 }
 
 impl Nodes {
     /// Adds a node.
     pub fn push(&mut self, node: Node) -> NodeId {
-        self.list.add(node)
+        self.list.add(Packed::new(&node))
     }
 
     /// How many are on flash.
@@ -180,30 +184,44 @@ impl Nodes {
 
     /// The node.
     #[inline]
-    pub fn get(&self, id: NodeId) -> &Node {
-        self.list.get(id)
+    pub fn get(&self, id: NodeId) -> Node {
+        self.list.get(id).node()
     }
 
-    /// The node, to change.
+    /// Changes the node, and says what it is now.
     #[inline]
-    pub fn get_mut(&mut self, id: NodeId) -> &mut Node {
-        self.list.get_mut(id)
+    pub fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) -> Node {
+        let packed = self.list.get_mut(id);
+        let mut node = packed.node();
+        change(&mut node);
+        *packed = Packed::new(&node);
+        node
+    }
+
+    /// The next node in the same block is `next`.
+    pub fn set_next_in_block(&mut self, id: NodeId, next: NodeId) {
+        self.list.get_mut(id).next_in_block = Some(next);
+    }
+
+    #[inline]
+    fn neighbours(&mut self, id: NodeId) -> &mut Neighbours {
+        &mut self.list.get_mut(id).in_inode
     }
 
     /// mark_ref_normal.
     pub fn mark_normal(&mut self, id: Option<NodeId>) {
-        let Some(node) = id.map(|id| self.get_mut(id)) else { return };
-        if node.state != State::Obsolete {
-            node.state = State::Normal;
-        }
+        let Some(id) = id else { return };
+        self.change(id, |node| {
+            if node.state != State::Obsolete {
+                node.state = State::Normal;
+            }
+        });
     }
 
     /// jffs2_obsolete_node_frag, but for the mark if that was its last fragment.
     pub fn lose_fragment(&mut self, id: Option<NodeId>, obsolete: &mut Vec<NodeId>) {
         let Some(id) = id else { return };
-        let node = self.get_mut(id);
-        node.fragments -= 1;
-        if node.fragments == 0 {
+        if self.change(id, |node| node.fragments -= 1).fragments == 0 {
             obsolete.push(id);
         } else {
             self.mark_normal(Some(id));
@@ -212,7 +230,7 @@ impl Nodes {
 }
 
 /// Where a node is in the list of its inode's nodes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
     before: Option<NodeId>,
     after: Option<NodeId>,
@@ -244,22 +262,22 @@ impl InodeNodes {
 
     /// Adds a node that is in no such list.
     pub fn push(&mut self, nodes: &mut Nodes, id: NodeId) {
-        nodes.get_mut(id).in_inode = Neighbours { before: self.last, after: None };
+        *nodes.neighbours(id) = Neighbours { before: self.last, after: None };
         match self.last.replace(id) {
-            Some(last) => nodes.get_mut(last).in_inode.after = Some(id),
+            Some(last) => nodes.neighbours(last).after = Some(id),
             None => self.first = Some(id),
         }
     }
 
     /// jffs2_remove_node_refs_from_ino_list, of one that is in this list.
     pub fn remove(&mut self, nodes: &mut Nodes, id: NodeId) {
-        let Neighbours { before, after } = std::mem::take(&mut nodes.get_mut(id).in_inode);
+        let Neighbours { before, after } = std::mem::take(nodes.neighbours(id));
         match before {
-            Some(before) => nodes.get_mut(before).in_inode.after = after,
+            Some(before) => nodes.neighbours(before).after = after,
             None => self.first = after,
         }
         match after {
-            Some(after) => nodes.get_mut(after).in_inode.before = before,
+            Some(after) => nodes.neighbours(after).before = before,
             None => self.last = before,
         }
     }

@@ -306,7 +306,7 @@ impl<F: Flash> Jffs2<F> {
         });
         let (first_node, last_node) = self.space.nodes_of(number);
         match last_node.replace(id) {
-            Some(last) => self.nodes.get_mut(last).next_in_block = Some(id),
+            Some(last) => self.nodes.set_next_in_block(last, id),
             None => *first_node = Some(id),
         }
     }
@@ -331,9 +331,9 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
     pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
-        let node = self.nodes.get_mut(id);
-        let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
-        let state = std::mem::replace(&mut node.state, State::Obsolete);
+        let Node { flash_offset, state, .. } = self.nodes.get(id);
+        let node = self.nodes.change(id, |node| node.state = State::Obsolete);
+        let total_bytes = node.total_bytes();
         assert!(state != State::Obsolete, "node at {flash_offset} obsolete twice");
         let number = flash_offset / self.block_bytes;
         let writing = self.next_block == Some(number);

@@ -35,9 +35,9 @@ impl Side {
 #[derive(Clone, Debug)]
 struct Slot<T> {
     entry: T,
-    parent: Option<Place>,
+    /// The parent's number, and whether this one is red in the lowest bit (`__rb_parent_color`).
+    parent_color: u32,
     children: [Option<Place>; 2],
-    is_red: bool,
 }
 
 /// The tree.
@@ -79,11 +79,21 @@ impl<T: Clone> RbTree<T> {
     }
 
     fn parent(&self, at: Place) -> Option<Place> {
-        self.slots.get(at).parent
+        Place::from_number(self.slots.get(at).parent_color >> 1)
+    }
+
+    fn set_parent(&mut self, at: Place, parent: Option<Place>) {
+        let color = &mut self.slot(at).parent_color;
+        *color = parent.map_or(0, Place::number) << 1 | *color & 1;
+    }
+
+    fn set_red(&mut self, at: Place, is_red: bool) {
+        let color = &mut self.slot(at).parent_color;
+        *color = *color & !1 | u32::from(is_red);
     }
 
     fn is_red(&self, at: Option<Place>) -> bool {
-        at.is_some_and(|at| self.slots.get(at).is_red)
+        at.is_some_and(|at| self.slots.get(at).parent_color & 1 == 1)
     }
 
     fn side_of(&self, parent: Place, child: Option<Place>) -> Side {
@@ -158,7 +168,8 @@ impl<T: Clone> RbTree<T> {
     /// rb_link_node and rb_insert_color: a new leaf on a side of `parent`, none for the first.
     pub fn insert(&mut self, parent: Option<(Place, Side)>, entry: T) -> Place {
         let above = parent.map(|(place, _)| place);
-        let slot = Slot { entry, parent: above, children: [None; 2], is_red: true };
+        let parent_color = above.map_or(0, Place::number) << 1 | 1;
+        let slot = Slot { entry, parent_color, children: [None; 2] };
         let at = self.slots.add(slot);
         match parent {
             Some((parent, side)) => self.slot(parent).children[side as usize] = Some(at),
@@ -174,9 +185,9 @@ impl<T: Clone> RbTree<T> {
             let side = self.side_of(grand, Some(parent));
             let uncle = self.child(grand, side.other());
             if let Some(uncle) = uncle.filter(|&uncle| self.is_red(Some(uncle))) {
-                self.slot(parent).is_red = false;
-                self.slot(uncle).is_red = false;
-                self.slot(grand).is_red = true;
+                self.set_red(parent, false);
+                self.set_red(uncle, false);
+                self.set_red(grand, true);
                 at = grand;
                 continue;
             }
@@ -185,13 +196,13 @@ impl<T: Clone> RbTree<T> {
                 self.rotate(parent, side);
                 top = at;
             }
-            self.slot(top).is_red = false;
-            self.slot(grand).is_red = true;
+            self.set_red(top, false);
+            self.set_red(grand, true);
             self.rotate(grand, side.other());
             return;
         }
         if self.parent(at).is_none() {
-            self.slot(at).is_red = false;
+            self.set_red(at, false);
         }
     }
 
@@ -201,11 +212,11 @@ impl<T: Clone> RbTree<T> {
         let across = self.child(up, side);
         self.slot(at).children[side.other() as usize] = across;
         if let Some(across) = across {
-            self.slot(across).parent = Some(at);
+            self.set_parent(across, Some(at));
         }
         self.put_in_place(at, Some(up));
         self.slot(up).children[side as usize] = Some(at);
-        self.slot(at).parent = Some(up);
+        self.set_parent(at, Some(up));
     }
 
     /// Whatever refers to `old` from above refers to `new`.
@@ -219,7 +230,7 @@ impl<T: Clone> RbTree<T> {
             None => self.root = new,
         }
         if let Some(new) = new {
-            self.slot(new).parent = parent;
+            self.set_parent(new, parent);
         }
     }
 
@@ -239,7 +250,7 @@ impl<T: Clone> RbTree<T> {
             return;
         }
         match child {
-            Some(child) => self.slot(child).is_red = false,
+            Some(child) => self.set_red(child, false),
             None => self.erase_color(hole),
         }
     }
@@ -262,17 +273,17 @@ impl<T: Clone> RbTree<T> {
             let parent = self.parent(next).expect("below `right`");
             self.slot(parent).children[Left as usize] = child;
             if let Some(child) = child {
-                self.slot(child).parent = Some(parent);
+                self.set_parent(child, Some(parent));
             }
             self.slot(next).children[Right as usize] = Some(right);
-            self.slot(right).parent = Some(next);
+            self.set_parent(right, Some(next));
             (parent, Left)
         };
         self.slot(next).children[Left as usize] = Some(left);
-        self.slot(left).parent = Some(next);
+        self.set_parent(left, Some(next));
         let is_red = self.is_red(Some(at));
         self.put_in_place(at, Some(next));
-        self.slot(next).is_red = is_red;
+        self.set_red(next, is_red);
         (Some(hole), child, was_red)
     }
 
@@ -282,15 +293,15 @@ impl<T: Clone> RbTree<T> {
             let mut sibling = self.child(parent, side.other()).expect("a black place is missing");
             if self.is_red(Some(sibling)) {
                 self.rotate(parent, side);
-                self.slot(sibling).is_red = false;
-                self.slot(parent).is_red = true;
+                self.set_red(sibling, false);
+                self.set_red(parent, true);
                 sibling = self.child(parent, side.other()).expect("black below a red one");
             }
             let (near, far) = (self.child(sibling, side), self.child(sibling, side.other()));
             if !self.is_red(far) && !self.is_red(near) {
-                self.slot(sibling).is_red = true;
+                self.set_red(sibling, true);
                 if self.is_red(Some(parent)) {
-                    self.slot(parent).is_red = false;
+                    self.set_red(parent, false);
                     return;
                 }
                 let above = self.parent(parent);
@@ -299,14 +310,14 @@ impl<T: Clone> RbTree<T> {
             }
             if !self.is_red(far) {
                 self.rotate(sibling, side.other());
-                self.slot(sibling).is_red = true;
+                self.set_red(sibling, true);
                 sibling = near.expect("red");
-                self.slot(sibling).is_red = false;
+                self.set_red(sibling, false);
             }
             let far = self.child(sibling, side.other()).expect("red");
-            self.slot(sibling).is_red = self.is_red(Some(parent));
-            self.slot(parent).is_red = false;
-            self.slot(far).is_red = false;
+            self.set_red(sibling, self.is_red(Some(parent)));
+            self.set_red(parent, false);
+            self.set_red(far, false);
             self.rotate(parent, side);
             return;
         }

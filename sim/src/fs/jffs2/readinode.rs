@@ -57,7 +57,7 @@ impl<F: Flash> Jffs2<F> {
             None => {}
         }
         let Some(latest) = reading.latest else { return Ok(now) };
-        let Node { flash_offset, size_bytes, .. } = *self.nodes.get(latest);
+        let Node { flash_offset, size_bytes, .. } = self.nodes.get(latest);
         let now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
         if !self.file(ino).is_directory {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;
@@ -72,7 +72,7 @@ impl<F: Flash> Jffs2<F> {
     /// One turn of jffs2_get_inode_nodes.
     fn read_head(&mut self, now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
         let page_bytes = self.mtd.page_bytes();
-        let Node { flash_offset: at, role, ino, version, .. } = *self.nodes.get(id);
+        let Node { flash_offset: at, role, ino, version, .. } = self.nodes.get(id);
         let read = (at + MIN_HEADER_BYTES).next_multiple_of(page_bytes) - at;
         let now = self.flash_read(now + self.mtd.costs().jffs2_node_ns, at, read)?;
         let more = match role {
@@ -108,18 +108,17 @@ impl<F: Flash> Jffs2<F> {
 
     /// Whether a node's data are all within what has been read of it, and wrong.
     fn is_seen_damaged(&self, id: NodeId, read: u32) -> bool {
-        let Node { role, is_damaged, .. } = *self.nodes.get(id);
+        let Node { role, is_damaged, .. } = self.nodes.get(id);
         let Role::Data { data_bytes, .. } = role else { return false };
         is_damaged && RAW_INODE_BYTES + u32::from(data_bytes) <= read
     }
 
     /// A node that a mount has found is good.
     fn mark_checked(&mut self, id: NodeId, state: State) {
-        let node = self.nodes.get_mut(id);
-        if node.state != State::Unchecked {
+        if self.nodes.get(id).state != State::Unchecked {
             return;
         }
-        node.state = state;
+        let node = self.nodes.change(id, |node| node.state = state);
         let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes());
         self.space.change(number, |books| {
             books.unchecked_bytes -= bytes;
@@ -130,7 +129,7 @@ impl<F: Flash> Jffs2<F> {
     /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet. Says whether
     /// the node is good; one that is not is marked obsolete.
     fn check_data(&mut self, now: Ns, id: NodeId) -> Result<(bool, Ns)> {
-        let Node { flash_offset, role, state, is_damaged, .. } = *self.nodes.get(id);
+        let Node { flash_offset, role, state, is_damaged, .. } = self.nodes.get(id);
         let (State::Unchecked, Role::Data { data_bytes, .. }) = (state, role) else {
             return Ok((true, now));
         };
@@ -153,7 +152,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_add_tn_to_tree.
     fn add_found(&mut self, mut now: Ns, id: NodeId, reading: &mut Reading) -> Result<Ns> {
-        let node = *self.nodes.get(id);
+        let node = self.nodes.get(id);
         let new = Found {
             node: id,
             version: node.version,

@@ -118,14 +118,14 @@ impl<F: Flash> Jffs2<F> {
         let block = self.next_block.expect("space was reserved");
         let mut next = Some(first);
         while let Some(id) = next.filter(|&id| id != last) {
-            let node = *self.nodes.get(id);
+            let node = self.nodes.get(id);
             let total_bytes = node.total_bytes();
             next = node.next_in_block;
             let new = self.link_node(block, node);
             if !node.role.is_bare() {
                 let nodes = &mut self.files[node.ino.0 as usize - 1].nodes;
                 nodes.remove(&mut self.nodes, id);
-                self.nodes.get_mut(new).in_inode = Default::default();
+                self.nodes.change(new, |node| node.in_inode = Default::default());
                 self.files[node.ino.0 as usize - 1].nodes.push(&mut self.nodes, new);
             }
             if node.state != State::Obsolete {
@@ -135,8 +135,9 @@ impl<F: Flash> Jffs2<F> {
                     books.dirty_bytes += total_bytes;
                 });
             }
-            let old = self.nodes.get_mut(id);
-            (old.role, old.state) = (Role::Padding { total_bytes }, State::Obsolete);
+            self.nodes.change(id, |old| {
+                (old.role, old.state) = (Role::Padding { total_bytes }, State::Obsolete);
+            });
         }
     }
 }

@@ -199,7 +199,7 @@ impl<F: Flash> Jffs2<F> {
         let page_bytes = self.mtd.page_bytes();
         let end = start + self.block_bytes;
         let now = self.flash_read(now, end - page_bytes, page_bytes)?;
-        let last = nodes.last().map(|&id| *self.nodes.get(id));
+        let last = nodes.last().map(|&id| self.nodes.get(id));
         let whole = |node: &Node| matches!(node.role, Role::Summary { .. }) && readable == end;
         let Some(summary) = last.filter(whole) else {
             return Ok((false, now));
@@ -251,7 +251,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be read: without all of
     /// its header, or of its name, it is lost, and of data it is not known yet.
     fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
-        let Node { flash_offset: at, role, .. } = *self.nodes.get(id);
+        let Node { flash_offset: at, role, .. } = self.nodes.get(id);
         let total_bytes = self.nodes.get(id).total_bytes();
         let now = self.fetch(now, buffer, at, UNKNOWN_NODE_BYTES)?;
         let (head, state) = match role {
@@ -264,11 +264,12 @@ impl<F: Flash> Jffs2<F> {
             Role::Summary { .. } | Role::Padding { .. } => (0, State::Obsolete),
         };
         let now = self.fetch(now, buffer, at, head)?;
-        let node = self.nodes.get_mut(id);
-        node.is_damaged = total_bytes > visible;
-        if visible < head {
-            node.role = Role::Padding { total_bytes };
-        }
+        self.nodes.change(id, |node| {
+            node.is_damaged = total_bytes > visible;
+            if visible < head {
+                node.role = Role::Padding { total_bytes };
+            }
+        });
         let state = if visible < head { State::Obsolete } else { state };
         self.link_scanned(now, id, state);
         Ok(now)
@@ -300,9 +301,9 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_link_node_ref of a node that was found.
     fn link_scanned(&mut self, now: Ns, id: NodeId, state: State) {
-        let node = self.nodes.get_mut(id);
-        (node.state, node.fragments, node.next_in_block) = (state, 0, None);
-        let Node { ino, role, version, .. } = *node;
+        let Node { ino, role, version, .. } = self.nodes.change(id, |node| {
+            (node.state, node.fragments, node.next_in_block) = (state, 0, None);
+        });
         self.link(id);
         if role.is_bare() {
             return;

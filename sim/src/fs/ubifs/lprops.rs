@@ -49,6 +49,21 @@ pub struct Totals {
     pub dark_bytes: u64,
 }
 
+impl Totals {
+    /// The share of one LEB becomes another.
+    #[inline]
+    fn replace(&mut self, old: &Totals, new: &Totals) {
+        let lebs = |total: &mut u32, old, new| *total = *total + new - old;
+        let bytes = |total: &mut u64, old, new| *total = *total + new - old;
+        lebs(&mut self.empty_lebs, old.empty_lebs, new.empty_lebs);
+        lebs(&mut self.taken_empty_lebs, old.taken_empty_lebs, new.taken_empty_lebs);
+        lebs(&mut self.index_lebs, old.index_lebs, new.index_lebs);
+        bytes(&mut self.used_bytes, old.used_bytes, new.used_bytes);
+        bytes(&mut self.dead_bytes, old.dead_bytes, new.dead_bytes);
+        bytes(&mut self.dark_bytes, old.dark_bytes, new.dark_bytes);
+    }
+}
+
 impl Lpt {
     /// ubifs_categorize_lprops.
     pub(super) fn categorize(&self, lp: &Properties) -> Category {
@@ -90,28 +105,27 @@ impl Lpt {
         }
     }
 
-    /// Takes a LEB's share out of the sums, or puts it in.
+    /// What a LEB adds to the sums.
     #[inline]
-    fn account(&mut self, lp: &Properties, add: bool) {
+    fn share(&self, lp: &Properties) -> Totals {
         let empty = lp.free == self.geometry.leb_bytes;
-        let space = lp.free + lp.dirty;
-        let data = lp.flags & INDEX == 0;
-        let dead = if data && space < self.geometry.dead_bytes { space } else { 0 };
-        let dark = if data && space >= self.geometry.dead_bytes { self.dark(space) } else { 0 };
-        let used = if data { self.geometry.leb_bytes - space } else { 0 };
-        let sum = |total: &mut u64, part: u32| {
-            *total = if add { *total + u64::from(part) } else { *total - u64::from(part) };
+        let index = lp.flags & INDEX != 0;
+        let mut share = Totals {
+            empty_lebs: empty.into(),
+            taken_empty_lebs: (empty && lp.flags & TAKEN != 0).into(),
+            index_lebs: index.into(),
+            ..Totals::default()
         };
-        let count = |total: &mut u32, part: bool| {
-            *total = if add { *total + u32::from(part) } else { *total - u32::from(part) };
-        };
-        let totals = &mut self.totals;
-        sum(&mut totals.used_bytes, used);
-        sum(&mut totals.dead_bytes, dead);
-        sum(&mut totals.dark_bytes, dark);
-        count(&mut totals.empty_lebs, empty);
-        count(&mut totals.taken_empty_lebs, empty && lp.flags & TAKEN != 0);
-        count(&mut totals.index_lebs, !data);
+        if !index {
+            let space = lp.free + lp.dirty;
+            share.used_bytes = (self.geometry.leb_bytes - space).into();
+            if space < self.geometry.dead_bytes {
+                share.dead_bytes = space.into();
+            } else {
+                share.dark_bytes = self.dark(space).into();
+            }
+        }
+        share
     }
 
     /// Takes a LEB out of `lebs_by_room`, or puts it in.
@@ -160,8 +174,8 @@ impl Lpt {
         }
         assert!(lp.free + lp.dirty <= self.geometry.leb_bytes, "LEB {leb} over-full");
         self.lebs[slot] = lp;
-        self.account(&before, false);
-        self.account(&lp, true);
+        let (old, new) = (self.share(&before), self.share(&lp));
+        self.totals.replace(&old, &new);
         if (before.free, before.flags) != (lp.free, lp.flags) {
             self.count_room(&before, false);
             self.count_room(&lp, true);

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! 1. A pnode that was never loaded describes empty LEBs only.
-//! 2. If a node is loaded or dirty, so are all nodes above it.
+//! 2. If a node is loaded or dirty, so are all nodes above it; a dirty one is loaded.
 
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
@@ -318,17 +318,19 @@ impl Lpt {
     }
 
     /// ubifs_lpt_lookup_dirty.
+    #[inline]
     pub(super) fn load_dirty<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
         now: Ns,
         leb: u32,
     ) -> Result<Ns> {
-        let now = self.load(ubi, now, leb)?;
         let pnode = (leb - self.geometry.main_first) / LPT_FANOUT;
-        if !self.nodes[pnode as usize].dirty {
-            self.dirty_path(pnode);
+        if self.nodes[pnode as usize].dirty {
+            return Ok(now);
         }
+        let now = self.load(ubi, now, leb)?;
+        self.dirty_path(pnode);
         Ok(now)
     }
 

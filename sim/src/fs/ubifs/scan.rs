@@ -164,8 +164,10 @@ impl Written {
 
     /// The LEB was written as a whole.
     pub fn set(&mut self, leb: u32, nodes: &[Node]) {
-        self.clear(leb);
-        nodes.iter().for_each(|&node| self.leb(leb).push(node));
+        let leb = self.leb(leb);
+        leb.packed.clear();
+        leb.last = NONE;
+        nodes.iter().for_each(|&node| leb.push(node));
     }
 }
 

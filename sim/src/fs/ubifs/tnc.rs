@@ -207,8 +207,8 @@ impl Tnc {
     /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on the way is to be loaded.
     #[inline]
     pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
-        let last = if key.is_data() { self.ends_at(self.last, key) } else { None };
-        last.or_else(|| self.ends_at(self.hints.get(key), key))
+        let hinted = self.ends_at(self.hints.get(key), key);
+        hinted.or_else(|| if key.is_data() { self.ends_at(self.last, key) } else { None })
     }
 
     /// What a way down would end at, if that is this znode.
@@ -227,15 +227,14 @@ impl Tnc {
     /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits for memory several times in a row; here
     /// all of them wait together.
     pub fn touch(&self, keys: impl Iterator<Item = Key>) {
-        let hints: Vec<u32> = keys.map(|key| self.hints.get(key)).collect();
-        self.touch_znodes(hints.into_iter());
+        self.touch_znodes(keys.map(|key| self.hints.get(key)));
     }
 
     /// The same for znodes and what their parents say of them.
     pub fn touch_znodes(&self, znodes: impl Iterator<Item = u32>) {
         let known = |at: u32| self.znodes.get(at as usize);
-        let parents: Vec<u32> = znodes.filter_map(known).map(Znode::touch).collect();
-        let touched = parents.into_iter().filter_map(known).map(Znode::touch);
+        let parents = znodes.filter_map(known).map(Znode::touch);
+        let touched = parents.filter_map(known).map(Znode::touch);
         std::hint::black_box(touched.fold(0, u32::wrapping_add));
     }
 
@@ -429,19 +428,15 @@ impl Tnc {
         &mut self,
         ubi: &mut Ubi<F>,
         lpt: &mut Lpt,
-        mut now: Ns,
+        now: Ns,
         znode: u32,
     ) -> Result<Ns> {
-        let mut path = Vec::new();
-        let mut at = znode;
-        while at != NONE && !self.znodes[at as usize].dirty {
-            path.push(at);
-            at = self.znodes[at as usize].parent;
+        if znode == NONE || self.znodes[znode as usize].dirty {
+            return Ok(now);
         }
-        for at in path.into_iter().rev() {
-            now = self.make_dirty(ubi, lpt, now, at)?;
-        }
-        Ok(now)
+        let parent = self.znodes[znode as usize].parent;
+        let now = self.dirty_bottom_up(ubi, lpt, now, parent)?;
+        self.make_dirty(ubi, lpt, now, znode)
     }
 
     /// find_first_dirty and find_next_dirty: every dirty znode, children before their parent, and

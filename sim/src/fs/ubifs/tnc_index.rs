@@ -11,14 +11,13 @@ use crate::chip::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
-use std::collections::BTreeMap;
 
 /// LEB and offset.
 type At = (u32, u32);
 
-/// Places of nodes of the last commit (`old_idx`): of each LEB that has any, a bit for every 8 bytes.
+/// Places of nodes of the last commit (`old_idx`), by LEB: a bit for every 8 bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OldIndex(BTreeMap<u32, Vec<u64>>);
+pub(super) struct OldIndex(Vec<Vec<u64>>);
 
 impl OldIndex {
     fn word_and_bit(offset: u32) -> (usize, u64) {
@@ -27,7 +26,11 @@ impl OldIndex {
 
     pub fn insert(&mut self, (leb, offset): At) {
         let (word, bit) = Self::word_and_bit(offset);
-        let words = self.0.entry(leb).or_default();
+        let leb = leb as usize;
+        if leb >= self.0.len() {
+            self.0.resize(leb + 1, Vec::new());
+        }
+        let words = &mut self.0[leb];
         if word >= words.len() {
             words.resize(word + 1, 0);
         }
@@ -36,7 +39,8 @@ impl OldIndex {
 
     fn contains(&self, (leb, offset): At) -> bool {
         let (word, bit) = Self::word_and_bit(offset);
-        self.0.get(&leb).and_then(|words| words.get(word)).is_some_and(|word| word & bit != 0)
+        let words = self.0.get(leb as usize);
+        words.and_then(|words| words.get(word)).is_some_and(|word| word & bit != 0)
     }
 
     pub fn clear(&mut self) {
@@ -101,8 +105,11 @@ impl Tnc {
         if level >= self.znodes[znode as usize].level {
             return Ok((None, now));
         }
-        if let Some((leaf, _)) = self.hinted(key).filter(|_| level == 0 && !key.is_hashed()) {
-            return Ok((Some(leaf.znode).filter(|&znode| self.lies_at(znode, at)), now));
+        if let Some((leaf, _)) = self.hinted(key).filter(|_| !key.is_hashed()) {
+            // The way down would go through the znodes above the one it ends at.
+            let up = |znode, _| self.znodes[znode as usize].parent;
+            let znode = (0..level).fold(leaf.znode, up);
+            return Ok((self.lies_at(znode, at).then_some(znode), now));
         }
         let slot = loop {
             let (mut slot, _) = self.znodes[znode as usize].search(key);

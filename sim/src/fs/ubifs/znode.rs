@@ -76,10 +76,15 @@ impl Znode {
         usize::from(self.count)
     }
 
-    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal.
+    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal. A binary search that takes the
+    /// same steps whatever it finds.
     #[inline]
     pub fn search(&self, key: Key) -> (i8, bool) {
-        let after = self.keys.iter().filter(|&&other| other <= key).count();
+        const { assert!(FANOUT == 8) };
+        let mut after = 0;
+        for step in [4, 2, 1, 1] {
+            after += step * usize::from(self.keys[after + step - 1] <= key);
+        }
         (after as i8 - 1, after > 0 && self.keys[after - 1] == key)
     }
 

@@ -1,0 +1,152 @@
+//! A node as it is kept: in 40 bytes, for there are as many as fit on the flash.
+//!
+//! Mirrors how struct jffs2_raw_node_ref of fs/jffs2/nodelist.h (Linux 6.1) has the state of a node in the lowest bits of its
+//! `flash_offset`, and goes on in the same way: small numbers share a word.
+//!
+//! Invariant: what is unpacked is what was packed.
+
+use super::nodelist::{EntryId, Neighbours, Node, NodeId, Role, State};
+use crate::fs::Ino;
+
+/// What a node is for, without what is said of it.
+const DATA: u32 = 0;
+const HOLE: u32 = 1;
+const METADATA: u32 = 2;
+const DIRENT: u32 = 3;
+const SUMMARY: u32 = 4;
+const PADDING: u32 = 5;
+
+/// From the lowest bit on of `about`: kind, whether it is damaged, fragments.
+const DAMAGED_BIT: u32 = 3;
+const FRAGMENTS_BIT: u32 = 4;
+
+/// The node. What one that is overwritten is asked for is together at the head, for nobody has looked at it for long.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Packed {
+    /// `flash_offset`, and the state in its two lowest bits, which are zero.
+    place: u32,
+    about: u32,
+    /// What is said of the kind: of data both lengths, of an entry which it is.
+    role: u32,
+    ino: Ino,
+    pub next_in_block: Option<NodeId>,
+    pub in_inode: Neighbours,
+    version: u32,
+    /// `file_offset`; of an entry, which has none, the length of its name and whether it takes the name away.
+    at: u32,
+    size_bytes: u32,
+}
+
+impl Packed {
+    #[inline]
+    pub fn new(node: &Node) -> Packed {
+        let at = node.file_offset;
+        let (kind, role, at) = match node.role {
+            Role::Data { data_bytes, file_bytes } => {
+                (DATA, u32::from(data_bytes) | u32::from(file_bytes) << 16, at)
+            }
+            Role::Hole { file_bytes } => (HOLE, file_bytes, at),
+            Role::Metadata => (METADATA, 0, at),
+            Role::Dirent { name_bytes, is_deletion, entry: EntryId(entry) } => {
+                assert!(at == 0, "an entry has no place in a file");
+                (DIRENT, entry, u32::from(name_bytes) << 1 | u32::from(is_deletion))
+            }
+            Role::Summary { total_bytes } => (SUMMARY, total_bytes, at),
+            Role::Padding { total_bytes } => (PADDING, total_bytes, at),
+        };
+        assert!(node.flash_offset % 4 == 0, "nodes begin at whole words");
+        assert!(node.fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");
+        let is_damaged = u32::from(node.is_damaged) << DAMAGED_BIT;
+        Packed {
+            place: node.flash_offset | node.state as u32,
+            about: kind | is_damaged | node.fragments << FRAGMENTS_BIT,
+            role,
+            ino: node.ino,
+            next_in_block: node.next_in_block,
+            in_inode: node.in_inode,
+            version: node.version,
+            at,
+            size_bytes: node.size_bytes,
+        }
+    }
+
+    #[inline]
+    pub fn node(&self) -> Node {
+        Node {
+            flash_offset: self.place & !3,
+            fragments: self.about >> FRAGMENTS_BIT,
+            role: self.role(),
+            state: State::ALL[(self.place & 3) as usize],
+            is_damaged: self.about >> DAMAGED_BIT & 1 == 1,
+            ino: self.ino,
+            next_in_block: self.next_in_block,
+            in_inode: self.in_inode,
+            version: self.version,
+            file_offset: if self.kind() == DIRENT { 0 } else { self.at },
+            size_bytes: self.size_bytes,
+        }
+    }
+
+    #[inline]
+    fn kind(&self) -> u32 {
+        self.about & ((1 << DAMAGED_BIT) - 1)
+    }
+
+    #[inline]
+    fn role(&self) -> Role {
+        match self.kind() {
+            DATA => {
+                Role::Data { data_bytes: self.role as u16, file_bytes: (self.role >> 16) as u16 }
+            }
+            HOLE => Role::Hole { file_bytes: self.role },
+            METADATA => Role::Metadata,
+            DIRENT => Role::Dirent {
+                name_bytes: (self.at >> 1) as u8,
+                is_deletion: self.at & 1 == 1,
+                entry: EntryId(self.role),
+            },
+            SUMMARY => Role::Summary { total_bytes: self.role },
+            _ => Role::Padding { total_bytes: self.role },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unpacked_is_what_was_packed() {
+        let roles = [
+            Role::Data { data_bytes: u16::MAX, file_bytes: 4096 },
+            Role::Data { data_bytes: 1, file_bytes: u16::MAX },
+            Role::Hole { file_bytes: u32::MAX },
+            Role::Metadata,
+            Role::Dirent { name_bytes: 255, is_deletion: true, entry: EntryId(u32::MAX) },
+            Role::Dirent { name_bytes: 0, is_deletion: false, entry: EntryId(0) },
+            Role::Summary { total_bytes: u32::MAX },
+            Role::Padding { total_bytes: 12 },
+        ];
+        for role in roles {
+            for (number, state) in (0..).zip(State::ALL) {
+                let has_place = !matches!(role, Role::Dirent { .. });
+                let node = Node {
+                    flash_offset: !3,
+                    fragments: (1 << 28) - 1 - number,
+                    state,
+                    is_damaged: number % 2 == 0,
+                    file_offset: if has_place { u32::MAX - number } else { 0 },
+                    size_bytes: number,
+                    ..Node::new(Ino(u32::MAX), role, u32::MAX - 1)
+                };
+                assert_eq!(Packed::new(&node).node(), node);
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_takes_40_bytes() {
+        assert_eq!(size_of::<Packed>(), 40);
+    }
+}

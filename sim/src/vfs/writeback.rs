@@ -98,6 +98,18 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
+    /// The program works for some `time` of its own. Outside of the kernel it makes way as soon as it should: when the
+    /// interrupt of the tick that says so returns.
+    pub fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
+        let (mut now, mut left) = (now, time);
+        while left > Ns::ZERO {
+            let step = left.min(self.inodes.ticks.after(now, 1) - now);
+            left = left - step;
+            now = self.catch_up(now + step)?;
+        }
+        Ok(now)
+    }
+
     /// cond_resched of the program.
     #[inline]
     pub(super) fn resched(&mut self, now: Ns) -> Result<Ns, FsError> {

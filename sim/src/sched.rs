@@ -90,6 +90,8 @@ pub struct Sched {
     idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
     blocked: [bool; TASKS],
+    /// When a task with a moment's work last had the processor, and how many had it then.
+    served: (Ns, u64),
 }
 
 impl Sched {
@@ -118,6 +120,7 @@ impl Sched {
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
             blocked: [false; TASKS],
+            served: (Ns::ZERO, 0),
         }
     }
 
@@ -167,6 +170,16 @@ impl Sched {
     fn is_contended_but_for_a_moment(&self) -> bool {
         let wants = |&task: &Task| self.is_runnable(task) && !is_momentary(task);
         Task::ALL.into_iter().filter(wants).count() > 1
+    }
+
+    /// How many tasks with a moment's work have had the processor at that time.
+    pub fn served_at(&self, now: Ns) -> u64 {
+        let (at, count) = self.served;
+        if at == now {
+            count
+        } else {
+            0
+        }
     }
 
     /// Whether a task runs or wants to.
@@ -408,6 +421,7 @@ impl Sched {
         self.pick_next(before);
         while let Some(task) = self.current.filter(|&task| is_momentary(task)) {
             self.update_current(now);
+            self.served = (now, self.served_at(now) + 1);
             match task {
                 Task::BandwidthWorker => self.idle_workers.push(task),
                 _ => {

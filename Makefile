@@ -4,6 +4,7 @@
 # make lint     the lints alone
 # make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
 # make build    the program, .venv/bin/flashbed, and the agent
+# make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
 # Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
 # cannot be installed is said in one line and the rest goes on.
@@ -21,13 +22,15 @@ AGENT := $(wildcard agent/*.c agent/*.h)
 AGENT_SQL := agent/sql/sql.c agent/sql/calls.c agent/sql/sql.h
 # -static runs on any board; the host's own agent is what the tests talk to.
 AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
-AGENTS := build/agent/flashbed-agent-host build/agent/flashbed-agent-armv7
-# The same with SQLite in it, for programs that have statements; `make uml` builds the first, `make qemu` the second.
-SQL_AGENTS := build/agent/flashbed-agent-sql-host build/agent/flashbed-agent-sql-armv7
+# The first two are those of `make build`, the others are for boards that are reached over ssh.
+AGENTS := $(addprefix build/agent/flashbed-agent-,host armv7)
+BOARD_AGENTS := $(addprefix build/agent/flashbed-agent-,armv5 aarch64 mipsel riscv64 x86_64)
+# The same with SQLite in it, for programs that have statements; `make uml` builds the host's, `make qemu` armv7's.
+SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 
 FUZZ ?= --cases 0
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium tools sql-agents
+.PHONY: report test bench fuzz lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -36,7 +39,7 @@ report: build qemu uml
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-test: lint chromium qemu uml
+test: lint chromium ssh qemu-user agents qemu uml
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
 	@echo "== all other tests" && $(BIN)/python -m pytest
 
@@ -97,6 +100,14 @@ chromium:
 	@command -v chromium >/dev/null || { $(call apt_install,chromium); } || \
 	  echo "make: chromium is missing and could not be installed (apt needs root): the tests of the report in a browser are skipped" >&2
 
+qemu-user:
+	@command -v qemu-mipsel >/dev/null || { $(call apt_install,qemu-user); } || \
+	  echo "make: qemu-user is missing and could not be installed (apt needs root): the tests of boards' agents are skipped" >&2
+
+ssh:
+	@command -v ssh >/dev/null || { $(call apt_install,openssh-client); } || \
+	  echo "make: ssh is missing and could not be installed (apt needs root): the tests that reach a board over ssh are skipped" >&2
+
 # Debian's Python comes without ensurepip; pip can fill an empty environment if there is a pip at all.
 .venv/bin/python:
 	@echo "making .venv"
@@ -123,8 +134,11 @@ $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
 	  { cat $(LOGS)/maturin.log >&2; exit 1; }
 	@touch $@
 
-# zig cross-compiles C for every board architecture, comes from the Python index, and so needs no root.
-$(AGENTS): build/agent/flashbed-agent-%: $(AGENT) agent/sql/none.c Makefile $(STAMPS)/packages
+agents: $(AGENTS) $(BOARD_AGENTS)
+
+# zig cross-compiles C for every board architecture, comes from the Python index, and so needs no root. The first time it compiles its C
+# library as well, half a minute for each architecture.
+$(AGENTS) $(BOARD_AGENTS): build/agent/flashbed-agent-%: $(AGENT) agent/sql/none.c Makefile $(STAMPS)/packages
 	@echo "compiling the agent for $*"
 	@mkdir -p build/agent
 	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT)) agent/sql/none.c
@@ -166,3 +180,9 @@ export SQLITE_SOURCE
 # copies with wider ones finds zeros in what it copied.
 AGENT_TARGET_host := -target $(shell uname -m)-linux-musl -mcpu=baseline
 AGENT_TARGET_armv7 := -target arm-linux-musleabihf -mcpu=generic+v7a
+# The least of each architecture. armv5 runs ARMv6 boards as well; neither it nor mipsel needs a floating-point unit.
+AGENT_TARGET_armv5 := -target arm-linux-musleabi -mcpu=arm926ej_s
+AGENT_TARGET_aarch64 := -target aarch64-linux-musl
+AGENT_TARGET_mipsel := -target mipsel-linux-musleabi -mcpu=mips32
+AGENT_TARGET_riscv64 := -target riscv64-linux-musl
+AGENT_TARGET_x86_64 := -target x86_64-linux-musl -mcpu=baseline

@@ -114,7 +114,8 @@ typedef int (*flash_sink)(void *context, const struct flash_event *event);
 
 struct fs;
 
-int flash_arm(const struct fs *fs, char *points, size_t size);  /* `points`: where operations are seen, or what is wrong */
+int flash_arm(const struct fs *fs, char *points, size_t size);  /* `points`: where operations are seen, or what is wrong; then nobody sees them */
+bool flash_seen(void);
 int flash_counts(struct flash_counts *counts);
 int flash_discard(void);
 int flash_events(flash_sink sink, void *context);  /* everything since the last discard */
@@ -165,8 +166,11 @@ struct fs_room {
 
 struct fs {
 	enum fs_kind mounted;
-	enum fs_kind kind;  /* what the partition was last formatted for */
-	int mtd;
+	enum fs_kind kind;  /* what the partition was last formatted for, or the directory is on */
+	int mtd;            /* -1 for none, below a directory that is on no flash */
+	int32_t ubi;        /* of UBIFS: the UBI device and the volume */
+	int volume;
+	const char *directory;  /* of the user's, in which mount_point is a folder; NULL for a partition of our own */
 	const char *mount_point;
 	char options[32];  /* of mount(2), empty for none */
 	struct flash_geometry geometry;
@@ -175,6 +179,8 @@ struct fs {
 };
 
 int fs_init(struct fs *fs, int mtd, const char *mount_point);
+/* A folder that is made in a directory, where something is mounted already. */
+int fs_use_directory(struct fs *fs, const char *directory, const char *folder);
 int fs_format(struct fs *fs, const char *name);  /* unmounts, and erases the partition for that file system: "ubifs", or
                                                    * with options of every mount from here on, "ubifs,bulk_read"
                                                    */
@@ -184,6 +190,14 @@ int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not whil
 int fs_remount(struct fs *fs);
 int fs_room(struct fs *fs, struct fs_room *room);
 int fs_set_read_ahead(struct fs *fs, uint64_t kib);
+
+/* window.c: read_ahead_kb of a file system, by its name as mount(2) has it */
+
+enum { WINDOW_PATH_BYTES = 64 };
+
+int window_path(const char *fs, int ubi, int volume, char *path, size_t size);
+int window_read(const char *fs, int ubi, int volume, uint64_t *kib);
+int window_set(const char *fs, int ubi, int volume, uint64_t kib);
 
 /* raw.c: the partition itself as the one file of a directory */
 
@@ -279,7 +293,14 @@ int cuts_make(struct fs *fs, struct runner *runner, const struct contents *conte
 
 /* job.c: groups and cases of flashbed-job 1 */
 
-int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_point);
+struct job_place {
+	int mtd;                  /* the partition that is formatted */
+	const char *directory;    /* or a directory that is mounted */
+	const char *mount_point;  /* where a partition is mounted; the folder to make in a directory */
+	bool shared;              /* the board is somebody's: time is real, and what it lacks is said and gone without */
+};
+
+int job_run(struct channel *in, struct channel *out, const struct job_place *place);
 
 /* init.c: when the agent is process 1 */
 
@@ -288,7 +309,11 @@ int init_main(void);
 /* files.c */
 
 const char *error_name(int error);
+int64_t result_number(int64_t result);  /* an error's number as most machines have it; MIPS has others */
 int write_file(const char *path, const char *text);
 int read_file(const char *path, char *text, size_t size);
+int mtd_text(int mtd, const char *name, char *text, size_t size);  /* of /sys/class/mtd/mtdN, without its line feed */
+int mtd_value(int mtd, const char *name, uint64_t *value);
+int mtd_geometry(int mtd, struct flash_geometry *geometry);
 
 #endif

@@ -72,7 +72,7 @@ static int look(struct fs *fs, struct runner *runner, const struct contents *con
 	/* It may change the files: what power left of them has been said. */
 	if (!err && contents->database[0])
 		err = sql_recover(runner, contents->database, out);
-	return err ? err : channel_printf(out, "u %d\n", probe(runner));
+	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner)));
 }
 
 int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents, struct channel *out, const char *id, uint64_t change,
@@ -95,7 +95,7 @@ int cuts_make(struct fs *fs, struct runner *runner, const struct contents *conte
 	const uint64_t start = now_ns();
 	const int mounted = fs_mount(fs);
 
-	err = channel_printf(out, "m %d %" PRIu64 "\n", mounted, now_ns() - start);
+	err = channel_printf(out, "m %" PRId64 " %" PRIu64 "\n", result_number(mounted), now_ns() - start);
 	if (!err && !mounted)
 		err = look(fs, runner, contents, out);
 	if (!err)

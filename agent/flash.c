@@ -11,6 +11,7 @@
 #include "trace.h"
 
 static bool by_log;
+static bool by_probes;
 
 /* The events since the last discard, where kprobes give them. */
 static struct {
@@ -30,6 +31,11 @@ int flash_arm(const struct fs *fs, char *points, size_t size)
 	if (by_log)
 		return 0;
 	char detail[TRACE_DETAIL];
+
+	if (fs->mtd < 0) {
+		(void)snprintf(points, size, "the directory is on no flash");
+		return -ENODEV;
+	}
 	int err = tracefs_open(&probes.session, &options, detail);
 
 	if (err) {
@@ -39,7 +45,13 @@ int flash_arm(const struct fs *fs, char *points, size_t size)
 	err = flashmon_open(&probes.flashmon, probes.session, &fs->geometry, fs->mtd, LEVEL_CHOOSE, points, size);
 	if (err)
 		(void)snprintf(points, size, "%s", tracefs_detail(probes.session));
+	by_probes = !err;
 	return err;
+}
+
+bool flash_seen(void)
+{
+	return by_log || by_probes;
 }
 
 static int add(void *context, const struct flash_event *event)
@@ -76,6 +88,9 @@ static int count_events(struct flash_counts *counts)
 int flash_counts(struct flash_counts *counts)
 {
 	memset(counts, 0, sizeof(*counts));
+	counts->until_ns = now_ns();
+	if (!flash_seen())
+		return 0;
 	return by_log ? nandlog_counts(counts) : count_events(counts);
 }
 
@@ -84,7 +99,7 @@ int flash_discard(void)
 	if (by_log)
 		return nandlog_discard();
 	probes.count = 0;
-	return tracefs_drain(probes.session, UINT64_MAX, NULL, NULL);
+	return by_probes ? tracefs_drain(probes.session, UINT64_MAX, NULL, NULL) : 0;
 }
 
 int flash_events(flash_sink sink, void *context)
@@ -109,4 +124,5 @@ void flash_disarm(void)
 	tracefs_close(probes.session);
 	free(probes.list);
 	memset(&probes, 0, sizeof(probes));
+	by_probes = false;
 }

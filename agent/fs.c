@@ -2,7 +2,7 @@
 /* A fresh file system on an erased MTD partition, without mtd-utils, and the same one mounted again.
  *
  * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
- * UBI_IOCDET, /dev/ubi0 with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2), /sys/class/bdi/.../read_ahead_kb.
+ * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2).
  * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts
  *   the blocks on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
  * - yaffs2 (kernel/yaffs2): every good block is erased.
@@ -28,9 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "board.h"
 
-enum { UBI_HEADER_BYTES = 64, UBI_NUMBER = 0, MAX_PAGE_BYTES = 16384, MAX_VOLUMES = 128, VOLUME_RECORD_BYTES = 172 };
+static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
+
+enum { UBI_HEADER_BYTES = 64, MAX_PAGE_BYTES = 16384, MAX_VOLUMES = 128, VOLUME_RECORD_BYTES = 172 };
 
 static int fail(struct fs *fs, int err, const char *what)
 {
@@ -60,14 +62,6 @@ static int read_number(const char *path, uint64_t *number)
 	return got < 0 ? got : 0;
 }
 
-static int mtd_number(const struct fs *fs, const char *name, uint64_t *number)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", fs->mtd, name);
-	return read_number(path, number);
-}
-
 int fs_init(struct fs *fs, int mtd, const char *mount_point)
 {
 	struct mtd_info_user info;
@@ -86,7 +80,7 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 		return fail(fs, err, "MEMGETINFO");
 	fs->geometry = (struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
 	/* There the size has 32 bits. */
-	err = mtd_number(fs, "size", &fs->geometry.size_bytes);
+	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
 	return fail(fs, err, "reading the partition's size");
 }
 
@@ -220,7 +214,7 @@ static uint32_t block_count(const struct fs *fs)
 static int first_block(const struct fs *fs, uint32_t *first)
 {
 	uint64_t offset = 0;
-	const int err = mtd_number(fs, "offset", &offset);
+	const int err = mtd_value(fs->mtd, "offset", &offset);
 
 	*first = (uint32_t)(offset / fs->geometry.block_bytes);
 	return err;
@@ -266,7 +260,7 @@ static int format(struct fs *fs, enum fs_kind kind)
 	uint32_t first = 0;
 	int64_t pages = 0;
 	int64_t bad = 0;
-	int err = mtd_number(fs, "subpagesize", &unit);
+	int err = mtd_value(fs->mtd, "subpagesize", &unit);
 
 	if (!err && nandlog_there()) {
 		err = first_block(fs, &first);
@@ -300,19 +294,29 @@ static int open_soon(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_volume(void)
+static int ubi_number(const struct fs *fs, const char *name, uint64_t *number)
 {
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d/%s", fs->ubi, name);
+	return read_number(path, number);
+}
+
+static int make_volume(const struct fs *fs)
+{
+	char path[24];
 	struct ubi_mkvol_req volume = {.vol_id = 0, .alignment = 1, .vol_type = UBI_DYNAMIC_VOLUME, .name_len = 8, .name = "flashbed"};
 	uint64_t blocks = 0;
 	uint64_t bytes = 0;
-	int err = read_number("/sys/class/ubi/ubi0/avail_eraseblocks", &blocks);
+	int err = ubi_number(fs, "avail_eraseblocks", &blocks);
 
 	if (!err)
-		err = read_number("/sys/class/ubi/ubi0/eraseblock_size", &bytes);
+		err = ubi_number(fs, "eraseblock_size", &bytes);
 	if (err)
 		return err;
 	volume.bytes = (int64_t)(blocks * bytes);
-	const int fd = open_soon("/dev/ubi0");
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
+	const int fd = open_soon(path);
 
 	if (fd < 0)
 		return fd;
@@ -341,20 +345,23 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 	return fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
 }
 
+/* The kernel gives the UBI device its number: a board may have others. */
 static int mount_ubifs(struct fs *fs, bool new)
 {
-	struct ubi_attach_req attach = {.ubi_num = UBI_NUMBER, .mtd_num = fs->mtd};
-	int32_t number = UBI_NUMBER;
+	struct ubi_attach_req attach = {.ubi_num = UBI_DEV_NUM_AUTO, .mtd_num = fs->mtd};
+	char device[24];
 	int err = fail(fs, ubi_control(UBI_IOCATT, &attach), "attaching UBI");
 
 	if (err)
 		return err;
+	fs->ubi = attach.ubi_num;
+	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
 	if (new)
-		err = fail(fs, make_volume(), "making the UBI volume");
+		err = fail(fs, make_volume(fs), "making the UBI volume");
 	if (!err)
-		err = fail(fs, mount("ubi0_0", fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0, "mounting ubifs");
+		err = fail(fs, mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0, "mounting ubifs");
 	if (err)
-		(void)ubi_control(UBI_IOCDET, &number);
+		(void)ubi_control(UBI_IOCDET, &fs->ubi);
 	return err;
 }
 
@@ -375,17 +382,24 @@ static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 	return err;
 }
 
+static int leave_directory(struct fs *fs)
+{
+	fs->mounted = FS_NONE;
+	return fail(fs, tidy_remove(fs->mount_point), "removing the folder of the cases");
+}
+
 int fs_unmount(struct fs *fs)
 {
-	int32_t number = UBI_NUMBER;
 	int err = 0;
 
+	if (fs->directory)
+		return leave_directory(fs);
 	if (raw_kind(fs->mounted))
 		err = fail(fs, raw_unlink(fs), "naming the partition");
 	else if (fs->mounted != FS_NONE && umount(fs->mount_point))
 		return fail(fs, -errno, "unmounting");
 	if (fs->mounted == FS_UBIFS)
-		err = fail(fs, ubi_control(UBI_IOCDET, &number), "detaching UBI");
+		err = fail(fs, ubi_control(UBI_IOCDET, &fs->ubi), "detaching UBI");
 	fs->mounted = FS_NONE;
 	return err;
 }
@@ -408,9 +422,32 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fail(fs, err, "asking for the state of the blocks");
 }
 
+/* A folder in a directory that is mounted takes the place of a fresh file system: what is there is as it is. */
+int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
+{
+	struct mounted mounted;
+	int err = folder_mounted(directory, &mounted);
+
+	memset(fs, 0, sizeof(*fs));
+	if (err) {
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s: %s", directory, strerror(-err));
+		return err;
+	}
+	for (fs->kind = FS_UBIFS; fs->kind != FS_NONE && strcmp(names[fs->kind], mounted.type) != 0;)
+		fs->kind--;
+	fs->mtd = mounted.mtd;
+	fs->ubi = mounted.ubi;
+	fs->volume = mounted.volume;
+	fs->directory = directory;
+	fs->mount_point = folder;
+	/* Not by ioctl: a directory's user need not be root. */
+	const int read = mounted.mtd < 0 ? 0 : mtd_geometry(fs->mtd, &fs->geometry);
+
+	return fail(fs, read, "reading the geometry of the flash below the directory");
+}
+
 int fs_format(struct fs *fs, const char *name)
 {
-	static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
 	const size_t length = strcspn(name, ",");
 	const char *options = name[length] ? name + length + 1 : "";
 	enum fs_kind kind = FS_MTD_DRIVER;
@@ -423,6 +460,8 @@ int fs_format(struct fs *fs, const char *name)
 		return fail(fs, -ENODEV, "this agent has no such file system");
 	if (raw_kind(kind) && *options)
 		return fail(fs, -EINVAL, "mount options of a partition");
+	if (fs->directory)
+		return err ? err : kind == fs->kind && !*options ? 0 : fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
 		err = format(fs, kind);
@@ -435,14 +474,17 @@ int fs_mount_fresh(struct fs *fs)
 {
 	int err;
 
-	(void)mkdir(fs->mount_point, 0755);
-	err = mount_kind(fs, fs->kind, true);
+	err = mkdir(fs->mount_point, 0755) && errno != EEXIST ? fail(fs, -errno, "making the directory to mount on") : 0;
+	if (fs->directory && !err)
+		fs->mounted = fs->kind;
+	else if (!err)
+		err = mount_kind(fs, fs->kind, true);
 	return err ? err : fs_room(fs, &fs->fresh);
 }
 
 int fs_mount(struct fs *fs)
 {
-	return fs->kind == FS_NONE ? -ENODEV : mount_kind(fs, fs->kind, false);
+	return fs->kind == FS_NONE || fs->directory ? -ENODEV : mount_kind(fs, fs->kind, false);
 }
 
 int fs_remount(struct fs *fs)
@@ -452,15 +494,9 @@ int fs_remount(struct fs *fs)
 	return err ? err : fs_mount(fs);
 }
 
-/* MTD's one backing device serves JFFS2 and YAFFS2; UBIFS has its own for each volume. */
 int fs_set_read_ahead(struct fs *fs, uint64_t kib)
 {
-	char text[24];
-
 	if (raw_kind(fs->mounted))
 		return kib ? fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
-	const char *path = fs->mounted == FS_UBIFS ? "/sys/class/bdi/ubifs_0_0/read_ahead_kb" : "/sys/class/bdi/mtd-0/read_ahead_kb";
-
-	(void)snprintf(text, sizeof(text), "%" PRIu64, kib);
-	return fail(fs, write_file(path, text), "setting read_ahead_kb");
+	return fail(fs, window_set(names[fs->mounted], fs->ubi, fs->volume, kib), "setting read_ahead_kb");
 }

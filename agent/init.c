@@ -100,13 +100,14 @@ int init_main(void)
 {
 	static struct channel in;
 	static struct channel out;
+	const struct job_place place = {.mount_point = "/mnt"};
 	bool hostfs = false;
 	int err = set_up(&hostfs);
 
 	if (!err)
 		err = open_channels(&in, &out, hostfs);
 	if (!err)
-		err = complain(job_run(&in, &out, 0, "/mnt"), "the job");
+		err = complain(job_run(&in, &out, &place), "the job");
 	if (reboot(RB_POWER_OFF))
 		(void)complain(-errno, "power off");
 	return err ? 1 : 0;

@@ -3,7 +3,7 @@
  *
  * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so that the timer ticks fall into the same
  * places whatever ran before. The flash counters are read LEAD_NS earlier and the rest is slept, so that reading them does not shift the
- * mark. A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
+ * mark. Where time is real (a board that is somebody's) the phase is SHARED_PHASE_NS, and nothing waits for JFFS2's dice. A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,50 +13,15 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "trace.h"
+#include "job.h"
 
 static const uint64_t PHASE_NS = 1000000000;
+static const uint64_t SHARED_PHASE_NS = 100000000;
 static const uint64_t LEAD_NS = 2000000;
 /* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`, and the timer of YAFFS2's thread, which begins
  * with the mount, is rounded to so many ticks (sim/src/run.rs has the same phases).
  */
 static const uint64_t DICE_NS = 64000000000;
-
-/* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
-enum { LINE_BYTES = 65536, CHIP_COMMANDS = 160, CHIP_COMMAND_BYTES = 64 };
-
-/* What a case's TRACE asks for besides counts. */
-struct trace {
-	bool flash;
-	bool contents;
-	bool changes;
-	bool wear;
-	bool calls;
-};
-
-struct job {
-	struct channel *in;
-	struct channel *out;
-	struct fs fs;
-	struct runner runner;
-	struct flash_counts before;
-	struct wear wear;
-	uint64_t counted_since_ns;  /* between the two readings of the counters */
-	uint64_t counted_until_ns;
-	bool group_ready;
-	bool read_ahead_set;        /* of this mount; else it is as mounting left it */
-	uint64_t read_ahead_kib;
-	struct contents contents;   /* of the group's writes and its cases' */
-	char recorded[MAX_ID + 1];  /* the case whose changes the chip remembers, or empty */
-	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES];  /* for the next mark */
-	size_t chip_count;
-	char (*setup)[CHIP_COMMAND_BYTES];  /* for the next group, before it is formatted */
-	size_t setup_count;
-	size_t setup_room;
-	char traced[MAX_LINE];      /* what is to be traced in the next case, or empty */
-	struct tracer *tracer;
-	char line[LINE_BYTES];
-};
 
 static int sleep_until(uint64_t ns)
 {
@@ -69,9 +34,14 @@ static int sleep_until(uint64_t ns)
 	return -err;
 }
 
-static uint64_t next_phase(uint64_t phase_ns)
+static uint64_t phase_ns(const struct job *job)
 {
-	return (now_ns() + 2 * LEAD_NS + phase_ns - 1) / phase_ns * phase_ns;
+	return job->shared ? SHARED_PHASE_NS : PHASE_NS;
+}
+
+static uint64_t next_phase(uint64_t phase)
+{
+	return (now_ns() + 2 * LEAD_NS + phase - 1) / phase * phase;
 }
 
 /* The chip starts remembering, and is told what it was to be told. */
@@ -134,7 +104,7 @@ static int before_mark(void *context)
 
 	if (!err)
 		err = flash_discard();
-	const uint64_t mark = next_phase(PHASE_NS);
+	const uint64_t mark = next_phase(phase_ns(job));
 
 	if (!err)
 		err = tell_chip(job);
@@ -149,8 +119,10 @@ static int before_mark(void *context)
 /* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor (writeout_period) ends when it is due, and
  * what the kernel has counted of pages written before is down to one.
  */
-static int sleep_to_dice(void)
+static int sleep_to_dice(const struct job *job)
 {
+	if (job->shared)
+		return 0;
 	const uint64_t until = next_phase(DICE_NS);
 	int err = 0;
 
@@ -193,21 +165,13 @@ static int say_error(struct job *job, const char *scope, const char *id, uint32_
 	return err ? err : channel_flush(job->out);
 }
 
-/* SQLite's words are another program's: one line, and nothing of a journal's binary. */
-static void keep_printable(char *words)
-{
-	for (; *words; words++)
-		if (*words < 0x20 || *words > 0x7e)
-			*words = '?';
-}
-
 /* An operation that failed before the mark, or whatever else `err` is. */
 static int say_run_error(struct job *job, const char *scope, const char *id, int err)
 {
 	char message[WORDS_BYTES + 32];
 
 	if (job->runner.words[0]) {
-		keep_printable(job->runner.words);
+		answer_printable(job->runner.words);
 		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op, job->runner.words);
 		return say_error(job, scope, id, job->runner.failed_line, "SQLite", message);
 	}
@@ -330,14 +294,14 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 	if (!err)
 		err = fs_format(&job->fs, fs_name);
 	if (!err)
-		err = sleep_to_dice();
+		err = sleep_to_dice(job);
 	if (!err)
 		err = fs_mount_fresh(&job->fs);
 	if (err)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	err = run_open_directory(&job->runner, job->fs.mount_point);
 	if (!err)
-		err = sleep_to_dice();
+		err = sleep_to_dice(job);
 	if (!err)
 		err = run_ops(&job->runner, ops, false);
 	run_close_all(&job->runner);
@@ -379,112 +343,6 @@ static int group(struct job *job, const char *id, const char *fs_name, bool wear
 	return err > 0 ? 0 : err;
 }
 
-static int say_rows(struct job *job)
-{
-	const struct runner *runner = &job->runner;
-	int err = 0;
-
-	for (size_t i = 0; i < runner->rows_count && !err; i++) {
-		char row[ROW_BYTES];
-
-		run_print_row(runner, i, row, sizeof(row));
-		err = channel_printf(job->out, "%s\n", row);
-		if (!err && runner->rows[i].words) {
-			keep_printable(runner->rows[i].words);
-			err = channel_printf(job->out, "q %zu %s\n", i, runner->rows[i].words);
-		}
-	}
-	return err;
-}
-
-struct told {
-	struct job *job;
-	const struct trace *trace;
-	uint64_t count;
-	size_t row;  /* the row that was running, or the first after it */
-};
-
-static uint32_t pages_per_block(const struct job *job)
-{
-	return job->fs.geometry.block_bytes / job->fs.geometry.page_bytes;
-}
-
-static int say_event(struct job *job, uint64_t seq, const struct flash_event *event)
-{
-	static const char *const kinds[FLASH_KINDS] = {"read", "program", "erase"};
-	const struct flash_geometry *geometry = &job->fs.geometry;
-	const uint32_t pages = pages_per_block(job);
-	const bool erase = event->kind == FLASH_ERASE;
-	char task[FLASH_TASK_BYTES];
-	char duration[24] = "-";
-
-	if (event->duration_ns >= 0)
-		(void)snprintf(duration, sizeof(duration), "%" PRId64, event->duration_ns);
-	for (size_t i = 0; i < sizeof(task); i++)
-		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
-	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s %s\n", seq,
-			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], event->page / pages, event->page, event->column,
-			      erase ? geometry->block_bytes : event->length, task, duration);
-}
-
-/* Events and rows are both in the order of time. */
-static int take_event(void *context, const struct flash_event *event)
-{
-	struct told *told = context;
-	struct runner *runner = &told->job->runner;
-
-	if (event->start_ns < told->job->counted_since_ns || event->start_ns > told->job->counted_until_ns)
-		return 0;
-	while (told->row < runner->rows_count && runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <= event->start_ns)
-		told->row++;
-	if (told->row < runner->rows_count && runner->rows[told->row].start_ns <= event->start_ns)
-		runner->rows[told->row].flash_ns += event->duration_ns;
-	told->count++;
-	if (told->trace->wear && event->kind == FLASH_ERASE) {
-		const int err = wear_erased(&told->job->wear, event->page / pages_per_block(told->job));
-
-		if (err)
-			return err;
-	}
-	return told->trace->flash ? say_event(told->job, told->count - 1, event) : 0;
-}
-
-/* The flash rows and the wear if they are wanted, and the chip's time within each operation. */
-static int say_flash(struct job *job, const struct trace *trace, const struct flash_counts *after)
-{
-	const uint64_t reads = after->of[FLASH_READ] - job->before.of[FLASH_READ];
-	const uint64_t programs = after->of[FLASH_PROGRAM] - job->before.of[FLASH_PROGRAM];
-	const uint64_t erases = after->of[FLASH_ERASE] - job->before.of[FLASH_ERASE];
-	uint64_t lost = after->missed - job->before.missed;
-	struct told told = {.job = job, .trace = trace};
-
-	wear_mark(&job->wear);
-	if (trace->flash || trace->wear || flash_knows_durations()) {
-		int err = flash_events(take_event, &told);
-
-		if (!err && trace->wear)
-			err = wear_say(&job->wear, job->out);
-		if (err)
-			return err;
-		/* What was counted and has no row was overwritten. */
-		if (told.count < reads + programs + erases)
-			lost += reads + programs + erases - told.count;
-	}
-	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
-}
-
-/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody knows. */
-static int say_faults(struct job *job, const struct flash_counts *after)
-{
-	struct fs_room room;
-	const int err = flash_knows_durations() ? fs_room(&job->fs, &room) : 0;
-
-	if (err || !flash_knows_durations())
-		return err;
-	return channel_printf(job->out, "e %" PRIu64 " %" PRIu64 " %" PRId64 "\n", after->corrected - job->before.corrected,
-			      after->uncorrectable - job->before.uncorrectable, room.bad_blocks);
-}
-
 static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
@@ -496,7 +354,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	if (!err)
 		err = channel_flush(job->out);
 	if (!err)
-		err = sleep_until(next_phase(PHASE_NS));
+		err = sleep_until(next_phase(phase_ns(job)));
 	/* What the driver remembers of the case before. */
 	if (!err && nandlog_there())
 		err = nandlog_command("forget-page");
@@ -513,13 +371,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	}
 	err = stop_tracing(job, true);
 	if (!err)
-		err = say_flash(job, trace, &after);
-	if (!err)
-		err = say_faults(job, &after);
-	if (!err)
-		err = say_rows(job);
-	if (!err)
-		err = calls_say(job->out);
+		err = answer(job, trace, &after);
 	if (!err)
 		err = channel_printf(job->out, "end %s\n", id);
 	if (!err)
@@ -643,20 +495,22 @@ static int say_info(struct job *job)
 		return -errno;
 	int err = flash_arm(&job->fs, points, sizeof(points));
 
-	if (err)
+	if (err && !job->shared)
 		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %.120s", points);
-	if (!err)
+	if (!err || job->shared)
 		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
-	if (!err)
+	if (!err && g->page_bytes)
 		err = channel_printf(job->out, "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32 "\ninfo block_bytes %" PRIu32
-				     "\ninfo partition_bytes %" PRIu64 "\ninfo probes %s\n",
-				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes, points);
+				     "\ninfo partition_bytes %" PRIu64 "\n",
+				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes);
+	if (!err)
+		err = channel_printf(job->out, "info probes %s%s\n", flash_seen() ? "" : "none: ", points);
 	if (!err && sql_version())
 		err = channel_printf(job->out, "info sqlite %s\n", sql_version());
 	return err ? err : channel_flush(job->out);
 }
 
-static int start(struct job *job, int mtd, const char *mount_point)
+static int start(struct job *job, const struct job_place *place)
 {
 	int err = channel_printf(job->out, "flashbed-stream 1\n");
 
@@ -666,7 +520,9 @@ static int start(struct job *job, int mtd, const char *mount_point)
 		return err;
 	if (strcmp(job->line, "flashbed-job 1") != 0)
 		return -EPROTO;
-	err = fs_init(&job->fs, mtd, mount_point);
+	job->shared = place->shared;
+	err = place->directory ? fs_use_directory(&job->fs, place->directory, place->mount_point)
+			       : fs_init(&job->fs, place->mtd, place->mount_point);
 	if (!err)
 		err = run_init(&job->runner);
 	job->runner.before_mark = before_mark;
@@ -675,13 +531,13 @@ static int start(struct job *job, int mtd, const char *mount_point)
 	return err ? err : say_info(job);
 }
 
-int job_run(struct channel *in, struct channel *out, int mtd, const char *mount_point)
+int job_run(struct channel *in, struct channel *out, const struct job_place *place)
 {
 	static struct job job;
 
 	job.in = in;
 	job.out = out;
-	int err = start(&job, mtd, mount_point);
+	int err = start(&job, place);
 
 	while (!err)
 		err = step(&job);

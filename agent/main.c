@@ -6,9 +6,10 @@
  *                                       run a file's operations in a directory and print its stream rows; no flash counts, no remount
  *   flashbed-agent survey FILE --dir DIR
  *                                       print what the files in a directory hold, of what the file's writes write, as stream rows
- *   flashbed-agent job [--mtd N] [--mount DIR]
- *                                       a job from standard input, its stream to standard output: formats mtd N (0), mounts it on DIR
- *   (/mnt)
+ *   flashbed-agent board [--dir DIR]    print what the board has, and what DIR is on (board.c)
+ *   flashbed-agent job --home FOLDER (--mtd N [--name NAME] | --dir DIR)
+ *                                       a job from standard input, its stream to standard output: erases mtd N if it may and is called NAME,
+ *                                       or works in a folder of DIR; FOLDER is the agent's own and goes with it (guard.c)
  *   flashbed-agent flashmon | vfsmon | funcmon | trace ...
  *                                       the tracers (trace_main.c)
  *
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "board.h"
 #include "trace.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
@@ -155,27 +157,38 @@ static int survey_dir(const char *path, const char *directory)
 	return err || flushed ? 1 : 0;
 }
 
-static int job(int argc, char **argv)
+/* `--NAME VALUE` pairs behind the command; false for another one. */
+static bool parse_guarded(int argc, char **argv, struct guarded *guarded)
 {
-	static struct channel in;
-	static struct channel out;
-	const char *mount_point = "/mnt";
-	int mtd = 0;
-
-	for (int i = 2; i + 1 < argc; i += 2) {
+	*guarded = (struct guarded){.mtd = -1};
+	for (int i = 2; i < argc; i += 2) {
+		if (i + 1 == argc)
+			return false;
 		if (strcmp(argv[i], "--mtd") == 0)
-			mtd = (int)strtol(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--mount") == 0)
-			mount_point = argv[i + 1];
+			guarded->mtd = (int)strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--name") == 0)
+			guarded->name = argv[i + 1];
+		else if (strcmp(argv[i], "--dir") == 0)
+			guarded->directory = argv[i + 1];
+		else if (strcmp(argv[i], "--home") == 0)
+			guarded->home = argv[i + 1];
 		else
-			return 2;
+			return false;
 	}
-	int err = channel_from_fd(&in, STDIN_FILENO);
+	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL);
+}
+
+static int board(int argc, char **argv)
+{
+	static struct channel out;
+	const bool directory = argc == 4 && strcmp(argv[2], "--dir") == 0;
+
+	if (argc != 2 && !directory)
+		return 2;
+	int err = channel_from_fd(&out, STDOUT_FILENO);
 
 	if (!err)
-		err = channel_from_fd(&out, STDOUT_FILENO);
-	if (!err)
-		err = job_run(&in, &out, mtd, mount_point);
+		err = board_say(&out, directory ? argv[3] : NULL);
 	return err ? 1 : 0;
 }
 
@@ -191,13 +204,17 @@ int main(int argc, char **argv)
 		return run(argv[2], argv[4], contents);
 	if (argc == 5 && strcmp(argv[1], "survey") == 0 && strcmp(argv[3], "--dir") == 0)
 		return survey_dir(argv[2], argv[4]);
-	if (argc >= 2 && argc % 2 == 0 && strcmp(argv[1], "job") == 0)
-		return job(argc, argv);
+	struct guarded guarded;
+
+	if (argc >= 2 && strcmp(argv[1], "board") == 0)
+		return board(argc, argv);
+	if (argc >= 2 && strcmp(argv[1], "job") == 0 && parse_guarded(argc, argv, &guarded))
+		return guard_run(&guarded);
 	static const char *const tracers[] = {"flashmon", "vfsmon", "funcmon", "trace"};
 
 	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
 		if (strcmp(argv[1], tracers[i]) == 0)
 			return trace_main(argc, argv);
-	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | job [--mtd N] [--mount DIR]\n", stderr);
+	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N [--name NAME] | --dir DIR)\n", stderr);
 	return 2;
 }

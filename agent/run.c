@@ -291,6 +291,8 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 		row->line = ops->list[i].line;
 		row->flash_ns = 0;
 		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
+		if (!is_sql(&ops->list[i]) || !sql_version())
+			row->result = result_number(row->result);
 		row->changes = runner->changes ? nandlog_changes() : -1;
 		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
 		row->words = is_sql(&ops->list[i]) && row->result < 0 ? strdup(runner->words) : NULL;

@@ -148,7 +148,7 @@ static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint
 {
 	char what[16];
 
-	(void)snprintf(what, sizeof(what), "%d", error);
+	(void)snprintf(what, sizeof(what), "%" PRId64, result_number(error));
 	return say_run(surveyor, offset, length, what);
 }
 

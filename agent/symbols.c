@@ -2,8 +2,8 @@
 /* The kernel's functions, and how their arguments are found at their entry.
  *
  * Kernel interfaces: /proc/kallsyms, uname(2). The registers are those of the machine the kernel runs on, whatever this program was
- * compiled for. Leaves out arguments behind the second on the stack, and machines on which neither registers are known here nor the kernel
- * knows `$argN` (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API).
+ * compiled for. Leaves out what is further behind on the stack, and machines on which neither registers are known here nor the kernel knows
+ * `$argN` (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API): there tracefs_probe says so.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,9 +21,14 @@ static const struct machine {
 	const char *arguments[MACHINE_ARGUMENTS];
 } machines[] = {
 	{"aarch64", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
+	/* An aarch64 kernel, to programs of 32 bits; one of 32 bits says armv7l on the same processor. */
+	{"armv8", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
 	{"arm", 4, {"%r0", "%r1", "%r2", "%r3", "$stack0", "$stack1", "$stack2", "$stack3"}},
 	{"x86_64", 8, {"%di", "%si", "%dx", "%cx", "%r8", "%r9", "$stack1", "$stack2"}},
 	{"riscv64", 8, {"%a0", "%a1", "%a2", "%a3", "%a4", "%a5", "%a6", "%a7"}},
+	{"mips64", 8, {"%r4", "%r5", "%r6", "%r7", "%r8", "%r9", "%r10", "%r11"}},
+	/* The four words in registers have places on the stack as well. */
+	{"mips", 4, {"%r4", "%r5", "%r6", "%r7", "$stack4", "$stack5", "$stack6", "$stack7"}},
 	{"", 0, {"$arg1", "$arg2", "$arg3", "$arg4", "$arg5", "$arg6", "$arg7", "$arg8"}},
 };
 
@@ -60,6 +65,11 @@ unsigned int kernel_version(void)
 const char *kernel_argument(unsigned int at)
 {
 	return at < MACHINE_ARGUMENTS ? this_machine()->arguments[at] : NULL;
+}
+
+bool kernel_arguments_known(void)
+{
+	return this_machine()->word != 0;
 }
 
 bool glob_match(const char *pattern, const char *text)

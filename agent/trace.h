@@ -91,6 +91,7 @@ unsigned int kernel_word(void);     /* bytes of a pointer */
 unsigned int kernel_version(void);  /* 6.1 is 601 */
 /* A function's argument at its entry, as a probe asks for it. On 32 bits one of 64 takes two places, the first of them an even one. */
 const char *kernel_argument(unsigned int at);
+bool kernel_arguments_known(void);  /* else the kernel has to know them itself */
 
 /* flashmon.c: flash operations by kprobe events */
 

@@ -163,7 +163,11 @@ static int follow(struct tracer *tracer, struct channel *out, const struct asked
 			err = channel_flush(out);
 		if (err || over || stopped || (asked->seconds > 0 && (double)(now - start_ns) >= asked->seconds * 1e9))
 			return err;
-		(void)poll(NULL, 0, POLL_MS);
+		struct pollfd reader = {.fd = out->handle};
+
+		/* Nobody reads it any more: the connection has dropped. */
+		if (poll(&reader, 1, POLL_MS) > 0 && reader.revents & (POLLERR | POLLHUP))
+			return -EPIPE;
 	}
 }
 

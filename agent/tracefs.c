@@ -373,6 +373,11 @@ int tracefs_probe(struct tracefs *session, char kind, const char *name, const ch
 		return -E2BIG;
 	const int err = change_probes(session->root, line);
 
+	if (err == -EINVAL && *arguments && !kernel_arguments_known()) {
+		(void)snprintf(session->detail, sizeof(session->detail),
+			       "tracing: on this machine (uname -m) neither flashbed nor the kernel knows where a function's arguments are");
+		return err;
+	}
 	if (err)
 		return complain(session, err, function);
 	(void)snprintf(path, sizeof(path), "%s/%s", session->group, event);

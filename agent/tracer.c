@@ -73,33 +73,18 @@ int tracer_parse(struct trace_request *request, char *text)
 	return request->flash || request->vfs || request->function_count ? 0 : -EPROTO;
 }
 
-static uint64_t mtd_number(int mtd, const char *name)
-{
-	char path[64];
-	char text[32];
-
-	(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/%s", mtd, name);
-	return read_file(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
-}
-
 /* The MTD device whose pages are counted: the one that was named, else the first NAND. */
 static int find_geometry(struct tracer *tracer, int mtd)
 {
-	char path[64];
 	char type[32] = "";
 
 	for (tracer->mtd = mtd < 0 ? 0 : mtd; tracer->mtd < MTDS; tracer->mtd++) {
-		(void)snprintf(path, sizeof(path), "/sys/class/mtd/mtd%d/type", tracer->mtd);
-		if (read_file(path, type, sizeof(type)) > 0 && strstr(type, "nand"))
+		if (!mtd_text(tracer->mtd, "type", type, sizeof(type)) && strstr(type, "nand"))
 			break;
 		if (mtd >= 0)
 			return -ENODEV;
 	}
-	tracer->geometry.page_bytes = (uint32_t)mtd_number(tracer->mtd, "writesize");
-	tracer->geometry.oob_bytes = (uint32_t)mtd_number(tracer->mtd, "oobsize");
-	tracer->geometry.block_bytes = (uint32_t)mtd_number(tracer->mtd, "erasesize");
-	tracer->geometry.size_bytes = mtd_number(tracer->mtd, "size");
-	return tracer->geometry.page_bytes ? 0 : -ENODEV;
+	return mtd_geometry(tracer->mtd, &tracer->geometry) || !tracer->geometry.page_bytes ? -ENODEV : 0;
 }
 
 static bool read_stats(int mtd, struct mtd_ecc_stats *stats)
@@ -256,7 +241,7 @@ static int say_vfs(void *context, const struct call_row *row)
 			      number_or_dash(row->inode, (int64_t)row->inode, text[1], sizeof(text[1])),
 			      number_or_dash(row->offset >= 0, row->offset, text[2], sizeof(text[2])),
 			      number_or_dash(row->length >= 0, row->length, text[3], sizeof(text[3])),
-			      number_or_dash(row->has_result, row->result, text[4], sizeof(text[4])), row->pid, trace_task(row->pid),
+			      number_or_dash(row->has_result, result_number(row->result), text[4], sizeof(text[4])), row->pid, trace_task(row->pid),
 			      as_word(row->file, file, sizeof(file)));
 }
 

@@ -11,9 +11,11 @@ import pytest
 
 from flashbed import places
 from flashbed.targets import TARGETS
+from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.kernel import CROSS_COMPILER
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.kernel import cached_kernel
+from tests.board import SshBoard, parts, ssh_board
 from tests.fake import FakeTarget
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -51,6 +53,25 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, FakeTarget]]:
     FakeTarget.made.update(made)
     yield made
     FakeTarget.made.clear()
+
+
+@pytest.fixture(scope="session")
+def ssh_parts() -> None:
+    """What tests need that boot a board of their own with `ssh_board`; skips them without it."""
+    try:
+        parts()
+    except Unavailable as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def shared_board(
+    ssh_parts: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SshBoard]:
+    """One board with an ssh server for all tests that leave it as it was."""
+    with ssh_board(tmp_path_factory.mktemp("board") / "shared") as board:
+        yield board
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

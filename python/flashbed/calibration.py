@@ -6,7 +6,9 @@ to zero, it counts (the model is linear in its costs). Non-negative least square
 errors does the rest. The cases are fixed, listed in docs/calibration.md, and disjoint from every
 experiment's.
 
-Left out: costs that cannot be told apart by any case are folded into a neighbour (`FOLDED`).
+A board that lacks a file system measures the other cases; the costs that none of them has stay what
+the profile says. Left out: costs that cannot be told apart by any case are folded into a neighbour
+(`FOLDED`).
 """
 
 from __future__ import annotations
@@ -336,10 +338,15 @@ def with_software_table(
     if not found or "\n[" in tail:
         raise InputError(f"{board.path}: [software] is not the last table of the profile")
     lines = ["[software]", f"source = {json.dumps(source)}"]
+    lines += [f"{name} = {getattr(board.software, name):_}  # not measured" for name in fitted.kept]
     for name, value in fitted.costs.items():
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
         lines.append(f"{name} = {value:_}  # {known}")
+    # What is no cost but a fact of the board's kernel.
+    for name in ("sched_clock_ns", "pointer_bytes"):
+        if name in board.software.model_fields_set:
+            lines.append(f"{name} = {getattr(board.software, name):_}")
     for name, why in FOLDED.items():
         lines.append(f"{name} = {seen.get(name, 0):_}  # {why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
@@ -347,11 +354,15 @@ def with_software_table(
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent)."""
+    """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent).
+
+    `kept` are the costs that no case has.
+    """
 
     costs: dict[str, int]
     standard_errors: dict[str, float]
     cases: pl.DataFrame
+    kept: tuple[str, ...] = ()
 
 
 def _priced(board: Board, costs: dict[str, int]) -> str:
@@ -380,8 +391,10 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
     measured = np.asarray(measured_ns, dtype=float)
     chip = _times_ns(cases, {})
     counts = np.column_stack([(_times_ns(cases, {name: UNIT}) - chip) / UNIT for name in FITTED])
+    occurs = np.asarray(counts.any(axis=0))
+    names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
     weights = 1.0 / measured
-    system = counts * weights[:, None]
+    system = counts[:, occurs] * weights[:, None]
     found = non_negative(system, (measured - chip) * weights)
     table = pl.DataFrame(
         {
@@ -391,6 +404,7 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
             "error_pct": [round(100 * float(value), 2) for value in found.residual],
         }
     )
-    costs = {name: round(float(value)) for name, value in zip(FITTED, found.values, strict=True)}
+    costs = {name: round(float(value)) for name, value in zip(names, found.values, strict=True)}
     errors = [float(error) for error in found.standard_errors]
-    return Fit(costs, dict(zip(FITTED, errors, strict=True)), table)
+    kept = tuple(name for name in FITTED if name not in costs)
+    return Fit(costs, dict(zip(names, errors, strict=True)), table, kept)

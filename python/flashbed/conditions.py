@@ -127,6 +127,11 @@ class State(Condition):
             {"valid": "valid", "invalid": "invalid", "fragmented": "fragmented"}[word]: float(value)
         }
 
+    @property
+    def fills(self) -> bool:
+        """Whether something is there before the case's own preparation."""
+        return bool(self.valid or self.invalid or self.fragmented)
+
     def _worn(self) -> tuple[int, int]:
         return (self.worn.mean, self.worn.spread) if isinstance(self.worn, Worn) else (self.worn, 0)
 

@@ -34,12 +34,16 @@ __all__ = ["Outcome", "commit", "programs_of", "run_target"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of running an experiment on a target: numbers of cases, and what failed."""
+    """What came of running an experiment on a target: numbers of cases, and what failed.
+
+    `not_measured` are the cases that the target lacks something for, which is no failure.
+    """
 
     target: str
     measured: int
     kept: int
     failures: tuple[Failure, ...]
+    not_measured: tuple[Failure, ...] = ()
 
 
 def programs_of(
@@ -75,6 +79,7 @@ def programs_of(
                 record_requests="requests" not in experiment.experiment.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
+                filled=case.state.fills,
                 bulk_read=case.bulk_read,
             )
         )
@@ -238,7 +243,16 @@ def run_target(
                     directory.add(tables, done)
     finally:
         directory.merge([item.case.case_id for item in experiment.planned])
-    return Outcome(target.name, measured, kept, tuple(failures))
+        lacking = tuple(failure for failure in failures if failure.not_measured)
+        directory.keep_not_measured(target.name, _reasons(lacking))
+    real = tuple(failure for failure in failures if not failure.not_measured)
+    return Outcome(target.name, measured, kept, real, lacking)
+
+
+def _reasons(lacking: Sequence[Failure]) -> pl.DataFrame:
+    rows = [(failure.case_id, failure.message) for failure in lacking]
+    columns = {"case_id": pl.String(), "reason": pl.String()}
+    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 def _profiles(programs: Sequence[Program]) -> dict[str, Path]:

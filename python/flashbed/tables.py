@@ -156,6 +156,11 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "erases_measured": _WHOLE,
         "state": _TEXT,
     },
+    "not_measured": {
+        "case_id": _TEXT,
+        "target": _TEXT,
+        "reason": _TEXT,
+    },
     "power_cuts": {
         "case_id": _TEXT,
         "target": _TEXT,
@@ -179,12 +184,13 @@ _RECORDS = {
     "wear": "flashbed run --trace wear",
     "vfs": "flashbed trace --vfs",
     "functions": "flashbed trace --func",
+    "not_measured": "a run on a target that lacks what a case needs",
 }
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
 """The target that user-mode Linux is compared with: the simulator, its software taking no time."""
-_TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator")
+_TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator", "board")
 
 
 def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
@@ -324,6 +330,18 @@ class RunDirectory:
                 conform(frame, name).write_ipc(temporary / f"{name}.arrow")
         finished.select(*_FINISHED).write_ipc(temporary / "finished.arrow")
         temporary.rename(parts / f"{number:06}")
+
+    def keep_not_measured(self, target: str, rows: pl.DataFrame) -> None:
+        """Keeps case_id and reason of what a target could not measure, in place of what it had."""
+        path = self.path / "not_measured.parquet"
+        kept = _stored(self.path, "not_measured")
+        others = empty_table("not_measured") if kept is None else kept
+        new = conform(rows.with_columns(pl.lit(target).alias("target")), "not_measured")
+        table = pl.concat([others.filter(pl.col("target") != target), new])
+        if table.height:
+            _write_parquet(table, path)
+        else:
+            path.unlink(missing_ok=True)
 
     def merge(self, order: Sequence[str]) -> None:
         """Merges the parts into one file a table, cases in the order given, others after them.

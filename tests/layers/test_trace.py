@@ -244,6 +244,8 @@ def test_a_trace_that_failed_is_an_error_and_one_that_lost_events_is_not(agent: 
         trace_command(agent("", 1), ["cat"], Asked(True), None)
     with pytest.raises(RunError, match="host: tracing failed"):
         trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 1), ["cat"], Asked(True), None)
+    cut = trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 255), ["cat"], Asked(True), None)
+    assert cut.facts.lost is None
     lossy = STREAM.replace("lost 0", "lost 17")
     assert trace_command(agent(lossy, 1), ["cat"], Asked(True), None).facts.lost == 17
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
-from flashbed.analysis.claims import Verdict, judge
+from flashbed.analysis.claims import Verdict, judge, with_board
 from flashbed.analysis.energy import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
@@ -32,4 +32,5 @@ __all__ = [
     "statement_points",
     "wear_map",
     "wear_summary",
+    "with_board",
 ]

@@ -20,10 +20,22 @@ from flashbed.asked import Claim, Differs
 from flashbed.errors import InputError
 from flashbed.experiment import Compared, Experiment
 
-__all__ = ["AGREES", "DIFFERS", "JUDGED", "NOT_MEASURED", "Judged", "Verdict", "items", "judge"]
+__all__ = [
+    "AGREES",
+    "DIFFERS",
+    "JUDGED",
+    "NOT_MEASURED",
+    "Judged",
+    "Verdict",
+    "items",
+    "judge",
+    "judged_on",
+    "with_board",
+]
 
 JUDGED = ("sim", "uml", "emulator")
-"""The targets that get verdicts, in the order in which they are shown."""
+"""The targets that always get verdicts, in the order in which they are shown."""
+_BOARD = "board"
 
 AGREES = "agrees"
 DIFFERS = "differs"
@@ -81,6 +93,25 @@ class Verdict:
         }
 
 
+def with_board(experiment: Experiment, cases: pl.DataFrame) -> Experiment:
+    """The experiment with the user's own board among what stands for the paper's.
+
+    If one was measured: the one that most cases are of, with its kernel.
+    """
+    there = cases.filter(pl.col("target") == _BOARD)
+    if not there.height:
+        return experiment
+    pairs = there.group_by("board", "kernel", maintain_order=True).len().sort("len")
+    board, kernel, _ = pairs.row(-1)
+    own = Compared(board=board, kernel=kernel, note="measured over ssh")
+    return experiment.model_copy(update={"compared": {**experiment.compared, _BOARD: own}})
+
+
+def judged_on(experiment: Experiment) -> tuple[str, ...]:
+    """The targets that get verdicts on an experiment's claims."""
+    return (*JUDGED, _BOARD) if _BOARD in experiment.compared else JUDGED
+
+
 def judge(experiment: Experiment, tables: Mapping[str, pl.DataFrame]) -> list[Verdict]:
     """Every claim of an experiment, judged on the points of its tables (analysis/points.py)."""
     verdicts = []
@@ -101,10 +132,10 @@ def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
     for verdict in verdicts:
         if verdict.claim.item is None or verdict.id.endswith(verdict.claim.also_kernels or ("\0",)):
             continue
-        of_item = counts.setdefault(verdict.claim.item, dict.fromkeys(JUDGED, (0, 0)))
+        of_item = counts.setdefault(verdict.claim.item, {})
         for target, judged in verdict.judged.items():
+            agree, known = of_item.setdefault(target, (0, 0))
             if judged.verdict != NOT_MEASURED:
-                agree, known = of_item[target]
                 of_item[target] = (agree + (judged.verdict == AGREES), known + 1)
     return counts
 
@@ -118,7 +149,7 @@ def _verdict(
 ) -> Verdict:
     """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
     judged = {}
-    for target in JUDGED:
+    for target in judged_on(experiment):
         compared = experiment.compared.get(target)
         if compared is not None and kernel is not None:
             further = compared.model_copy(update={"kernel": kernel})

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.measured import cases_and_requests_on
+from flashbed.cli.run import failure_lines
 from flashbed.cli.screen import say
 from flashbed.errors import InputError
 from flashbed.places import shown
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
-On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the board is.")]
+On = Annotated[
+    str,
+    typer.Option("--on", metavar="TARGET", help="Where the board is: emulator, ssh://USER@HOST."),
+]
 KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
 Write = Annotated[bool, typer.Option("--write", help="Put the costs into the board's profile.")]
 
@@ -27,12 +32,17 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
     app.command(
         "calibrate",
-        epilog="Examples: `flashbed calibrate emulated` · `flashbed calibrate emulated --write`",
+        epilog="Examples: `flashbed calibrate emulated` · `flashbed calibrate emulated --write` · "
+        "`flashbed calibrate mine --on ssh://root@board --erase mtd5:data --write`",
     )(calibrate)
 
 
 def calibrate(
-    board: Name, on: On = "emulator", kernel: KernelName = "6.1", write: Write = False
+    board: Name,
+    on: On = "emulator",
+    kernel: KernelName = "6.1",
+    write: Write = False,
+    erase: Erase = None,
 ) -> None:
     """Measures what the software of a board costs, layer by layer (docs/calibration.md).
 
@@ -44,15 +54,20 @@ def calibrate(
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
+    (on,) = all_allowed([on], erase)
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    measured, requests = cases_and_requests_on(on, "calibrate", cases)
-    fitted = fit(cases, measured["time_ns"].to_list())
+    measured, requests, lacking = cases_and_requests_on(on, "calibrate", cases)
+    for line in failure_lines(lacking):
+        say(f"flashbed: {shown_target(on)}: not measured: {line}")
+    there = set(measured["case_id"])
+    fitted = fit([case for case in cases if case.case_id in there], measured["time_ns"].to_list())
     _show(fitted)
     if write:
-        source = _source(on, measured["kernel_release"][0], fitted)
+        source = _source(shown_target(on), measured["kernel_release"][0], fitted)
         before = chosen.path.read_text(encoding="utf-8")
-        seen = seen_costs(requests, fitted.costs["syscall_ns"])
+        syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
+        seen = seen_costs(requests, syscall_ns)
         text = with_software_table(before, fitted, seen, chosen, source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
@@ -68,6 +83,8 @@ def _source(on: str, release: str, fitted: Fit) -> str:
 
 
 def _show(fitted: Fit) -> None:
+    for name in fitted.kept:
+        print(f"{name:22} not in any case that was measured: as before")
     for name, value in fitted.costs.items():
         unit = name.rsplit("_", 1)[1]
         print(f"{name:22} {value:>10,} {unit}  +- {fitted.standard_errors[name]:,.0f}")

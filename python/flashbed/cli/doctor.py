@@ -8,11 +8,16 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flashbed.errors import InputError
+from flashbed.places import shown
+
+if TYPE_CHECKING:
+    from flashbed.targets.ssh.facts import BoardFacts
 
 __all__ = ["Check", "checks", "register"]
 
@@ -30,7 +35,12 @@ class Check:
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
-    app.command("doctor", epilog="Example: `flashbed doctor --format json`")(doctor)
+    app.command(
+        "doctor",
+        epilog="Examples: `flashbed doctor --format json` · "
+        "`flashbed doctor --on ssh://root@board` · "
+        "`flashbed doctor --on ssh://root@board --profile mine --partition mtd5`",
+    )(doctor)
 
 
 def _first_line(command: list[str]) -> str:
@@ -87,10 +97,30 @@ def checks() -> list[Check]:
 
 def doctor(
     output: Annotated[str, typer.Option("--format", metavar="text|json")] = "text",
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ssh://USER@HOST", help="Of a board instead."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME", help="Begin boards/NAME.toml, of that board."),
+    ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option("--partition", metavar="mtdN", help="Which the profile is of."),
+    ] = None,
 ) -> None:
-    """Says what is installed, what is missing, what for, and how to get it."""
+    """Says what is installed, what is missing, what for, and how to get it.
+
+    With --on, what a board has, and which of its partitions could be used (docs/boards.md).
+    """
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
+    if on is not None:
+        _board(on, output, profile, partition)
+        return
+    if profile or partition:
+        raise InputError("--profile, --partition: of a board; --on ssh://USER@HOST names it")
     results = checks()
     if output == "json":
         print(json.dumps({"checks": [asdict(check) for check in results]}, indent=1))
@@ -100,3 +130,57 @@ def doctor(
             print(f"ok       {check.name}: {check.detail}")
         else:
             print(f"missing  {check.name}: for {check.needed_for}; {check.how}")
+
+
+def _board(on: str, output: str, name: str | None, partition: str | None) -> None:
+    from flashbed.cli.boards import facts_of
+    from flashbed.targets.ssh.address import is_address, parse_address
+    from flashbed.targets.ssh.facts import kernel_profile
+
+    if not is_address(on):
+        raise InputError(f"--on {on}: a board, ssh://USER@HOST; without --on it is this machine")
+    facts = facts_of(parse_address(on))
+    if name is not None:
+        print(shown(_begin_profile(name, facts, partition)))
+    elif output == "json":
+        kernel = kernel_profile(facts.kernel)
+        print(json.dumps({**asdict(facts), "kernel_profile": kernel}, indent=1))
+    else:
+        _show_board(facts, kernel_profile(facts.kernel))
+
+
+def _show_board(facts: BoardFacts, kernel: str | None) -> None:
+    for key, value in facts.facts.items():
+        print(f"{key:10}{value}")
+    print(f"profile   {f'--set kernel={kernel}' if kernel else 'none of so old a kernel'}")
+    for key, why in {**facts.can, **facts.file_systems}.items():
+        print(f"{'missing' if why else 'ok':10}{key}{f': {why}' if why else ''}")
+    for there in facts.partitions.values():
+        use = f"not used: {there.refused}" if there.refused else f"--erase mtd{there.number}"
+        pages = f"pages of {there.page_bytes} + {there.oob_bytes} bytes"
+        size = f"{there.size_bytes >> 10:,} KiB in blocks of {there.block_bytes >> 10}"
+        print(f"mtd{there.number:<7}{there.name}, {there.kind}, {size}, {pages}: {use}")
+    if facts.mounted:
+        flash = "no flash" if facts.mounted.mtd is None else f"mtd{facts.mounted.mtd}"
+        print(f"mounted   {facts.mounted.fs} on {flash}")
+
+
+def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
+    """Writes boards/NAME.toml, which must not be there."""
+    from flashbed.places import board_file
+    from flashbed.targets.ssh.address import parse_partition
+    from flashbed.targets.ssh.profile import profile_text
+
+    if partition is None:
+        known = ", ".join(f"mtd{number}" for number in facts.partitions) or "none"
+        raise InputError(f"--profile {name}: of which partition? --partition, one of {known}")
+    number = parse_partition(partition, f"--partition {partition}").number
+    if number not in facts.partitions:
+        raise InputError(f"--partition {partition}: the board has none of that name")
+    path = board_file(name)
+    try:
+        with path.open("x", encoding="utf-8") as out:
+            out.write(profile_text(name, facts, facts.partitions[number]))
+    except OSError as why:
+        raise InputError(f"{shown(path)}: {why.strerror}") from None
+    return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flashbed.cli.boards import shown_target
 from flashbed.cli.screen import bar
 from flashbed.errors import RunError
 
@@ -18,15 +19,18 @@ __all__ = ["cases_and_requests_on", "cases_or_failures"]
 
 def cases_and_requests_on(
     name: str, title: str, programs: Sequence[Program]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The measured columns of `cases`, a row a program, in their order; and of `requests`.
+) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
+    """The measured columns of `cases`, a row a program that was measured, in their order.
 
-    Raises `RunError` for a case that failed or a target that cannot run here.
+    And of `requests`, and what the target lacks something for. Raises `RunError` for a case that
+    failed or a target that cannot run here.
     """
     table, requests, failures = _run(name, title, programs)
     for failure in failures:
-        raise RunError(f"{name}: {failure.case_id}: {failure.message}")
-    return table, requests
+        if not failure.not_measured:
+            raise RunError(f"{shown_target(name)}: {failure.case_id}: {failure.message}")
+    lacking = [failure.case_id for failure in failures]
+    return table.filter(~table["case_id"].is_in(lacking)), requests, failures
 
 
 def cases_or_failures(
@@ -51,7 +55,7 @@ def _run(
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []
     failures: list[Failure] = []
-    with bar(f"{title} on {name}") as progress:
+    with bar(f"{title} on {shown_target(name)}") as progress:
 
         def show(what: str, done: int) -> None:
             progress(what, done, len(programs))
@@ -63,10 +67,10 @@ def _run(
                     frames.append(batch.cases)
                     requests.append(batch.requests)
         except Unavailable as why:
-            raise RunError(f"{name}: {why}") from None
+            raise RunError(f"{shown_target(name)}: {why}") from None
     if not frames:
         first = f": {failures[0].case_id}: {failures[0].message}" if failures else ""
-        raise RunError(f"{name}: no case was measured{first}")
+        raise RunError(f"{shown_target(name)}: no case was measured{first}")
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
     table = order.join(measured, on="case_id", maintain_order="left")

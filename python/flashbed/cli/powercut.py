@@ -96,7 +96,7 @@ def powercut(
             )  # fmt: skip
     except Unavailable as why:
         raise RunError(f"{on}: {why}") from None
-    for line in failure_lines(outcome):
+    for line in failure_lines(outcome.failures):
         say(f"flashbed: {on}: {line}")
     rows = []
     if outcome.measured + outcome.kept:

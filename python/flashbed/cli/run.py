@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.experiment import (
@@ -22,16 +23,22 @@ from flashbed.experiment import (
 )
 from flashbed.places import shown
 from flashbed.study import in_order, load_study
+from flashbed.targets.ssh.address import is_address
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
+    from flashbed.targets.base import Failure
 
 __all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results are kept.")]
 On = Annotated[
     list[str] | None,
-    typer.Option("--on", metavar="TARGET,...", help="sim, uml, emulator, or several with commas."),
+    typer.Option(
+        "--on",
+        metavar="TARGET,...",
+        help="sim, uml, emulator, ssh://USER@HOST, or several with commas.",
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -94,8 +101,12 @@ def run(
     out: Out = None,
     case: CaseId = None,
     trace: Trace = None,
+    erase: Erase = None,
 ) -> None:
-    """Runs an experiment and keeps its tables; run again, it goes on where it was."""
+    """Runs an experiment and keeps its tables; run again, it goes on where it was.
+
+    On a board over ssh, what it lacks makes cases `not measured` (docs/boards.md).
+    """
     chosen = load_experiment(experiment)
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
@@ -103,23 +114,25 @@ def run(
         if not planned:
             raise InputError(f"--case {case}: no such case in {chosen.id}")
     traces = _traces(trace)
-    targets = target_names(on) or ["sim"]
+    targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
-        if not any(target in item.targets for item in planned):
+        if not any(is_address(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
     print(shown(directory.absolute()))
     _conclude(outcomes)
     if unavailable:
-        raise RunError(f"not run on {', '.join(unavailable)}")
+        raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
 
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="A folder of experiments, such as readahead.")],
     on: On = None,
+    settings: Set = None,
     out: Out = None,
     output: Format = None,
+    erase: Erase = None,
 ) -> None:
     """Runs all experiments of a study and writes the report; what cannot run is said and left.
 
@@ -132,15 +145,20 @@ def reproduce(
         raise InputError(f"--format {output}: only json")
     paper = load_study(study)
     experiments = in_order(paper, study_experiments(study))
-    targets = target_names(on)
+    targets = all_allowed(target_names(on), erase)
+    chosen = parse_settings(settings or [])
     base = out or Path("results") / study
     directories: list[Path] = []
     outcomes: list[Outcome] = []
     for experiment in experiments:
         directory = base / experiment.id.split("/")[1]
-        wanted = [name for name in targets or experiment.targets if name in experiment.targets]
+        wanted = [
+            name
+            for name in targets or experiment.targets
+            if is_address(name) or name in experiment.targets
+        ]
         if wanted:
-            done, _ = measure(experiment, plan(experiment), wanted, directory, ())
+            done, _ = measure(experiment, plan(experiment, chosen), wanted, directory, ())
             outcomes += done
             directories.append(directory)
     if not any(outcome.measured + outcome.kept for outcome in outcomes):
@@ -159,12 +177,11 @@ def reproduce(
 
 def target_names(on: Sequence[str] | None) -> list[str]:
     """The targets that were asked for, each once. Raises `InputError`."""
-    from flashbed.targets import TARGETS
+    from flashbed.targets import check_target
 
     names = [name for text in on or [] for name in text.split(",")]
     for name in names:
-        if name not in TARGETS:
-            raise InputError(f"--on {name}: no such target; there are {', '.join(TARGETS)}")
+        check_target(name)
     return list(dict.fromkeys(names))
 
 
@@ -200,20 +217,23 @@ def measure(
             continue
         try:
             target = load_target(name)
-            with bar(f"{experiment.id} on {name}") as progress:
+            with bar(f"{experiment.id} on {shown_target(name)}") as progress:
                 outcome = run_target(
                     experiment, cases, target, directory,
                     trace_flash="flash" in traces, record_wear="wear" in traces,
-                    progress=progress,
+                    progress=progress, conditions=name if is_address(name) else "",
                 )  # fmt: skip
         except Unavailable as why:
-            say(f"flashbed: {name} not measured: {why}")
+            say(f"flashbed: {shown_target(name)} not measured: {why}")
             unavailable.append(name)
             continue
+        name = shown_target(name)
         kept = f", {outcome.kept} were there" if outcome.kept else ""
         say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
-        for line in failure_lines(outcome):
+        for line in failure_lines(outcome.failures):
             say(f"flashbed: {name}: {line}")
+        for line in failure_lines(outcome.not_measured):
+            say(f"flashbed: {name}: not measured: {line}")
         outcomes.append(outcome)
     return outcomes, unavailable
 
@@ -221,20 +241,27 @@ def measure(
 def _by_target(
     planned: Sequence[Planned], targets: Sequence[str]
 ) -> list[tuple[str, Sequence[Planned]]]:
-    """What each target is to choose from, and last what stands beside user-mode Linux, if any."""
-    from flashbed.tables import CHIP_ALONE
+    """What each target is to choose from, and last what stands beside user-mode Linux, if any.
 
-    asked: list[tuple[str, Sequence[Planned]]] = [(name, planned) for name in targets]
+    A board is asked for every case, and says itself which it cannot do.
+    """
+    from flashbed.tables import CHIP_ALONE
+    from flashbed.targets import BOARD
+
+    everything = [Planned(item.case, (BOARD,)) for item in planned]
+    asked: list[tuple[str, Sequence[Planned]]] = [
+        (name, everything if is_address(name) else planned) for name in targets
+    ]
     beside = [
         Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)
     ]
     return [*asked, (CHIP_ALONE, beside)] if "uml" in targets and beside else asked
 
 
-def failure_lines(outcome: Outcome) -> list[str]:
+def failure_lines(failures: Sequence[Failure]) -> list[str]:
     """One line for each reason, with the first case it struck."""
     cases: dict[str, list[str]] = {}
-    for failure in outcome.failures:
+    for failure in failures:
         cases.setdefault(" ".join(failure.message.split()), []).append(failure.case_id)
     return [
         f"case {ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {message}"
@@ -243,7 +270,10 @@ def failure_lines(outcome: Outcome) -> list[str]:
 
 
 def _conclude(outcomes: Sequence[Outcome]) -> None:
-    """Raises `RunError` if a case failed."""
+    """Raises `RunError` if a case failed, or none could be measured."""
     failed = sum(len(outcome.failures) for outcome in outcomes)
+    for outcome in outcomes:
+        if not failed and outcome.not_measured and not outcome.measured + outcome.kept:
+            raise RunError(f"{outcome.target}: no case could be measured there")
     if failed:
         raise RunError(f"{failed} cases failed; the others are kept")

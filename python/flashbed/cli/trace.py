@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.places import shown
+from flashbed.targets.ssh.address import is_address, parse_address
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Program
@@ -51,7 +53,8 @@ def trace(
         typer.Option("--func", metavar="NAME", help="Calls of kernel functions; * and ? may be."),
     ] = None,
     on: Annotated[
-        str, typer.Option("--on", metavar="TARGET", help="host, or emulator, uml, sim.")
+        str,
+        typer.Option("--on", metavar="TARGET", help="host, ssh://USER@HOST, emulator, uml, sim."),
     ] = HERE,
     settings: Set = None,
     case: CaseId = None,
@@ -89,12 +92,14 @@ def trace(
     cost: Annotated[
         bool, typer.Option("--cost", help="Runs the case without tracers too, and compares.")
     ] = False,
+    erase: Erase = None,
 ) -> None:
     """Traces the layers of the stack while something runs, keeps tables, prints a summary.
 
     Without --flash, --vfs and --func it is the first two. docs/tracing.md says what is seen where.
+    On a board, ssh://USER@HOST, WHAT is a command; with --erase or a directory it is a case.
     """
-    from flashbed.targets import TARGETS
+    from flashbed.targets import check_target
     from flashbed.tracing.record import Asked, trace_of_file
 
     for name in output or ():
@@ -109,13 +114,13 @@ def trace(
         if words or settings or case or cost or on != HERE:
             raise InputError("--read: goes with --format and --out, and with nothing to run")
         traced = trace_of_file(read)
-    elif on == HERE:
+    elif on == HERE or _is_bare_board(on, erase):
         if settings or case or cost:
             raise InputError("--set, --case, --cost: not of a command; --on names a target")
-        traced = _command(words, asked, seconds)
+        traced = _command(words, asked, seconds, on)
     else:
-        if on not in TARGETS:
-            raise InputError(f"--on {on}: no such target; there are {HERE}, {', '.join(TARGETS)}")
+        check_target(on, HERE)
+        on = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")
         program = _program(words[0], settings or [], case, on, (fs, board, read_ahead_kib))
@@ -123,14 +128,24 @@ def trace(
     _give(traced, out or Path("results") / "trace", output or [])
 
 
-def _command(words: list[str], asked: Asked, seconds: float | None) -> Trace:
+def _is_bare_board(on: str, erase: str | None) -> bool:
+    """Whether nothing of a board may be used but what a command does there."""
+    return is_address(on) and parse_address(on).directory is None and erase is None
+
+
+def _command(words: list[str], asked: Asked, seconds: float | None, on: str) -> Trace:
     from flashbed.targets.base import Unavailable
-    from flashbed.tracing.record import Here, trace_command
+    from flashbed.tracing.record import Here, Place, trace_command
 
     if not words and not seconds:
         raise InputError("a command to trace, or --seconds")
     try:
-        return trace_command(Here(), words, asked, seconds)
+        place: Place = Here()
+        if on != HERE:
+            from flashbed.targets.ssh.place import BoardPlace
+
+            place = BoardPlace(parse_address(on))
+        return trace_command(place, words, asked, seconds)
     except Unavailable as why:
         raise RunError(f"not traced: {why}") from None
 
@@ -141,20 +156,20 @@ def _case(program: Program, on: str, asked: Asked, *, cost: bool) -> Trace:
     from flashbed.targets.emulator import EmulatorTarget
     from flashbed.tracing.record import trace_case
 
-    probes = on.startswith("emulator")
+    probes = on.startswith("emulator") or is_address(on)
     target = EmulatorTarget(wait="busy") if on == "emulator" else load_target(on)
     if not probes and not asked.flash:
         raise RunError(f"{on}: no kprobes there: only --flash can be traced")
     if not probes and (asked.vfs or asked.functions):
         say(f"flashbed: {on}: no kprobes there: the VFS and functions are not traced")
     try:
-        with bar(f"tracing on {on}") as progress:
+        with bar(f"tracing on {shown_target(on)}") as progress:
             return trace_case(
                 target, program, asked, probes=probes, cost=cost,
                 progress=lambda text, done: progress(text, done, None),
             )  # fmt: skip
     except Unavailable as why:
-        raise RunError(f"{on} not traced: {why}") from None
+        raise RunError(f"{shown_target(on)} not traced: {why}") from None
 
 
 def _program(
@@ -170,7 +185,8 @@ def _program(
         return _of_operations(Path(name), *place)
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
-    cases = [item.case for item in planned if on.partition("-")[0] in item.targets]
+    name = on.partition("-")[0]
+    cases = [item.case for item in planned if is_address(on) or name in item.targets]
     if case is not None:
         cases = [found for found in cases if found.case_id == case]
     if len(cases) != 1:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashbed import __version__
+from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.measured import cases_or_failures
 from flashbed.errors import InputError, RunError
 
@@ -32,7 +33,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "validate",
         epilog="Examples: `flashbed validate emulated` · "
-        "`flashbed validate emulated --on uml --suite writes --format json`",
+        "`flashbed validate emulated --on uml --suite writes --format json` · "
+        "`flashbed validate mine --on ssh://root@board --erase mtd5:data`",
     )(validate)
 
 
@@ -43,6 +45,7 @@ def validate(
     kernel: KernelName = "6.1",
     output: Format = "text",
     out: Out = Path("results/validation"),
+    erase: Erase = None,
 ) -> None:
     """Holds the simulator against a real kernel, on cases nothing was fitted to.
 
@@ -52,6 +55,8 @@ def validate(
     """
     from flashbed.profiles import load_board, load_kernel
     from flashbed.runner import commit
+    from flashbed.targets import BOARD
+    from flashbed.targets.ssh.address import is_address
     from flashbed.validation import SUITES
     from flashbed.validation.kept import keep
 
@@ -61,8 +66,10 @@ def validate(
         raise InputError("--on sim: the simulator is what is validated")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
+    (on,) = all_allowed([on], erase)
     compared = _compared(suite, on, load_board(board), load_kernel(kernel))
-    run = {"board": board, "kernel": kernel, "target": on, "suite": suite}
+    target = BOARD if is_address(on) else on
+    run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
         print(json.dumps(compared.as_json(), indent=1))
@@ -89,7 +96,13 @@ def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
     real, failures_real = cases_or_failures(on, "validate", known)
     named = {failure.case_id: refused(failure.message) for failure in failures}
     broken = [("sim", failure) for failure in failures if named[failure.case_id] is None]
-    broken += [(on, failure) for failure in failures_real]
+    named |= {
+        failure.case_id: f"not measured: {failure.message}"
+        for failure in failures_real
+        if failure.not_measured
+    }
+    where = shown_target(on)
+    broken += [(where, failure) for failure in failures_real if not failure.not_measured]
     return Compared(
         table=compare(simulated, real),
         kinds=kinds(suite, board),
@@ -108,7 +121,7 @@ def _show(compared: Compared) -> None:
         _show_kinds(told["kinds"])
     _show_worst(compared)
     for title, cases in (
-        ("refused, as not modelled", compared.refused),
+        ("refused, as not modelled here or not measured there", compared.refused),
         ("failed", compared.failed),
     ):
         if cases:

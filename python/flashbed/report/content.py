@@ -26,6 +26,7 @@ from flashbed.analysis import (
     statement_points,
     wear_map,
     wear_summary,
+    with_board,
 )
 from flashbed.analysis.points import chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
@@ -110,6 +111,8 @@ class Content:
     statements: list[dict[str, Any]]
     """`statement_agreement`, of experiments that are about statements."""
     power_cuts: list[dict[str, Any]]
+    not_measured: list[dict[str, Any]]
+    """Target, reason, and how many cases it struck."""
     wear: list[Worn]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
@@ -119,7 +122,7 @@ def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
     every = read_table(directory, "cases")
     cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
-    experiment = read_experiment(directory / "experiment.toml")
+    experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
     single = pl.DataFrame()
     tables: dict[str, pl.DataFrame] = {}
     metrics = experiment.metrics
@@ -147,10 +150,20 @@ def collect(directory: Path) -> Content:
         if "statements" in tables
         else [],
         power_cuts=_power_cuts(directory),
+        not_measured=_not_measured(directory),
         wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
     )
+
+
+def _not_measured(directory: Path) -> list[dict[str, Any]]:
+    if not (directory / "not_measured.parquet").is_file():
+        return []
+    reasons = read_table(directory, "not_measured").group_by(
+        "target", "reason", maintain_order=True
+    )
+    return reasons.len("cases").to_dicts()
 
 
 def _points(

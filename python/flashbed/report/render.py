@@ -12,7 +12,15 @@ from typing import Any, get_args
 
 import polars as pl
 
-from flashbed.analysis.claims import AGREES, DIFFERS, JUDGED, NOT_MEASURED, Verdict, items
+from flashbed.analysis.claims import (
+    AGREES,
+    DIFFERS,
+    JUDGED,
+    NOT_MEASURED,
+    Verdict,
+    items,
+    judged_on,
+)
 from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.fold import COMPONENTS
 from flashbed.figures import (
@@ -43,6 +51,7 @@ _NAMES = {
     "sim": "the simulated stack",
     "uml": "user-mode Linux",
     "emulator": "the emulated board",
+    "board": "the board over ssh",
 }
 _AXES = ("board", "kernel", "pattern", "requests", "read_ahead_kib", "seed")
 VALIDATION_TITLE = "How far the simulator is from real kernels"
@@ -93,16 +102,21 @@ def _study(study: Study, contents: Sequence[Content]) -> dict[str, Any]:
     """The paper's figures, tables and sections, each with what came of it."""
     verdicts = [verdict for content in contents for verdict in content.verdicts]
     counts = items(verdicts)
+    targets = list(
+        dict.fromkeys(
+            [*JUDGED, *(t for content in contents for t in judged_on(content.experiment))]
+        )
+    )
     rows = [
         {
             "item": item,
             "judged": [
-                _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in JUDGED
+                _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in targets
             ],
         }
         for item in study.item
     ]
-    return {"facts": study.study, "rows": rows, "targets": [_NAMES[name] for name in JUDGED]}
+    return {"facts": study.study, "rows": rows, "targets": [_NAMES[name] for name in targets]}
 
 
 def _item_verdict(agree: int, known: int) -> dict[str, Any]:
@@ -149,7 +163,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "facts": experiment.experiment,
         "figures": figures,
         "counts": _counts(content.verdicts),
-        "claimed": [target for target in JUDGED if target in experiment.compared],
+        "claimed": [target for target in judged_on(experiment) if target in experiment.compared],
         "claims": _claims(content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
@@ -164,6 +178,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "statements": content.statements,
         "within": _within(content),
         "errors": MEASURES,
+        "not_measured": content.not_measured,
         "targets": _NAMES,
         "bounds": BOUNDS_PCT,
         "profiles": content.profiles,
@@ -244,7 +259,7 @@ def _map_line(worn: Worn) -> str:
 
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     counts = []
-    for target in JUDGED:
+    for target in verdicts[0].judged if verdicts else ():
         given = [verdict.judged[target].verdict for verdict in verdicts]
         agree, differ = given.count(AGREES), given.count(DIFFERS)
         if agree + differ:

@@ -10,11 +10,12 @@ from pathlib import Path
 from flashbed.errors import InputError
 from flashbed.places import root, sha256_of
 from flashbed.targets.base import Target
+from flashbed.targets.ssh.address import is_address, parse_address
 
 SOURCES = ("config", "Cargo.lock")
 """Besides those in C: a kernel's, and which SQLite is in the agent."""
 
-__all__ = ["TARGETS", "code_sha256", "load_target"]
+__all__ = ["BOARD", "TARGETS", "check_target", "code_sha256", "load_target"]
 
 # Imported when asked for: a command that runs nothing should not pay for them.
 TARGETS: dict[str, tuple[str, str]] = {
@@ -24,22 +25,36 @@ TARGETS: dict[str, tuple[str, str]] = {
     "emulator": ("flashbed.targets.emulator", "EmulatorTarget"),
     "emulator-nandsim": ("flashbed.targets.emulator", "NandsimTarget"),
 }
+BOARD = "board"
+"""What every target that is an ssh:// address is called in tables."""
 
 
 def load_target(name: str) -> Target:
-    """The target of this name. Raises `InputError`."""
-    if name not in TARGETS:
-        raise InputError(f"--on {name}: no such target; there are {', '.join(TARGETS)}")
+    """The target of this name, or at this address. Raises `InputError`."""
+    if is_address(name):
+        from flashbed.targets.ssh.board import BoardTarget
+
+        return BoardTarget(parse_address(name))
+    check_target(name)
     module, class_name = TARGETS[name]
     target: Target = getattr(import_module(module), class_name)()
     return target
+
+
+def check_target(name: str, *others: str) -> None:
+    """Raises `InputError` if there is no such target; `others` could have been said as well."""
+    if is_address(name):
+        parse_address(name)
+    elif name not in TARGETS:
+        known = ", ".join([*others, *TARGETS, "ssh://USER@HOST"])
+        raise InputError(f"--on {name}: no such target; there are {known}")
 
 
 @cache
 def code_sha256(name: str) -> str:
     """SHA-256 over the code that makes a target's numbers; a case is run again when it changes."""
     here = Path(__file__).parent
-    package = TARGETS[name][0].rpartition(".")[2]
+    package = "ssh" if name == BOARD else TARGETS[name][0].rpartition(".")[2]
     files = [*here.glob(f"{package}.py"), *(here / package).rglob("*.py")]
     if package == "sim":
         files += here.parent.glob("_sim.*")

@@ -77,6 +77,8 @@ class Program:
     """SQLite's system calls, of a program whose statements are executed there: `Batch.calls`."""
     tracers: str = ""
     """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
+    filled: bool = False
+    """The preparation brings the partition as a whole into a state (workloads/state.py)."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -94,6 +96,8 @@ class Failure:
     message: str
     change: int | None = None
     """The cut's."""
+    not_measured: bool = False
+    """It is no fault of anything: the target lacks what the case needs."""
 
 
 @dataclass(frozen=True)

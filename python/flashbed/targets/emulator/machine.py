@@ -13,9 +13,14 @@ from pathlib import Path
 from flashbed.profiles import Board
 from flashbed.targets.base import Unavailable
 
-__all__ = ["QEMU", "command", "find_qemu"]
+__all__ = ["KERNEL_ARGUMENTS", "QEMU", "command", "find_qemu"]
 
 QEMU = "qemu-system-arm"
+KERNEL_ARGUMENTS = (
+    "console=ttyAMA0 quiet nokaslr random.trust_cpu=on panic=-1 oops=panic",
+    # Half of the boot otherwise: self-tests of ciphers, and a certificate to check.
+    "cryptomgr.notests initcall_blacklist=load_system_certificate_list,init_blk_tracer",
+)
 
 
 def find_qemu(program: str = QEMU) -> str:
@@ -42,11 +47,5 @@ def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]
         *("-serial", "file:console.log"),
         *("-semihosting-config", "enable=on,userspace=on,target=native"),
         *("-kernel", str(kernel), "-initrd", str(initramfs), "-append"),
-        " ".join(
-            (
-                "console=ttyAMA0 quiet nokaslr random.trust_cpu=on panic=-1 oops=panic",
-                # Half of the boot otherwise: self-tests of ciphers, and a certificate to check.
-                "cryptomgr.notests initcall_blacklist=load_system_certificate_list,init_blk_tracer",
-            )
-        ),
+        " ".join(KERNEL_ARGUMENTS),
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from flashbed import places
 from flashbed.targets.base import Program, Unavailable
 
-__all__ = ["NoSqlite", "agent", "agent_with_sqlite", "has_statements", "path_of"]
+__all__ = ["NoSqlite", "agent", "agent_with_sqlite", "has_statements", "made_by", "path_of"]
 
 
 class NoSqlite(Exception):
@@ -22,11 +22,17 @@ def path_of(architecture: str) -> Path:
     return places.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
 
 
+def made_by(architecture: str) -> str:
+    """The command that builds the small one."""
+    return "make build" if architecture in ("host", "armv7") else "make agents"
+
+
 def agent(architecture: str) -> bytes:
     """The small one. Raises `Unavailable`."""
     path = path_of(architecture)
     if not path.is_file():
-        raise Unavailable(f"{places.shown(path)} is not there; `make build` builds it")
+        make = made_by(architecture)
+        raise Unavailable(f"{places.shown(path)} is not there; `{make}` builds it")
     return path.read_bytes()
 
 

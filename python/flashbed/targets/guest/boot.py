@@ -1,8 +1,9 @@
 """One boot of a guest: a child process in a folder of its own, watched through the files it writes.
 
 Job and stream are the files `job` and `stream` of the folder, which the agent reads and writes
-(agent/channel.c), the console is `console.log`, what the process itself says `said.log`. All are
-named relative to the folder, so that no path of the host reaches the guest.
+(agent/channel.c), or which are the process's standard input and output; the console is
+`console.log`, what the process itself says `said.log`. All are named relative to the folder, so
+that no path of the host reaches the guest.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,12 @@ class Machine:
     """Whether to keep it and its children on one of the host's processors."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables to set; `{folder}` in one becomes the boot's folder."""
+    by_pipes: bool = False
+    """Whether job and stream are the process's standard input and output."""
+    ready: Callable[[], None] | None = None
+    """What has to be done before each boot. Raises `Stopped`."""
+    why_ended: Callable[[int, str], str] | None = None
+    """Why the process ended, from its status and what it said, where no console tells."""
 
 
 def _dies_with_us() -> list[str]:
@@ -75,23 +82,30 @@ class Boot:
         self.machine = machine
         folder.mkdir(parents=True)
         (folder / "job").write_text(job, encoding="ascii", newline="\n")
-        console = folder / "console.log"
-        self._output = (console if machine.console_is_output else self._said).open("wb")
         try:
-            self.process = subprocess.Popen(
-                [*_dies_with_us(), *machine.command],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=self._environment(),
-            )
+            self.process = self._started()
         except OSError as error:
-            self._output.close()
             raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
         if machine.one_processor:
             _keep_on_one_processor(self.process.pid)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        machine, folder = self.machine, self.folder
+        console = folder / "console.log"
+        output = console if machine.console_is_output else self._said
+        source, stream = Path(os.devnull), output
+        if machine.by_pipes:
+            source, stream = folder / "job", folder / "stream"
+        with source.open("rb") as given, stream.open("wb") as out, output.open("ab") as said:
+            return subprocess.Popen(
+                [*_dies_with_us(), *machine.command],
+                cwd=folder,
+                stdin=given,
+                stdout=out,
+                stderr=said if machine.by_pipes else subprocess.STDOUT,
+                start_new_session=True,
+                env=self._environment(),
+            )
 
     def _environment(self) -> dict[str, str]:
         given = self.machine.environment.items()
@@ -110,7 +124,6 @@ class Boot:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self._output.close()
 
     def stream(self) -> Iterator[bytes]:
         """The stream's bytes as they come, to the end of the process.
@@ -140,6 +153,9 @@ class Boot:
 
     def why_ended(self) -> str:
         """Why the process ended before its job was done, from its status and the logs."""
+        if self.machine.why_ended is not None:
+            words = self._said.read_text(encoding="utf-8", errors="replace")
+            return self.machine.why_ended(self.process.returncode, words)
         console = self.folder / "console.log"
         text = console.read_text(errors="replace") if console.exists() else ""
         panic = _PANIC.search(text)

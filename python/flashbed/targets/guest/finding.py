@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from flashbed import places
-from flashbed.targets.guest.agent import path_of
+from flashbed.targets.guest.agent import made_by, path_of
 
 __all__ = ["Finding", "agents", "program", "ziglang"]
 
@@ -30,7 +30,10 @@ def program(name: str, how: str) -> Finding:
 
 def agents(architecture: str) -> list[Finding]:
     """The agents that were built for an architecture."""
-    how = {architecture: "make build", f"sql-{architecture}": "make sql-agents, for statements"}
+    how = {
+        architecture: made_by(architecture),
+        f"sql-{architecture}": "make sql-agents, for statements",
+    }
     return [
         Finding(f"agent ({name})", path_of(name).is_file(), places.shown(path_of(name)), make)
         for name, make in how.items()

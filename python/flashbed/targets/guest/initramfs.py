@@ -9,14 +9,15 @@ emulated CPU less than decompressing, and the same files give the same bytes (al
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flashbed.errors import RunError
 
-__all__ = ["MODULES", "archive", "keep", "load_order", "modules_of"]
+__all__ = ["MODULES", "archive", "keep", "load_order", "modules_of", "pack"]
 
 MODULES = (
     "crc32c_generic",
@@ -30,7 +31,7 @@ MODULES = (
 )
 """What a board loads beside its chip's driver, with everything they depend on before them."""
 
-_FILE, _FOLDER, _DEVICE = 0o100000, 0o040000, 0o020000
+_FILE, _FOLDER, _DEVICE, _LINK = 0o100000, 0o040000, 0o020000, 0o120000
 _DEPENDS = re.compile(rb"\x00depends=([^\x00]*)\x00")
 
 
@@ -79,16 +80,18 @@ def _entry(number: int, name: str, mode: int, data: bytes = b"", device: int = 0
     return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
 
 
-def _entries(files: Mapping[str, tuple[int, bytes]]) -> Iterator[bytes]:
-    number = 1
-    for folder in ("dev", "modules.d", "mnt"):
-        yield _entry(number, folder, _FOLDER | 0o755)
-        number += 1
-    yield _entry(number, "dev/console", _DEVICE | 0o600, device=5 * 256 + 1)
+def pack(
+    folders: Sequence[str], files: Mapping[str, tuple[int, bytes]], links: Mapping[str, str]
+) -> bytes:
+    """Folders, a console, files (mode and content) and symbolic links, all of them root's."""
+    number = itertools.count(1)
+    entries = [_entry(next(number), folder, _FOLDER | 0o755) for folder in folders]
+    entries.append(_entry(next(number), "dev/console", _DEVICE | 0o600, device=5 * 256 + 1))
     for name, (mode, data) in files.items():
-        number += 1
-        yield _entry(number, name, _FILE | mode, data)
-    yield _entry(0, "TRAILER!!!", 0)
+        entries.append(_entry(next(number), name, _FILE | mode, data))
+    for name, target in links.items():
+        entries.append(_entry(next(number), name, _LINK | 0o777, target.encode("ascii")))
+    return b"".join([*entries, _entry(0, "TRAILER!!!", 0)])
 
 
 def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]) -> bytes:
@@ -100,7 +103,7 @@ def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]
         lines.append(f"/modules.d/{path.name} {given}".rstrip())
         files[f"modules.d/{path.name}"] = (0o644, path.read_bytes())
     files["modules"] = (0o644, ("\n".join(lines) + "\n").encode("ascii"))
-    return b"".join(_entries(files))
+    return pack(("dev", "modules.d", "mnt"), files, {})
 
 
 def keep(image: bytes, path: Path) -> None:

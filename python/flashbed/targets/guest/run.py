@@ -234,6 +234,13 @@ class _Run:
         text = text_of(groups, trace_flash=self.trace_flash, our_chip=ours)
         self.progress(f"booting {self.guest.machine.name}", self.done)
         reader, ended = Reader(), False
+        try:
+            if self.guest.machine.ready is not None:
+                self.guest.machine.ready()
+        except Stopped as error:
+            self.troubled = True
+            yield from self._blame(str(error))
+            return
         with Boot(self.folder / f"boot-{number}", self.guest.machine, text) as boot:
             try:
                 for data in boot.stream():

@@ -89,8 +89,8 @@ class CaseDone:
     """SQLite's words by the row of the statement that it refused."""
     calls: list[tuple[int, str]] = field(default_factory=list)
     """The row and the call, in order; where they were asked for."""
-    counts: tuple[int, int, int, int] | None = None
-    """Reads, programs, erases and lost operations; a case that ends has them."""
+    counts: tuple[int | None, int | None, int | None, int] | None = None
+    """Reads, programs, erases and lost operations; a case that ends has them. None is not seen."""
     traced: list[str] = field(default_factory=list)
     """Rows of the tracers, as they came."""
     faults: tuple[int, int, int] | None = None
@@ -228,7 +228,8 @@ class Reader:
             state = None if fields[3] == "-" else fields[3]
             case.wear.append((block, _known(fields[1]), measured, state))
         elif word == "c":
-            reads, programs, erases, lost = map(int, fields)
+            reads, programs, erases = map(_known, fields[:3])
+            (lost,) = map(int, fields[3:])
             case.counts = (reads, programs, erases, lost)
         elif word == "e":
             corrected, failed, bad_blocks = map(int, fields)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is needed on a board that is somebody's own (docs/boards.md); as agent.h, by file.
+ */
+#ifndef FLASHBED_BOARD_H
+#define FLASHBED_BOARD_H
+
+#include "agent.h"
+
+enum { PARTITIONS = 64, REASON_BYTES = 200, PARTITION_NAME_BYTES = 64 };
+
+/* partition.c: what MTD partitions there are, and which may be erased */
+
+struct partition {
+	int number;
+	char name[PARTITION_NAME_BYTES];
+	char type[16];
+	struct flash_geometry geometry;
+	uint64_t flags;
+	bool has_offset;
+	uint64_t offset_bytes;  /* on its chip */
+	char chip[256];         /* the device in /sys that it belongs to */
+	char refused[REASON_BYTES];  /* why it is not to be erased; empty if it may be */
+};
+
+int partition_ubi(int mtd);  /* the UBI device that is attached to it; -1 for none */
+size_t partitions_read(struct partition *list, size_t room);  /* in the order of their numbers */
+/* Whether a partition may be erased that is meant to have this name (NULL: any); 0, or -EPERM with the reason. */
+int partition_check(int mtd, const char *name, char *why, size_t size);
+
+/* folder.c: a directory of the user's instead of a partition of ours */
+
+struct mounted {
+	char path[MAX_PATH_BYTES + 1];  /* where */
+	char source[256];
+	char type[32];
+	int mtd;       /* of the flash below; -1 for none */
+	int ubi;       /* ubi device and volume; -1 for none */
+	int volume;
+};
+
+int folder_mounted(const char *directory, struct mounted *mounted);
+
+/* board.c: `flashbed-board 1` */
+
+int board_say(struct channel *out, const char *directory);
+
+/* guard.c: a job on a board, which is put back into its state whatever happens */
+
+struct guarded {
+	int mtd;                /* to be erased, or -1 */
+	const char *name;       /* of that partition */
+	const char *directory;  /* a mounted one, or NULL */
+	const char *home;       /* the agent's own folder, removed at the end; NULL for none */
+};
+
+int guard_run(const struct guarded *guarded);  /* the agent's exit status */
+
+/* tidy.c: what of a board is not as it was */
+
+struct tidy {
+	char home[MAX_PATH_BYTES + 1];    /* empty for none, as all of these */
+	char folder[MAX_PATH_BYTES + 1];  /* of the cases, in a mounted directory */
+	char window[128];                 /* the read_ahead_kb that is changed */
+	char window_kib[24];              /* and what it was */
+	int mtd;                          /* the partition that is formatted, or -1 */
+};
+
+int tidy_remove(const char *path);  /* a folder and all in it; 0 if there is none */
+int tidy_write(const struct tidy *state);
+void tidy_state(const struct tidy *state);
+void tidy_abandoned(const char *home);  /* what agents that were killed have left beside it */
+
+#endif

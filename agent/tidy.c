@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting a board back: what the agent has mounted, attached and written is taken away, its own or that of one that was killed.
+ *
+ * An agent's home is a folder `flashbed-XXXXXXXX` of the host's naming. Its file `state` says whose it is and what of the board is not as it was,
+ * written before that is done; a file system of ours is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, nftw(3), /proc/self/mounts.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <mntent.h>
+#include <mtd/ubi-user.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "board.h"
+
+enum { OPEN_FOLDERS = 16 };
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
+{
+	(void)about;
+	(void)kind;
+	(void)at;
+	return remove(path) && errno != ENOENT ? -errno : 0;
+}
+
+int tidy_remove(const char *path)
+{
+	const int err = nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+
+	return err == -1 ? (errno == ENOENT ? 0 : -errno) : err;
+}
+
+static void detach(int mtd)
+{
+	const int32_t ubi = partition_ubi(mtd);
+	const int fd = ubi < 0 ? -1 : open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)ioctl(fd, UBI_IOCDET, &ubi);
+	(void)close(fd);
+}
+
+static bool is_mounted(const char *path)
+{
+	struct mntent entry;
+	char text[4096];
+	bool found = false;
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+
+	while (mounts && !found && getmntent_r(mounts, &entry, text, sizeof(text)))
+		found = strcmp(entry.mnt_dir, path) == 0;
+	if (mounts)
+		(void)endmntent(mounts);
+	return found;
+}
+
+static void unmount(const char *mount_point, int mtd)
+{
+	/* Whoever looks into it from a shell must not keep it. */
+	if (is_mounted(mount_point) && umount2(mount_point, 0))
+		(void)umount2(mount_point, MNT_DETACH);
+	if (mtd >= 0)
+		detach(mtd);
+}
+
+/* Takes back all that a home's `state` says was done to the board. */
+void tidy_state(const struct tidy *state)
+{
+	if (state->home[0]) {
+		char mount_point[MAX_PATH_BYTES + 8];
+
+		(void)snprintf(mount_point, sizeof(mount_point), "%s/mnt", state->home);
+		unmount(mount_point, state->mtd);
+	}
+	if (state->folder[0])
+		(void)tidy_remove(state->folder);
+	if (state->window[0])
+		(void)write_file(state->window, state->window_kib);
+	if (state->home[0])
+		(void)tidy_remove(state->home);
+}
+
+int tidy_write(const struct tidy *state)
+{
+	char path[MAX_PATH_BYTES + 8];
+
+	(void)snprintf(path, sizeof(path), "%s/state", state->home);
+	FILE *out = fopen(path, "we");
+
+	if (!out)
+		return -errno;
+	const bool written =
+	    fprintf(out, "pid %d\nmtd %d\nfolder %s\nwindow %s\nkib %s\n", getpid(), state->mtd, state->folder, state->window, state->window_kib) > 0;
+
+	return fclose(out) || !written ? -EIO : 0;
+}
+
+/* `KEY VALUE` lines; an empty value is none. */
+static void value_of(const char *text, const char *key, char *value, size_t size)
+{
+	const char *at = strstr(text, key);
+
+	value[0] = '\0';
+	if (at)
+		(void)snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\n"), at + strlen(key));
+}
+
+/* Reads a home's state; whether its agent has ended. */
+static bool abandoned(const char *home, struct tidy *state)
+{
+	char path[MAX_PATH_BYTES + 8];
+	char text[4 * MAX_PATH_BYTES];
+	char number[16];
+
+	(void)snprintf(path, sizeof(path), "%s/state", home);
+	memset(state, 0, sizeof(*state));
+	if (read_file(path, text, sizeof(text)) <= 0 || strncmp(text, "pid ", 4) != 0)
+		return false;
+	const pid_t pid = (pid_t)strtol(text + 4, NULL, 10);
+
+	value_of(text, "\nmtd ", number, sizeof(number));
+	state->mtd = number[0] ? (int)strtol(number, NULL, 10) : -1;
+	value_of(text, "\nfolder ", state->folder, sizeof(state->folder));
+	value_of(text, "\nwindow ", state->window, sizeof(state->window));
+	value_of(text, "\nkib ", state->window_kib, sizeof(state->window_kib));
+	(void)snprintf(state->home, sizeof(state->home), "%s", home);
+	return pid > 0 && kill(pid, 0) && errno == ESRCH;
+}
+
+void tidy_abandoned(const char *home)
+{
+	char parent[MAX_PATH_BYTES + 1];
+	char path[MAX_PATH_BYTES + 1];
+	const char *slash = strrchr(home, '/');
+	struct tidy state;
+
+	(void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash ? slash - home : 0), home);
+	DIR *homes = parent[0] ? opendir(parent) : NULL;
+
+	for (const struct dirent *entry = homes ? readdir(homes) : NULL; entry; entry = readdir(homes)) {
+		if (strncmp(entry->d_name, "flashbed-", 9) != 0)
+			continue;
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) < sizeof(path) && abandoned(path, &state))
+			tidy_state(&state);
+	}
+	if (homes)
+		(void)closedir(homes);
+}

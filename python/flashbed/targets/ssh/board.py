@@ -1,0 +1,232 @@
+"""A board of the user's, over ssh: the agent is put on it, runs the cases, and is taken away again.
+
+docs/boards.md says what is used of the board, what is never touched, and what happens when the
+connection drops. The cases run as on every guest (guest/run.py): job on standard input, stream on
+standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed import places
+from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
+from flashbed.targets.guest.architectures import architecture_of
+from flashbed.targets.guest.boot import Machine, Stopped
+from flashbed.targets.guest.results import Measuring, failed
+from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.ssh.address import Address
+from flashbed.targets.ssh.connection import Connection, Refused, explained
+from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
+
+__all__ = ["BoardTarget", "OnBoard"]
+
+PATIENCE_S = 3600.0
+_PATIENCE = "FLASHBED_BOARD_PATIENCE_S"
+_FOLDERS = ("/tmp", "/run", "/dev/shm", "/var/tmp")
+"""Where the agent is put, the first of them that takes it."""
+_SSH_FAILED = 255
+
+
+@dataclass(frozen=True)
+class _Home:
+    """The agent's folder on the board."""
+
+    path: str
+
+    @property
+    def agent(self) -> str:
+        return f"{self.path}/flashbed-agent"
+
+
+class OnBoard:
+    """A board that was connected to: the agent on it, and what it says there is."""
+
+    def __init__(self, address: Address, *, sqlite: bool = False) -> None:
+        self.address = address
+        self.connection = Connection(address)
+        self.architecture = self._architecture()
+        self.program = self._program(sqlite)
+        self.home, self.facts = self._placed()
+        if self.facts.no_directory is not None:
+            self.leave()
+            raise Unavailable(f"{address}: {self.facts.no_directory}")
+
+    def _architecture(self) -> str:
+        """By uname, and the byte order by the shell's own program: some machines have two."""
+        try:
+            said = self.connection.run("uname -m; head -c 6 /proc/self/exe")
+        except Refused as why:
+            raise Unavailable(f"{self.address.destination}: uname: {why}") from None
+        machine, _, header = said.partition(b"\n")
+        name = machine.decode("ascii", "replace").strip()
+        little = header[5:6] != b"\2"
+        architecture = architecture_of(name, little)
+        if architecture is None:
+            order = "" if little else ", big endian"
+            raise Unavailable(f"{self.address.destination}: no agent for a board of {name}{order}")
+        return architecture
+
+    def _program(self, sqlite: bool) -> bytes:
+        return agent_with_sqlite(self.architecture) if sqlite else agent(self.architecture)
+
+    def _placed(self) -> tuple[_Home, BoardFacts]:
+        """Puts the agent into the first folder where it can be, and run."""
+        reasons = []
+        for folder in _FOLDERS:
+            home = _Home(f"{folder}/flashbed-{secrets.token_hex(4)}")
+            try:
+                return home, self._put(home)
+            except Refused as why:
+                reasons.append(f"{folder}: {why.said}")
+        shown = "; ".join(reasons)
+        raise Unavailable(f"{self.address.destination}: the agent cannot be put there: {shown}")
+
+    def _put(self, home: _Home) -> BoardFacts:
+        """Raises `Refused` with nothing left behind."""
+        directory = (
+            f" --dir {shlex.quote(self.address.directory)}" if self.address.directory else ""
+        )
+        put = f"cat >{home.agent} && chmod 700 {home.agent} && {home.agent} board{directory}"
+        remote = (
+            f"umask 077; mkdir {home.path} && {{ {put} || {{ rm -rf {home.path}; exit 1; }}; }}"
+        )
+        said = self.connection.run(remote, self.program).decode("utf-8", "replace")
+        try:
+            return read_facts(said)
+        except StrangeRowsError as why:
+            self.connection.run(f"rm -rf {home.path}")
+            raise Refused(0, f"the agent says strange things of the board ({why})") from None
+
+    def put_again(self) -> None:
+        """For another job: the agent takes its folder with it. Raises `Stopped`."""
+        try:
+            self.connection.run(f"test -x {self.home.agent}")
+            return
+        except Refused:
+            pass
+        except Unavailable as why:
+            raise Stopped(str(why)) from None
+        try:
+            self.facts = self._put(self.home)
+        except (Refused, Unavailable) as why:
+            raise Stopped(f"{self.address.destination}: {why}") from None
+
+    def leave(self) -> None:
+        """Takes the agent away, where no job has."""
+        # What cannot be removed is in a folder that a board forgets when it is switched off.
+        with suppress(Refused, Unavailable):
+            self.connection.run(f"rm -rf {self.home.path}")
+        self.connection.close()
+
+    def job_command(self) -> list[str]:
+        """The client's command line that runs a job."""
+        remote = f"{self.home.agent} job --home {self.home.path}"
+        erase = self.address.erase
+        if erase is not None:
+            remote += f" --mtd {erase.number}"
+            remote += f" --name {shlex.quote(erase.name)}" if erase.name else ""
+        else:
+            remote += f" --dir {shlex.quote(self.address.directory or '')}"
+        return self.connection.own(remote)
+
+
+class BoardTarget:
+    """A board over ssh. `name` is that of all of them in tables: a profile says which it is."""
+
+    name = "board"
+    software_time = True
+
+    def __init__(
+        self, address: Address, work_dir: Path | None = None, *, patience_s: float | None = None
+    ) -> None:
+        given = os.environ.get(_PATIENCE)
+        self.address = address
+        self.work = work_dir or places.root() / "build" / "board"
+        self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Connects, and puts the agent there to see whether that works. See `Target.prepare`."""
+        say(f"connecting to {self.address.destination}")
+        OnBoard(self.address).leave()
+
+    def run(
+        self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
+    ) -> Iterator[Batch]:
+        """See `Target.run`. What the board lacks makes cases not measured."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        done = 0
+        for sqlite in (False, True):
+            same = [program for program in programs if has_statements(program) == sqlite]
+            if not same:
+                continue
+            progress(f"connecting to {self.address.destination}", done)
+            try:
+                board = OnBoard(self.address, sqlite=sqlite)
+            except NoSqlite as why:
+                yield failed([_not_measured(program, str(why)) for program in same])
+                done += len(same)
+                continue
+            try:
+                yield from self._run_on(board, same, trace_flash, progress, done)
+            finally:
+                board.leave()
+            done += len(same)
+
+    def _run_on(
+        self,
+        board: OnBoard,
+        programs: Sequence[Program],
+        trace_flash: bool,
+        progress: Progress,
+        done: int,
+    ) -> Iterator[Batch]:
+        refused = []
+        able: dict[str, list[Program]] = {}
+        for program in programs:
+            why = why_not(program, board.facts, self.address)
+            if why is None:
+                able.setdefault(program.board.sha256, []).append(program)
+            else:
+                refused.append(_not_measured(program, why))
+        if refused:
+            yield failed(refused)
+        done += len(refused)
+        for same in able.values():
+            guest = self._guest(board, same[0])
+            yield from run_guest(
+                guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
+            )
+            done += len(same)
+
+    def _guest(self, board: OnBoard, first: Program) -> Guest:
+        def why_ended(status: int, said: str) -> str:
+            if status == _SSH_FAILED:
+                return explained(self.address, said)
+            lines = [line.strip() for line in said.splitlines() if line.strip()]
+            agents = [line for line in lines if line.startswith("flashbed-agent: ")]
+            last = (agents or lines or [f"the agent ended with status {status}"])[-1]
+            return f"{self.address.destination}: {last.removeprefix('flashbed-agent: ')}"
+
+        machine = Machine(
+            name=f"the board {self.address.destination}",
+            process="ssh",
+            command=board.job_command(),
+            patience_s=self.patience_s,
+            patience_variable=_PATIENCE,
+            by_pipes=True,
+            ready=board.put_again,
+            why_ended=why_ended,
+        )
+        return Guest(machine, first.board, first.kernel.name, Measuring(software_time=True))
+
+
+def _not_measured(program: Program, why: str) -> Failure:
+    return Failure(program.case_id, why, not_measured=True)

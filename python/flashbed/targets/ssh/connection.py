@@ -1,0 +1,143 @@
+"""The system's own ssh client: commands on a board, and why they could not be run.
+
+One connection is shared by all short commands of a run (OpenSSH's ControlMaster), so that a slow
+board does not negotiate keys each time. A job has one of its own: the shared one would outlive this
+program if that is killed, and keep the job's end of it open. Keys, jump hosts and names are
+those of the user's configuration; nothing here knows of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from flashbed.targets.base import Unavailable
+from flashbed.targets.ssh.address import Address
+
+__all__ = ["Connection", "Refused", "explained"]
+
+CLIENT = "FLASHBED_SSH"
+"""The environment variable that has the client and options of it."""
+TIMEOUT_S = 120.0
+_OPTIONS = {
+    "ConnectTimeout": "20",
+    # A board that is busy erasing may be silent for a while.
+    "ServerAliveInterval": "10",
+    "ServerAliveCountMax": "6",
+}
+_SHARED = {"ControlMaster": "auto", "ControlPersist": "60"}
+_OWN = {"ControlMaster": "no", "ControlPath": "none"}
+_FAILED = 255
+"""ssh's own exit status when it is ssh that failed."""
+_REASONS = (
+    ("permission denied", "the login is refused: is this the user, and has the board the key?"),
+    ("too many authentication", "the login is refused: name one key with IdentityFile"),
+    (
+        "host key verification failed",
+        "its host key is not known, or another one: connect once by hand",
+    ),
+    ("could not resolve", "there is no host of that name"),
+    ("connection refused", "it cannot be reached: no ssh server answers there"),
+    ("no route to host", "it cannot be reached: is it on, and on this network?"),
+    ("network is unreachable", "it cannot be reached: is it on, and on this network?"),
+    ("timed out", "it cannot be reached, or has gone silent"),
+    ("not responding", "the connection dropped: the board has gone silent"),
+    ("broken pipe", "the connection dropped"),
+    ("connection reset", "the connection dropped"),
+    ("connection closed", "the connection dropped"),
+    ("closed by remote host", "the connection dropped"),
+    ("bad configuration option", "the configuration of ssh is wrong"),
+)
+
+
+class Refused(Exception):
+    """A command ran on the board and failed: its exit status, and the last line it said."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+def explained(address: Address, said: str) -> str:
+    """Why ssh failed, in one line, from what it said."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lower = said.lower()
+    why = next((reason for words, reason in _REASONS if words in lower), "ssh failed")
+    its = f" ({lines[-1]})" if lines else ""
+    return f"{address.destination}: {why}{its}"
+
+
+def _words(options: dict[str, str]) -> list[str]:
+    return [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+
+
+class Connection:
+    """Commands on a board. The master connection ends with it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        words = shlex.split(os.environ.get(CLIENT, "ssh")) or ["ssh"]
+        if shutil.which(words[0]) is None:
+            raise Unavailable(
+                f"{words[0]} is not installed (on Debian: apt-get install openssh-client)"
+            )
+        # Paths of sockets are short, and TMPDIR need not be.
+        self._folder = tempfile.mkdtemp(prefix="flashbed-ssh-", dir="/tmp")
+        options = dict(_OPTIONS)
+        if not sys.stdin.isatty():
+            options["BatchMode"] = "yes"
+        port = ["-p", str(address.port)] if address.port else []
+        self._client = [*words, "-T", *port, *_words(options)]
+        shared = {**_SHARED, "ControlPath": f"{self._folder}/%C"}
+        self._sharing = [*self._client, *_words(shared)]
+        self.close = weakref.finalize(self, _close, self._sharing, address, self._folder)
+
+    def own(self, remote: str) -> list[str]:
+        """The client's command line for a shell command that has a connection of its own."""
+        return [*self._client, *_words(_OWN), "--", self.address.destination, remote]
+
+    def run(self, remote: str, given: bytes | Path = b"", timeout_s: float = TIMEOUT_S) -> bytes:
+        """What a shell command on the board prints, given its standard input.
+
+        Raises `Unavailable` if ssh failed, `Refused` if the command did.
+        """
+        with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
+            source.write(given.read_bytes() if isinstance(given, Path) else given)
+            source.seek(0)
+            try:
+                # A master that stays would keep a pipe open: standard error is a file.
+                done = subprocess.run(
+                    [*self._sharing, "--", self.address.destination, remote],
+                    stdin=source, stdout=subprocess.PIPE, stderr=said,
+                    timeout=timeout_s, check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                why = f"no answer in {timeout_s:g} s"
+                raise Unavailable(f"{self.address.destination}: {why}") from None
+            said.seek(0)
+            words = said.read().decode("utf-8", "replace")
+        if done.returncode == _FAILED:
+            raise Unavailable(explained(self.address, words))
+        if done.returncode:
+            lines = [line.strip() for line in words.splitlines() if line.strip()]
+            raise Refused(done.returncode, lines[-1] if lines else "it said nothing")
+        return done.stdout
+
+
+def _close(client: Sequence[str], address: Address, folder: str) -> None:
+    """Ends the master connection, if there is one."""
+    if any(Path(folder).iterdir()):
+        subprocess.run(
+            [*client, "-O", "exit", "--", address.destination],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            timeout=20, check=False,
+        )  # fmt: skip
+    shutil.rmtree(folder, ignore_errors=True)

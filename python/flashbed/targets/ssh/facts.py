@@ -1,0 +1,235 @@
+"""What a board says it has (`flashbed-board 1`, docs/boards.md), and which cases it cannot do.
+
+A case that the board lacks something for is not measured, with the reason. Everything that can be
+known before the first case is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from flashbed import places
+from flashbed.conditions import NONE
+from flashbed.profiles import kernel_names
+from flashbed.targets.base import Program
+from flashbed.targets.ssh.address import Address
+
+__all__ = [
+    "HEADER",
+    "BoardFacts",
+    "Mounted",
+    "MtdPartition",
+    "StrangeRowsError",
+    "kernel_profile",
+    "read_facts",
+    "why_not",
+]
+
+HEADER = "flashbed-board 1"
+_RAW = ("mtd", "mtd-driver")
+_FACTS = ("kernel", "machine", "word_bits", "user", "ram_kib", "free_kib")
+_ABILITIES = ("kprobes", "drop_caches", "mount")
+
+
+@dataclass(frozen=True)
+class MtdPartition:
+    """A partition, bytes; `refused` is why it is not to be erased, None if it may be.
+
+    `offset_bytes` is where on its chip, None before Linux 4.1.
+    """
+
+    number: int
+    page_bytes: int
+    oob_bytes: int
+    block_bytes: int
+    size_bytes: int
+    offset_bytes: int | None
+    kind: str
+    name: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """The directory: its file system, the partition below, its window; None is not known."""
+
+    fs: str
+    mtd: int | None
+    read_ahead_kib: int | None
+
+
+@dataclass
+class BoardFacts:
+    """What the agent found. `can` and `file_systems` have why not, or None if it can."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    can: dict[str, str | None] = field(default_factory=dict)
+    file_systems: dict[str, str | None] = field(default_factory=dict)
+    partitions: dict[int, MtdPartition] = field(default_factory=dict)
+    mounted: Mounted | None = None
+    no_directory: str | None = None
+    """Why the directory cannot be used."""
+
+    @property
+    def kernel(self) -> str:
+        """Its release."""
+        return self.facts["kernel"]
+
+
+def _known(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+class StrangeRowsError(Exception):
+    """What was said is no `flashbed-board 1`."""
+
+
+def read_facts(text: str) -> BoardFacts:
+    """The rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
+    lines = text.splitlines()
+    if not lines or lines[0] != HEADER or lines[-1] != "end":
+        raise StrangeRowsError(f"not a whole {HEADER}")
+    board = BoardFacts()
+    try:
+        for line in lines[1:-1]:
+            _take(line, board)
+    except (ValueError, LookupError):
+        raise StrangeRowsError(f"no row of {HEADER}: {line[:80]!r}") from None
+    missing = [name for name in _FACTS if name not in board.facts]
+    missing += [name for name in _ABILITIES if name not in board.can]
+    if missing:
+        raise StrangeRowsError(f"nothing of {missing[0]}")
+    return board
+
+
+def _take(line: str, board: BoardFacts) -> None:
+    """One row. Raises `ValueError` or `LookupError`."""
+    word, *rest = line.split(" ")
+    why = None if rest[1:2] == ["yes"] else " ".join(rest[2:])
+    if word == "fact":
+        board.facts[rest[0]] = " ".join(rest[1:])
+    elif word == "can":
+        board.can[rest[0]] = why
+    elif word == "fs":
+        board.file_systems[rest[0]] = why
+    elif word == "mtd":
+        number, page, oob, block, size = map(int, rest[:5])
+        board.partitions[number] = MtdPartition(
+            number, page, oob, block, size, _known(rest[5]), kind=rest[6], name=rest[7]
+        )
+    elif word == "use":
+        before = board.partitions[int(rest[0])]
+        board.partitions[before.number] = replace(before, refused=why)
+    elif word == "dir" and rest[0] == "-":
+        board.no_directory = " ".join(rest[3:])
+    elif word == "dir":
+        board.mounted = Mounted(rest[0], _known(rest[1]), _known(rest[2]))
+    else:
+        raise ValueError(line)
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """6.1.0-50-armmp is (6, 1, 0)."""
+    found = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def kernel_profile(release: str) -> str | None:
+    """The newest profile that is not newer than a release; None for one before all of them.
+
+    Where there are two, the one for 32 bits.
+    """
+    known = {name: _release(name) for name in kernel_names() if "-" not in name}
+    older = [name for name, version in known.items() if version <= _release(release)]
+    return max(older, key=known.__getitem__, default=None)
+
+
+def why_not(program: Program, board: BoardFacts, address: Address) -> str | None:
+    """Why a program cannot be measured on the board; None if it can be tried."""
+    return (
+        _other_kernel(program, board)
+        or _other_flash(program, board, address)
+        or _other_file_system(program, board, address)
+        or _asks_too_much(program, address)
+        or _lacking(program, board, address)
+    )
+
+
+def _other_kernel(program: Program, board: BoardFacts) -> str | None:
+    profile, wanted = kernel_profile(board.kernel), program.kernel.name
+    if profile is not None and wanted in (profile, f"{profile}-{board.facts['word_bits']}bit"):
+        return None
+    how = f", of which {profile} is the profile; --set kernel={profile}" if profile else ""
+    return f"kernel {wanted}: the board has Linux {board.kernel}{how}"
+
+
+def _other_flash(program: Program, board: BoardFacts, address: Address) -> str | None:
+    """Where the flash is not the one in the profile."""
+    mounted = board.mounted
+    number = address.erase.number if address.erase else mounted.mtd if mounted else None
+    there = None if number is None else board.partitions.get(number)
+    if there is None:
+        return f"the directory {address.directory} is on no MTD partition"
+    chip, name = program.board.chip, places.shown(program.board.path)
+    block_bytes = chip.page_bytes * chip.pages_per_block
+    for key, wanted, found in (
+        ("chip.page_bytes", chip.page_bytes, there.page_bytes),
+        ("chip.oob_bytes", chip.oob_bytes, there.oob_bytes),
+        ("chip.pages_per_block", chip.pages_per_block, there.block_bytes // there.page_bytes),
+        ("partition.blocks", program.board.partition.blocks, there.size_bytes // block_bytes),
+    ):
+        if wanted != found:
+            return f"{name}: {key}: {wanted}, mtd{number} of the board has {found}"
+    return None
+
+
+def _other_file_system(program: Program, board: BoardFacts, address: Address) -> str | None:
+    mounted = board.mounted
+    if address.directory is not None and mounted is not None:
+        if program.fs != mounted.fs:
+            return f"fs {program.fs}: {address.directory} of the board is {mounted.fs}"
+        return None
+    if program.fs in _RAW:
+        return None
+    why = board.file_systems.get(program.fs, "the agent knows no such file system")
+    return why and f"fs {program.fs}: {why}"
+
+
+def _asks_too_much(program: Program, address: Address) -> str | None:
+    """What no board of somebody's can be told."""
+    if program.record_changes or program.cuts or program.chip_commands:
+        return "power cuts: a board's chip does not remember its changes"
+    if program.erases or program.faults != NONE:
+        return "wear and faults: a board's chip cannot be told of them"
+    if program.fs == "mtd-driver":
+        return "mtd-driver: there is no file of a driver's own on a board"
+    if address.directory is None:
+        return None
+    if program.filled:
+        return f"state: {address.directory} is in the state in which it is"
+    if program.bulk_read:
+        return f"bulk_read: {address.directory} is mounted as it is"
+    if "\nremount" in program.prepare or "\nremount" in program.body:
+        return f"remount: {address.directory} is not unmounted"
+    return None
+
+
+def _lacking(program: Program, board: BoardFacts, address: Address) -> str | None:
+    """What this board's kernel or user does not allow."""
+    if address.erase is not None and board.can["mount"]:
+        return f"erasing and mounting: {board.can['mount']}"
+    drops = "\ndrop_caches" in program.prepare or "\ndrop_caches" in program.body
+    if drops and board.can["drop_caches"]:
+        return f"drop_caches: {board.can['drop_caches']}"
+    if program.tracers and board.can["kprobes"]:
+        return f"tracing: {board.can['kprobes']}"
+    mounted = board.mounted
+    if mounted is None or mounted.read_ahead_kib == program.read_ahead_kib:
+        return None
+    if mounted.read_ahead_kib is None:
+        return "read_ahead_kib: the kernel has no read_ahead_kb of this file system"
+    if board.facts["user"] != "root":
+        now = mounted.read_ahead_kib
+        return f"read_ahead_kib: it is {now} on the board, and changing it needs root"
+    return None

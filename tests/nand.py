@@ -163,7 +163,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
     guest = folder / "guest"
     sources = [PROJECT / "tests" / "guest" / name for name in ("nand_guest.c", "tree.c")]
     sources += [
-        PROJECT / "agent" / name for name in ("fs.c", "data.c", "files.c", "nandlog.c", "raw.c")
+        PROJECT / "agent" / name
+        for name in (
+            "fs.c",
+            "data.c",
+            "files.c",
+            "folder.c",
+            "nandlog.c",
+            "partition.c",
+            "raw.c",
+            "tidy.c",
+            "window.c",
+        )
     ]
     flags = ["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     target = ["-target", "x86_64-linux-musl", f"-I{PROJECT / 'agent'}"]

@@ -6,17 +6,21 @@
  * preemption off, so nothing else is scheduled; sleep lets others run. Under user-mode Linux with time travel ndelay moves the clock and returns.
  *
  * Halting and waking costs an emulator's host as much as spinning through SHORTEST_NS, and one call into MTD is many short operations: reading part
- * of a page is two. So with halt the time of an operation is owed, and the call pays for all of its operations when it returns (calls.c). The
- * caller cannot tell: the sum is the same. A command in the log begins when it would have, with what was owed before it paid.
+ * of a page is two. So with halt the time of an operation is owed, and the call pays for all of its operations when it returns (calls.c). The sum is
+ * the same, but what a timer's interrupt does within a call is seen after the operation in which it comes: who is to make way then does so where the
+ * core next asks. So nothing is owed past a tick, nor by a kernel thread, in whose calls the timer of a program that sleeps may ring at any time. A
+ * command in the log begins when it would have, with what was owed before it paid.
  *
  * Invariants: busy returns when the operation is over, counted from its start, halt when the call's operations are; what the simulation of the chip
- * cost is inside. Nothing is owed when a call into MTD has returned.
+ * cost is inside. Nothing is owed when a call into MTD has returned, and never past the next tick.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/irqflags.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
@@ -32,7 +36,6 @@
 #define MARGIN_NS 6000		/* the interrupt and the timer's handler, on a slow emulated core */
 #define SHORTEST_NS 100000	/* QEMU halts and wakes no faster than it spins through this */
 #endif
-#define LONGEST_NS 10000000	/* a call of thousands of operations should not hold off timers for all of them */
 
 /* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with interrupts off; a log must cost nothing. */
 u64 fbn_now_ns(void)
@@ -122,13 +125,19 @@ void fbn_pay(void)
 		halt(fbn_now_ns() + owed_ns, owed_ns);
 }
 
+/* Ticks come at whole multiples of TICK_NSEC (kernel/time/tick-sched.c). */
+static bool is_past_a_tick(u64 now_ns, u64 owed_ns)
+{
+	return div_u64(now_ns, TICK_NSEC) != div_u64(now_ns + owed_ns, TICK_NSEC);
+}
+
 static void owe(u64 started_ns, u64 spent_ns)
 {
 	const u64 passed_ns = fbn_now_ns() - started_ns;
 
 	if (spent_ns > passed_ns)
 		atomic64_add(spent_ns - passed_ns, &owed);
-	if (fbn_owed_ns() > LONGEST_NS)
+	if ((current->flags & PF_KTHREAD) || is_past_a_tick(started_ns + passed_ns, fbn_owed_ns()))
 		fbn_pay();
 }
 

@@ -29,7 +29,7 @@ from flashbed.targets.base import Program
 from flashbed.targets.sim import row_of
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["FITTED", "FOLDED", "Fit", "fill_byte_ps", "fit", "programs", "with_software_table"]
+__all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "seen_costs", "with_software_table"]
 
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 SMALL_FILE_BYTES = (200, 700, 1500, 2600, 3800)
@@ -99,8 +99,13 @@ FITTED = (
 )
 FOLDED = {
     "fill_byte_ps": "the agent's own work, between the requests of the cases",
+    "wake_ns": "how late a program goes on after a pause",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
 }
+PAUSE_NS = 1_300_000_000
+"""Of the case `paused`."""
+TIMER_SLACK_NS = 50_000
+"""How much later than it asked an ordinary thread's timer rings (timer_slack_ns)."""
 UNIT = 10_000
 """The unit that costs are set to for counting: large enough that rounding to ns does not show, and
 small enough that no case takes a second, in which timers end and time stamps change."""
@@ -193,7 +198,7 @@ def _writing() -> Cases:
         cases[f"tiny-{length}"] = (0, _lines("mark", *made))
     places = [f"write 0 {20480 * i} 200 3 0" for i in range(24)]
     cases["rewritten"] = (0, _lines("open 0 big rw", "mark", *places))
-    paused = [line for write in places[:12] for line in (write, "pause 1300000000")]
+    paused = [line for write in places[:12] for line in (write, f"pause {PAUSE_NS}")]
     cases["paused"] = (0, _lines("open 0 big rw", "mark", *paused))
     return cases
 
@@ -296,7 +301,12 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
     ]
 
 
-def fill_byte_ps(requests: pl.DataFrame) -> int:
+def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
+    """The costs that are seen between or in single requests, where no fit is needed."""
+    return {"fill_byte_ps": _fill_byte_ps(requests), "wake_ns": _wake_ns(requests, syscall_ns)}
+
+
+def _fill_byte_ps(requests: pl.DataFrame) -> int:
     """What making a byte costs the program that writes it: it is done between two requests.
 
     From the cases with long writes, of which nothing else that is done there is a thousandth.
@@ -310,12 +320,19 @@ def fill_byte_ps(requests: pl.DataFrame) -> int:
     return round(1000 * gap_ns / filled)
 
 
-def folded_costs(fill_ps: int) -> dict[str, int]:
-    """The costs no case tells apart from others, ps; `FOLDED` says why each is what it is."""
-    return {"fill_byte_ps": fill_ps, "nand_byte_ps": 0}
+def _wake_ns(requests: pl.DataFrame, syscall_ns: int) -> int:
+    """From the interrupt of a timer to the program that slept.
+
+    The least of them: a thread or a tick may come in between.
+    """
+    pauses = requests.filter(pl.col("case_id").str.ends_with("paused"), op="pause")
+    shortest = pauses.select(pl.col("latency_ns").min()).item()
+    return max(0, int(shortest) - PAUSE_NS - TIMER_SLACK_NS - syscall_ns)
 
 
-def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, source: str) -> str:
+def with_software_table(
+    text: str, fitted: Fit, seen: dict[str, int], board: Board, source: str
+) -> str:
     """A board profile's text with the fitted costs as its `[software]`, which has to be last."""
     head, found, tail = text.partition("[software]")
     if not found or "\n[" in tail:
@@ -330,8 +347,8 @@ def with_software_table(text: str, fitted: Fit, fill_ps: int, board: Board, sour
     for name in ("sched_clock_ns", "pointer_bytes"):
         if name in board.software.model_fields_set:
             lines.append(f"{name} = {getattr(board.software, name):_}")
-    for name, value in folded_costs(fill_ps).items():
-        lines.append(f"{name} = {value:_}  # {FOLDED[name]}")
+    for name, why in FOLDED.items():
+        lines.append(f"{name} = {seen.get(name, 0):_}  # {why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 
 

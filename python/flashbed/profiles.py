@@ -142,6 +142,7 @@ class Software(Strict):
 
     source: Text
     syscall_ns: Ns
+    wake_ns: Ns
     open_ns: Ns
     name_add_ns: Ns
     name_remove_ns: Ns

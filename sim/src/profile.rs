@@ -88,6 +88,8 @@ pub struct PartitionProfile {
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
+    /// From the interrupt of a timer to the program that it wakes (try_to_wake_up, schedule), or to a thread.
+    pub wake_ns: Ns,
     /// Opening a file besides its system call: the walk along its path, the open file.
     pub open_ns: Ns,
     /// A name made, besides what the flash and the nodes cost.

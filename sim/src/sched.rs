@@ -78,6 +78,9 @@ pub struct Sched {
     /// What `current` has run since it was picked.
     ran_ns: u64,
     need_resched: bool,
+    /// RQCF_REQ_SKIP: somebody was woken when `current` was to make way already, so the clock is not looked at again
+    /// when it does, and what it still runs until then is charged to who comes next.
+    skips_clock: bool,
     /// cfs_rq->next: whose wake-up asks `current` to make way.
     next: Option<Task>,
     rcu: Rcu,
@@ -87,6 +90,8 @@ pub struct Sched {
     idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
     blocked: TaskSet,
+    /// When a task with a moment's work last had the processor, and how many had it then.
+    served: (Ns, u64),
 }
 
 impl Sched {
@@ -105,6 +110,7 @@ impl Sched {
             current: Some(Task::Program),
             ran_ns: 0,
             need_resched: false,
+            skips_clock: false,
             next: None,
             rcu: if clock_step_ns == tick_ns {
                 Rcu::Tiny { waits: false }
@@ -114,6 +120,7 @@ impl Sched {
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
             blocked: TaskSet::default(),
+            served: (Ns::ZERO, 0),
         }
     }
 
@@ -164,13 +171,23 @@ impl Sched {
         self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
     }
 
+    /// How many tasks with a moment's work have had the processor at that time.
+    pub fn served_at(&self, now: Ns) -> u64 {
+        let (at, count) = self.served;
+        if at == now {
+            count
+        } else {
+            0
+        }
+    }
+
     /// Whether a task runs or wants to.
     #[inline]
     pub fn is_runnable(&self, task: Task) -> bool {
         self.runnable.contains(task)
     }
 
-    /// update_curr.
+    /// update_rq_clock and update_curr.
     fn update_current(&mut self, now: Ns) {
         let clock = now.0 / self.clock_step_ns * self.clock_step_ns;
         let delta = clock.saturating_sub(self.clock_ns);
@@ -202,10 +219,10 @@ impl Sched {
             self.check_preempt_tick();
             self.run_softirqs();
             if self.need_resched && !self.is_contended_but_for_a_moment() {
-                self.pick(self.current); // It asks before it is seen here again.
+                let tick = Ns(self.ticks * self.tick_ns);
+                self.schedule(tick, self.current); // It asks before it is seen here again.
             }
         }
-        self.update_current(now);
     }
 
     /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken is done at once.
@@ -223,12 +240,13 @@ impl Sched {
 
     /// What a tick has raised: timers, then RCU.
     fn run_softirqs(&mut self) {
+        let tick = Ns(self.ticks * self.tick_ns);
         if self.bandwidth_tick.take_if(|due| *due <= self.ticks).is_some() {
-            self.enqueue(Task::BandwidthWorker);
+            self.enqueue(tick, Task::BandwidthWorker);
         }
         let Rcu::Tree(grace) = &mut self.rcu else { return };
         if grace.pass_tick() {
-            self.enqueue(Task::RcuThread);
+            self.enqueue(tick, Task::RcuThread);
         }
     }
 
@@ -262,6 +280,7 @@ impl Sched {
     /// thread that makes it among them. It sleeps as yet.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.pass(now);
+        self.update_current(now);
         self.runnable.remove(task);
         let others = self.runnable.iter().count() as u64;
         // It is of nice 0 still.
@@ -273,20 +292,21 @@ impl Sched {
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.blocked.remove(task);
-        self.enqueue(task);
+        self.enqueue(now, task);
     }
 
     /// The wake-up itself.
-    fn enqueue(&mut self, task: Task) {
+    fn enqueue(&mut self, now: Ns, task: Task) {
         if self.runnable.contains(task) {
             return;
         }
+        self.update_current(now);
         self.take_worker(task);
         self.runnable.insert(task);
         let own = self.vruntime_ns[task as usize].max(self.min_vruntime_ns - SLEEPER_BONUS_NS);
         self.vruntime_ns[task as usize] = own;
         match self.current {
-            None => self.pick(None),
+            None => self.pick(now, None),
             Some(_) if self.need_resched => {}
             Some(current) => {
                 let ahead = self.vruntime_ns[current as usize].saturating_sub(own);
@@ -296,6 +316,7 @@ impl Sched {
                 }
             }
         }
+        self.skips_clock |= self.need_resched;
     }
 
     /// wake_up_worker: the flusher and the bandwidth are works of one pool, and the worker that became idle last does
@@ -320,12 +341,13 @@ impl Sched {
     /// The task that has the processor goes to sleep; who has it next.
     pub fn sleep(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.see_clock(now);
         if let Some(task) = self.current.take() {
             self.runnable.remove(task);
             self.next = self.next.filter(|&next| next != task);
         }
         self.update_min_vruntime();
-        self.pick(None);
+        self.pick(now, None);
         self.current
     }
 
@@ -348,7 +370,7 @@ impl Sched {
     /// schedule of a task that could go on, because a signal is pending: who runs then.
     pub fn yields(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
-        self.pick(self.current);
+        self.schedule(now, self.current);
         self.current
     }
 
@@ -357,7 +379,7 @@ impl Sched {
     pub fn resched(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         if self.need_resched {
-            self.pick(self.current);
+            self.schedule(now, self.current);
         }
         self.current
     }
@@ -365,20 +387,37 @@ impl Sched {
     /// yield: the next task runs, unless it is far behind the one that yields (wakeup_preempt_entity).
     pub fn yield_now(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.update_current(now);
         let own = self.current.map_or(0, |task| self.vruntime_ns[task as usize]);
         match self.leftmost_but(self.current) {
             Some((next, vruntime)) if vruntime <= own + WAKEUP_GRANULARITY_NS => {
                 (self.current, self.ran_ns, self.need_resched) = (Some(next), 0, false);
+                self.skips_clock = false;
             }
             _ => {}
         }
         self.current
     }
 
-    /// schedule. Who has only a moment's work is done with it and sleeps.
-    fn pick(&mut self, before: Option<Task>) {
+    /// The head of __schedule: the clock goes on, unless that is to be left out.
+    fn see_clock(&mut self, now: Ns) {
+        if !std::mem::take(&mut self.skips_clock) {
+            self.update_current(now);
+        }
+    }
+
+    /// __schedule of a task that could go on.
+    fn schedule(&mut self, now: Ns, before: Option<Task>) {
+        self.see_clock(now);
+        self.pick(now, before);
+    }
+
+    /// pick_next_task. Who has only a moment's work is done with it and sleeps.
+    fn pick(&mut self, now: Ns, before: Option<Task>) {
         self.pick_next(before);
         while let Some(task) = self.current.filter(|&task| is_momentary(task)) {
+            self.update_current(now);
+            self.served = (now, self.served_at(now) + 1);
             match task {
                 Task::BandwidthWorker => self.idle_workers.push(task),
                 _ => {
@@ -527,6 +566,17 @@ mod tests {
         assert_eq!(sched.sleep(Ns(402_300_000)), Some(Task::Program));
         sched.wake(Ns(402_300_000), Task::UbiThread);
         assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
+    }
+
+    /// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the program nothing since.
+    #[test]
+    fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
+        let mut sched = after_sleep(1);
+        sched.wake(Ns(400 * MS), Task::UbiThread);
+        assert_eq!(sched.resched(Ns(400_800_000)), Some(Task::UbiThread));
+        assert_eq!(sched.sleep(Ns(402_500_000)), Some(Task::Program));
+        sched.wake(Ns(402_500_000), Task::UbiThread);
+        assert_eq!(sched.resched(Ns(402_500_000)), Some(Task::Program), "0.5 ms behind");
     }
 
     /// Weights of 1,024 and 110: by ticks a thread of nice 10 that was running at one has used 37 ms.

@@ -22,6 +22,8 @@ pub trait Stack: Clone {
     fn call(&mut self, now: Ns, operation: &Operation<'_>) -> Outcome;
     /// Background work that is due goes first.
     fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError>;
+    /// The program works for so long without calling anything; what becomes due meanwhile is done.
+    fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError>;
     /// The program sleeps.
     fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError>;
     /// A file of another file system was closed, which is freed later.
@@ -86,6 +88,10 @@ impl<S: FlashFs> Stack for Vfs<S> {
         Vfs::catch_up(self, now)
     }
 
+    fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
+        Vfs::work(self, now, time)
+    }
+
     fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
         Vfs::pause(self, now, end)
     }
@@ -140,6 +146,10 @@ impl<F: Flash> Stack for MtdChar<F> {
 
     fn catch_up(&mut self, now: Ns) -> Result<Ns, FsError> {
         Ok(now)
+    }
+
+    fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
+        Ok(now + time)
     }
 
     fn pause(&mut self, _now: Ns, end: Ns) -> Result<Ns, FsError> {

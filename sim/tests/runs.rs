@@ -50,6 +50,24 @@ proptest! {
     }
 }
 
+/// JFFS2's write buffer goes out five seconds after its first byte, at a tick: while a program works that does not call.
+#[test]
+fn a_timer_that_ends_in_the_programs_own_work_is_served_there() {
+    let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    let setting = Setting {
+        recorded: support::TRACED,
+        ..support::setting(&board, &kernel, FsKind::Jffs2, "flashbed-ops 1\nprepared\n")
+    };
+    let steps = 8_000_000_000_000 / board.software.compute_step_ps; // eight seconds
+    let body =
+        format!("flashbed-ops 1\nmark\nopen 0 f rw,create\nwrite 0 0 100 7 0\ncompute {steps}\n");
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
+    let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
+    let flushed = measured.flash.last().expect("the write buffer");
+    let (earliest, latest) = (Ns(5_000_000_000), Ns(5_200_000_000));
+    assert!(flushed.start > earliest && flushed.start < latest, "{:?}", flushed.start);
+}
+
 #[test]
 fn cases_after_one_preparation_do_not_see_each_other() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));

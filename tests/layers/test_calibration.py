@@ -79,7 +79,7 @@ def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
 ) -> None:
     fitted = calibration.fit(cases, simulated_ns(cases))
     old = board.path.read_text(encoding="utf-8")
-    new = calibration.with_software_table(old, fitted, 5, board, "a test")
+    new = calibration.with_software_table(old, fitted, {}, board, "a test")
     before, after = tomllib.loads(old), tomllib.loads(new)
     assert after["software"]["source"] == "a test"
     assert after["software"].keys() == before["software"].keys()
@@ -93,16 +93,21 @@ def test_a_profile_whose_software_table_is_not_last_is_refused(
 ) -> None:
     fitted = calibration.fit(cases, simulated_ns(cases))
     with pytest.raises(InputError, match="not the last table"):
-        calibration.with_software_table("[software]\n[chip]\n", fitted, 5, board, "a test")
+        calibration.with_software_table("[software]\n[chip]\n", fitted, {}, board, "a test")
 
 
-def test_what_a_byte_costs_the_program_is_what_passes_between_requests() -> None:
+def test_what_is_seen_in_requests_and_between_them() -> None:
+    late = calibration.PAUSE_NS + calibration.TIMER_SLACK_NS + 3_000
     requests = pl.DataFrame(
         {
-            "case_id": ["calibrate-ubifs-kept-8192"] * 3 + ["calibrate-ubifs-written-40"] * 2,
-            "start_ns": [100, 83_000, 165_000, 0, 999_999],
-            "latency_ns": [900, 0, 0, 1, 1],
-            "length_bytes": [8192, 8192, 8192, 40, 40],
+            "case_id": ["calibrate-ubifs-kept-8192"] * 3
+            + ["calibrate-ubifs-written-40"] * 2
+            + ["calibrate-jffs2-paused"] * 3,
+            "op": ["write"] * 5 + ["write", "pause", "pause"],
+            "start_ns": [100, 83_000, 165_000, 0, 999_999, 0, 1, 2],
+            "latency_ns": [900, 0, 0, 1, 1, 7, late + 22_000, late + 60_000],
+            "length_bytes": [8192, 8192, 8192, 40, 40, 200, None, None],
         }
     )
-    assert calibration.fill_byte_ps(requests) == round(1000 * 164_000 / 16_384)
+    seen = calibration.seen_costs(requests, syscall_ns=3_000)
+    assert seen == {"fill_byte_ps": round(1000 * 164_000 / 16_384), "wake_ns": 22_000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -53,8 +54,10 @@ PROGRAMS = [
 FULL = program("full", "jffs2", prepare=f"{HEADER}open 0 big wo,create\n{FILL}close 0\nprepared\n")
 
 
-def measured(work: Path, programs: list[Program], *, trace_flash: bool) -> Batch:
-    target = EmulatorTarget(work_dir=work, patience_s=120)
+def measured(
+    work: Path, programs: list[Program], *, trace_flash: bool, wait: str = "halt"
+) -> Batch:
+    target = EmulatorTarget(work_dir=work, patience_s=120, wait=wait)
     batches = list(target.run(programs, trace_flash=trace_flash, progress=lambda *_: None))
     return Batch(
         pl.concat([batch.cases for batch in batches]),
@@ -76,6 +79,26 @@ def test_tracing_does_not_change_what_is_traced(traced: Batch, tmp_path: Path) -
     assert counted.cases.select("case_id", *counts).equals(traced.cases.select("case_id", *counts))
     times = counted.cases["time_ns"] / traced.cases["time_ns"]
     assert times.is_between(0.999, 1.001).all()
+
+
+def test_who_is_let_in_does_not_depend_on_how_the_chip_waits(tmp_path: Path) -> None:
+    """UBI's thread erases the blocks of a removed file, beside a sync.
+
+    A tick falls into the second erase. Later ones fall so that the microseconds tell by which the
+    two waits differ.
+    """
+    big = f"open 0 a rw,create\n{FILL.splitlines()[0]}\nclose 0\nsync\npause 10000000000\n"
+    body = f"{HEADER}mark\nunlink a\nsync\npause 1000000000\n"
+    case = program("a", "ubifs", body=body, prepare=f"{HEADER}{big}prepared\n")
+    case = replace(case, board=load_board("emulated-4k"))
+    halting, spinning = (
+        measured(tmp_path / wait, [case], trace_flash=True, wait=wait)
+        .flash.select("kind", "page", "task")
+        .head(12)
+        for wait in ("halt", "busy")
+    )
+    assert halting["task"].to_list().count("ubi_bgt0d") == 6
+    assert halting.equals(spinning)
 
 
 def test_two_runs_are_the_same_to_the_last_digit(traced: Batch, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def calibrate(
     Chip timing is known and not fitted. Prints the costs with their standard errors and how well
     each calibration case is explained.
     """
-    from flashbed.calibration import fill_byte_ps, fit, programs, with_software_table
+    from flashbed.calibration import fit, programs, seen_costs, with_software_table
     from flashbed.profiles import load_board, load_kernel
 
     if on == "sim":
@@ -66,7 +66,9 @@ def calibrate(
     if write:
         source = _source(shown_target(on), measured["kernel_release"][0], fitted)
         before = chosen.path.read_text(encoding="utf-8")
-        text = with_software_table(before, fitted, fill_byte_ps(requests), chosen, source)
+        syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
+        seen = seen_costs(requests, syscall_ns)
+        text = with_software_table(before, fitted, seen, chosen, source)
         _replace(chosen, text)
         say(f"calibrate: wrote [software] of {shown(chosen.path)}")
 

@@ -213,10 +213,7 @@ impl<S: Stack> Machine<S> {
     /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
     fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
         if let Operation::Write { length, .. } = *operation {
-            let filled = self.now + Ns::from_ps(length, self.fill_byte_ps);
-            if filled > self.now {
-                self.now = self.stack.catch_up(filled)?;
-            }
+            self.now = self.stack.work(self.now, Ns::from_ps(length, self.fill_byte_ps))?;
         }
         Ok(())
     }

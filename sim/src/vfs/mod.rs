@@ -466,6 +466,6 @@ impl<S: FlashFs> Vfs<S> {
 
     /// `compute`: the program's own work.
     pub fn compute(&mut self, now: Ns, steps: u64) -> Outcome {
-        Ok((0, now + Ns::from_ps(steps, self.costs.compute_step_ps)))
+        Ok((0, self.work(now, Ns::from_ps(steps, self.costs.compute_step_ps))?))
     }
 }

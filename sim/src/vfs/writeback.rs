@@ -32,8 +32,16 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, self.pause(now, now + time)?))
     }
 
-    /// The program sleeps until `end`.
+    /// The program sleeps until `end`. It goes on when it has been woken, and after the threads that wake with it on an idle
+    /// processor.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
+        let now = self.sleep_until(now, end)?;
+        let before = self.fs.sched().served_at(end);
+        Ok(now + self.costs.wake_ns * (1 + before))
+    }
+
+    /// The same, at no cost.
+    fn sleep_until(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
         let now = self.fs.begin_sleep(now)?;
         let now = self.idle(now, end)?;
         self.fs.wake_program(now, end, &mut self.inodes)
@@ -93,9 +101,21 @@ impl<S: FlashFs> Vfs<S> {
         let now = self.resched(now)?;
         self.inodes.flusher.completions.pass(now);
         match self.fs.next_due() {
-            Some(due) if due <= now => self.pause(now, now),
+            Some(due) if due <= now => self.sleep_until(now, now),
             _ => Ok(now),
         }
+    }
+
+    /// The program works for some `time` of its own. Outside of the kernel it makes way as soon as it should: when the
+    /// interrupt of the tick that says so returns.
+    pub fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
+        let (mut now, mut left) = (now, time);
+        while left > Ns::ZERO {
+            let step = left.min(self.inodes.ticks.after(now, 1) - now);
+            left = left - step;
+            now = self.catch_up(now + step)?;
+        }
+        Ok(now)
     }
 
     /// cond_resched of the program.

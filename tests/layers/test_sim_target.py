@@ -6,9 +6,10 @@ from array import array
 
 import pytest
 
+from flashbed.fuzz.generator import generate
 from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.base import Program
-from flashbed.targets.sim import NULL, batch_of
+from flashbed.targets.sim import NULL, SimTarget, batch_of
 
 
 def program(case_id: str) -> Program:
@@ -69,3 +70,14 @@ def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
            "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, [program("a")])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)
+
+
+def test_a_check_that_fails_at_the_first_of_its_pages_gives_the_chip_back() -> None:
+    """JFFS2's thread reads erased blocks 4 KiB a call, two pages of this chip.
+
+    The program meets wrong bits in the first of them, and then reads a file itself.
+    """
+    board, kernel = load_board("omap3evm"), load_kernel("6.1")
+    program = generate("faults", "jffs2", 9122).program(board, kernel)
+    (batch,) = SimTarget().run([program], trace_flash=False, progress=lambda *_: None)
+    assert batch.cases.height + len(batch.failures) == 1

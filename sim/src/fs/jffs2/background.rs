@@ -343,8 +343,28 @@ impl<F: Flash> Jffs2<F> {
             Err(failed) => failed.at,
             Ok(at) => at,
         };
+        let at = self.read_rest_of_check(at, next)?;
         self.collector.step = failed_step;
         self.erase_failed(at, block)
+    }
+
+    /// What a call was asked for is read to its end, whatever is wrong with a page of it (nand_do_read_ops).
+    fn read_rest_of_check(&mut self, now: Ns, step: Step) -> Result<Ns> {
+        let (mut at, mut step) = (now, step);
+        while let Step::Check { block, offset } = step {
+            if offset % PAGE_BYTES == 0 {
+                break;
+            }
+            let (bytes, call) = self.check_page_of(block, offset);
+            at = match self.thread_call(at, call) {
+                Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
+                Err(failed) => failed.at,
+                Ok(at) => at,
+            };
+            step = Step::Check { block, offset: offset + bytes };
+        }
+        self.collector.keeps_chip = false;
+        Ok(at)
     }
 
     /// What follows when a step is over, or at the head of the loop.

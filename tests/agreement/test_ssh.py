@@ -245,7 +245,7 @@ def test_a_client_that_is_killed_leaves_nothing_on_the_board(
 
 def test_an_agent_that_is_killed_is_tidied_up_after(unchanged: SshBoard, tmp_path: Path) -> None:
     before = state_of(unchanged)
-    child = begun(unchanged, tmp_path / "out")
+    child = begun(unchanged, tmp_path / "out", range(1, 4))
     unchanged.run("kill -9 $(pidof flashbed-agent)")
     _, said = child.communicate(timeout=300)
     assert child.returncode == 1
@@ -267,7 +267,7 @@ def test_only_what_is_its_own_is_tidied_up(unchanged: SshBoard, tmp_path: Path) 
 
 def test_an_abandoned_home_is_tidied_up(unchanged: SshBoard, tmp_path: Path) -> None:
     """What an agent has left that was killed with its guard: the next one takes it back."""
-    child = begun(unchanged, tmp_path / "out")
+    child = begun(unchanged, tmp_path / "out", range(1, 4))
     homes = "/tmp/flashbed-*"
     unchanged.run(f"kill -9 $(sed -n 's/^pid //p' {homes}/state)")
     child.communicate(timeout=300)

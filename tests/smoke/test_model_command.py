@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from flashbed.profiles import load_board
 from flashbed.tables import RunDirectory, read_table
 from tests.layers.test_costs import table
 from tests.smoke.conftest import Run
+from tests.smoke.examples import check, steps
 
 INSERT = "--pattern insert --requests 1000 --request-bytes 220"
 
@@ -114,17 +114,17 @@ def test_the_examples_of_the_document_are_true(
     project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run is what is shown of the grid; the errors of what was held out keep to bounds."""
-    text = (project / "docs" / "models.md").read_text()
+    document = project / "docs" / "models.md"
     monkeypatch.chdir(tmp_path)
     axes = ["--set", "fs=ubifs", "--set", "pattern=insert,update"]
     assert run("run", "models/sqlite", *axes, "--out", "costs")[0] == 0
     assert run("model", "sqlite", "costs", "--out", "model.json")[0] == 0
-    examples = re.findall(r"```console\n\$ flashbed (.*?)\n(.*?)```", text, re.DOTALL)
+    examples = steps(document, "The answer") + steps(document, "The model")
     assert len(examples) == 3
-    for command, printed in examples:
-        status, out, _ = run(*shlex.split(command))
-        assert status == 0, command
-        assert out.rstrip().startswith(printed.rstrip()), command
+    for example in examples:
+        status, out, _ = run(*shlex.split(example.command)[1:])
+        assert status == 0, example.command
+        check(example.shown, out.splitlines())
     for found in fit_cases(read_table(Path("costs"), "cases")).model.models:
         for name, bound_pct in (("time_ns", 3), ("flash_reads", 8), ("flash_programs", 4)):
             prices = found.quantities[name]

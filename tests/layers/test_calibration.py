@@ -10,9 +10,7 @@ import pytest
 
 from flashbed import calibration
 from flashbed.errors import InputError
-from flashbed.experiment import experiment_names, load_experiment, plan
 from flashbed.profiles import Board, load_board, load_kernel
-from flashbed.runner import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
 
@@ -37,16 +35,6 @@ def simulated_ns(cases: list[Program]) -> list[int]:
         assert not batch.failures
         times |= dict(batch.cases.select("case_id", "time_ns").iter_rows())
     return [times[program.case_id] for program in cases]
-
-
-def test_no_experiment_has_a_calibration_case(cases: list[Program]) -> None:
-    calibrated = {(program.prepare, program.body) for program in cases}
-    for name in experiment_names():
-        experiment = load_experiment(name)
-        planned = programs_of(experiment, [item.case for item in plan(experiment)])
-        assert calibrated.isdisjoint((program.prepare, program.body) for program in planned)
-        for program in planned:
-            assert program.prepare not in {case.prepare for case in cases}
 
 
 def test_the_fit_explains_times_that_the_model_itself_made(cases: list[Program]) -> None:

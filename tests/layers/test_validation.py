@@ -8,12 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import calibration, validation
+from flashbed import validation
 from flashbed.errors import InputError
-from flashbed.experiment import experiment_names, load_experiment, plan
 from flashbed.operations import parse
 from flashbed.profiles import load_board, load_kernel
-from flashbed.runner import programs_of
 from flashbed.targets.base import Program, refused
 from flashbed.targets.sim import SimTarget
 from flashbed.validation import kept
@@ -45,16 +43,6 @@ def test_every_operation_is_one(suite: list[Program]) -> None:
     for program in suite:
         assert parse(program.prepare)[-1].name == "prepared"
         assert "mark" in [operation.name for operation in parse(program.body)]
-
-
-def test_no_case_is_a_calibration_case_or_one_of_an_experiment(suite: list[Program]) -> None:
-    board, kernel = load_board("emulated"), load_kernel("6.1")
-    others = {program.prepare for program in calibration.programs(board, kernel)}
-    for experiment_name in experiment_names():
-        experiment = load_experiment(experiment_name)
-        planned = programs_of(experiment, [item.case for item in plan(experiment)])
-        others |= {program.prepare for program in planned}
-    assert others.isdisjoint(program.prepare for program in suite)
 
 
 def test_a_board_nobody_has_filled_is_refused() -> None:

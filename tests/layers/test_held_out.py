@@ -1,0 +1,30 @@
+"""What is fitted, what it is held against, and what is then said of a board have no case in common.
+
+The programs of all experiments are many, so they are made once, for all that is asked of them.
+"""
+
+from __future__ import annotations
+
+from flashbed import calibration, validation
+from flashbed.experiment import experiment_names, load_experiment, plan
+from flashbed.profiles import load_board, load_kernel
+from flashbed.runner import programs_of
+
+
+def test_calibration_validation_and_experiments_have_nothing_in_common() -> None:
+    board, kernel = load_board("emulated"), load_kernel("6.1")
+    prepared = {
+        "calibration": {program.prepare for program in calibration.programs(board, kernel)},
+        "reads": {program.prepare for program in validation.programs("reads", board, kernel)},
+        "writes": {program.prepare for program in validation.programs("writes", board, kernel)},
+    }
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        planned = programs_of(experiment, [item.case for item in plan(experiment)])
+        own = {program.prepare for program in planned}
+        for suite, others in prepared.items():
+            assert own.isdisjoint(others), (name, suite)
+    names = list(prepared)
+    for at, suite in enumerate(names):
+        for other in names[at + 1 :]:
+            assert prepared[suite].isdisjoint(prepared[other]), (suite, other)

@@ -71,6 +71,8 @@ pub struct Sched {
     tick_ns: u64,
     clock_ns: u64,
     ticks: u64,
+    /// When the tick after these is.
+    next_tick: Ns,
     vruntime_ns: [u64; TASKS],
     runnable: TaskSet,
     min_vruntime_ns: u64,
@@ -104,6 +106,7 @@ impl Sched {
             tick_ns,
             clock_ns: 0,
             ticks: 0,
+            next_tick: Ns(tick_ns),
             vruntime_ns: [LATENCY_NS; TASKS],
             runnable,
             min_vruntime_ns: LATENCY_NS,
@@ -145,8 +148,10 @@ impl Sched {
     /// is on its way.
     #[inline]
     pub fn pages_were_written(&mut self, now: Ns) {
-        let due = now.0 / self.tick_ns + BANDWIDTH_INTERVAL_NS / self.tick_ns + 1;
-        self.bandwidth_tick.get_or_insert(due);
+        if self.bandwidth_tick.is_none() {
+            let due = now.0 / self.tick_ns + BANDWIDTH_INTERVAL_NS / self.tick_ns + 1;
+            self.bandwidth_tick = Some(due);
+        }
     }
 
     /// RCU has no thread, as before 3.7, and nobody makes way for it.
@@ -189,7 +194,10 @@ impl Sched {
 
     /// update_rq_clock and update_curr.
     fn update_current(&mut self, now: Ns) {
-        let clock = now.0 / self.clock_step_ns * self.clock_step_ns;
+        let clock = match self.clock_step_ns {
+            1 => now.0,
+            step_ns => now.0 / step_ns * step_ns,
+        };
         let delta = clock.saturating_sub(self.clock_ns);
         self.clock_ns += delta;
         if let Some(task) = self.current {
@@ -207,8 +215,15 @@ impl Sched {
     }
 
     /// The ticks up to `now` (scheduler_tick, check_preempt_tick).
+    #[inline]
     fn pass(&mut self, now: Ns) {
-        let ticks = now.0 / self.tick_ns;
+        if now >= self.next_tick {
+            self.pass_ticks(now.0 / self.tick_ns);
+            self.next_tick = Ns((self.ticks + 1) * self.tick_ns);
+        }
+    }
+
+    fn pass_ticks(&mut self, ticks: u64) {
         if self.current.is_none() {
             self.pass_idle(ticks);
         }

@@ -9,49 +9,52 @@ use crate::units::Ns;
 
 /// HZ, by which the machine's clock counts.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticks(u64);
+pub struct Ticks {
+    per_second: u64,
+    tick_ns: u64,
+}
 
 impl Ticks {
     /// So many a second.
     pub fn new(hz: u64) -> Ticks {
-        Ticks(hz)
+        Ticks { per_second: hz, tick_ns: 1_000_000_000 / hz }
     }
 
     /// Nanoseconds of a tick.
     pub fn tick_ns(&self) -> u64 {
-        1_000_000_000 / self.0
+        self.tick_ns
     }
 
     /// INITIAL_JIFFIES: five minutes before the low 32 bits wrap.
     fn initial(&self) -> u64 {
-        (1 << 32) - 300 * self.0
+        (1 << 32) - 300 * self.per_second
     }
 
     /// jiffies, as far as anybody looks at its low bits.
     pub fn jiffies(&self, now: Ns) -> u64 {
-        now.0 / self.tick_ns() + self.initial()
+        now.0 / self.tick_ns + self.initial()
     }
 
     /// When `jiffies` becomes that.
     fn time_of(&self, jiffies: u64) -> Ns {
-        Ns((jiffies - self.initial()) * self.tick_ns())
+        Ns((jiffies - self.initial()) * self.tick_ns)
     }
 
     /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks (ktime_get_coarse_real_ts64), and
     /// seconds begin with one.
     pub fn second(&self, now: Ns) -> u64 {
-        (self.jiffies(now) - self.initial()) / self.0
+        (self.jiffies(now) - self.initial()) / self.per_second
     }
 
     /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,
     /// at least one tick (kernel/time/timer.c calc_index, since 4.8).
     pub fn timer(&self, now: Ns, ms: u64) -> Ns {
-        self.timer_in(now, (ms * self.0).div_ceil(1000))
+        self.timer_in(now, (ms * self.per_second).div_ceil(1000))
     }
 
     /// HZ.
     pub fn per_second(&self) -> u64 {
-        self.0
+        self.per_second
     }
 
     /// The same of a timer that is set to so many ticks from now.
@@ -67,7 +70,7 @@ impl Ticks {
     /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded by round_jiffies_up: that is
     /// always up, from a whole second to the one after, so 5 s make a round of 6 s (kernel/timer.c round_jiffies_common).
     pub fn next_round(&self, now: Ns, ms: u64) -> Ns {
-        let round = (ms / 1000 + 1) * self.0;
+        let round = (ms / 1000 + 1) * self.per_second;
         let since_boot = self.jiffies(now) - self.initial();
         self.time_of((since_boot / round + 1) * round + self.initial())
     }

@@ -54,6 +54,9 @@ FITTED = (
     "page_write_ns",
     "page_dirty_ns",
     "page_drop_ns",
+    "page_slot_ps",
+    "truncate_ns",
+    "sync_ns",
     "time_update_ns",
     "drop_caches_ns",
     "mtd_call_ns",
@@ -70,6 +73,7 @@ FITTED = (
     "jffs2_packed_node_ns",
     "jffs2_packed_byte_ps",
     "jffs2_unpack_ns",
+    "jffs2_add_node_ns",
     "jffs2_obsolete_ns",
     "jffs2_gc_pass_ns",
     "ubi_attach_ns",
@@ -80,6 +84,7 @@ FITTED = (
     "ubifs_leaf_drop_ns",
     "ubifs_byte_ps",
     "ubifs_write_node_ns",
+    "ubifs_commit_ns",
     "ubifs_compress_ns",
     "ubifs_search_ns",
     "ubifs_huffman_ns",
@@ -184,6 +189,7 @@ def _writing() -> Cases:
     for sync in ("fsync 0", "sync"):
         lines = [line for write in _ordered(450, 16) for line in (write, sync)]
         cases[f"{sync.split()[0]}ed-450"] = _new(*lines)
+    cases["synced-clean"] = (0, _lines("mark", *["sync"] * 16))
     for length in (250, 1100):
         made = [
             line
@@ -241,12 +247,17 @@ def _names() -> Cases:
 
 
 def _cutting() -> Cases:
-    """A file becomes shorter: a little at a time; at once, with its pages cached and without."""
+    """A file becomes shorter: a little at a time; at once; with its pages cached or not. Or longer."""
     steps = range(BIG_FILE_BYTES - 9001, BIG_FILE_BYTES - 9 * 9001, -9001)
     cuts = [line for size in steps for line in (f"truncate 0 {size}", "fsync 0")]
+    clips = [f"truncate 0 {BIG_FILE_BYTES - 8192 * i}" for i in range(1, 25)]
+    stretches = [f"truncate 0 {BIG_FILE_BYTES + 8192 * i}" for i in range(1, 25)]
     empty = ["open 0 big rw", "mark", "truncate 0 0", "fsync 0"]
     bodies = {
         "cut": _lines("open 0 big rw", "mark", *cuts),
+        "clipped": _lines("open 0 big rw", "mark", *clips),
+        "clipped-cold": _lines("drop_caches", "open 0 big rw", "mark", *clips),
+        "stretched": _lines("open 0 big rw", "mark", *stretches),
         "emptied": _lines(*empty),
         "emptied-cold": _lines("drop_caches", *empty),
     }

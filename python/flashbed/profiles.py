@@ -156,6 +156,9 @@ class Software(Strict):
     page_write_ns: Ns
     page_dirty_ns: Ns
     page_drop_ns: Ns
+    page_slot_ps: Ps
+    truncate_ns: Ns
+    sync_ns: Ns
     time_update_ns: Ns
     drop_caches_ns: Ns
     mtd_call_ns: Ns
@@ -173,6 +176,7 @@ class Software(Strict):
     jffs2_packed_node_ns: Ns
     jffs2_packed_byte_ps: Ps
     jffs2_unpack_ns: Ns
+    jffs2_add_node_ns: Ns
     jffs2_obsolete_ns: Ns
     jffs2_gc_pass_ns: Ns
     ubi_attach_ns: Ns
@@ -183,6 +187,7 @@ class Software(Strict):
     ubifs_leaf_drop_ns: Ns
     ubifs_byte_ps: Ps
     ubifs_write_node_ns: Ns
+    ubifs_commit_ns: Ns
     ubifs_compress_ns: Ns
     ubifs_search_ns: Ns
     ubifs_huffman_ns: Ns

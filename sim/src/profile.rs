@@ -118,6 +118,12 @@ pub struct SoftwareCosts {
     pub page_dirty_ns: Ns,
     /// Taking a page out of the cache as its file ends before it or is gone.
     pub page_drop_ns: Ns,
+    /// A slot of the cache's array without a page that is passed while pages are looked for that go (xas_find), in picoseconds.
+    pub page_slot_ps: u64,
+    /// Giving a file another size (do_truncate, notify_change), besides the call, pages and nodes.
+    pub truncate_ns: Ns,
+    /// sync, besides the call and what is written: asking each mounted file system, several times.
+    pub sync_ns: Ns,
     /// Noting the time of a write in the inode, once a second (file_update_time).
     pub time_update_ns: Ns,
     /// Writing 3 into drop_caches: asking every shrinker, several times, whatever there is to free.
@@ -152,6 +158,8 @@ pub struct SoftwareCosts {
     pub jffs2_packed_byte_ps: u64,
     /// JFFS2: unpacking one data node, besides its bytes.
     pub jffs2_unpack_ns: Ns,
+    /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums, its place in the lists.
+    pub jffs2_add_node_ns: Ns,
     /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
     pub jffs2_obsolete_ns: Ns,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
@@ -172,6 +180,8 @@ pub struct SoftwareCosts {
     pub ubifs_byte_ps: u64,
     /// UBIFS: one node, or group of nodes, put into a write-buffer, besides its bytes.
     pub ubifs_write_node_ns: Ns,
+    /// UBIFS: a commit, besides its index nodes: log, LPT and master are made and summed up.
+    pub ubifs_commit_ns: Ns,
     /// UBIFS: compressing a data node or trying to: setting zstd up.
     pub ubifs_compress_ns: Ns,
     /// UBIFS: looking for a match at one position.

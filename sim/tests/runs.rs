@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sim::chip::Kind;
 use sim::profile::EccKind;
 use sim::run::{run_cases, CaseInput, FsKind, Recorded, Setting};
-use sim::trace::FlashOp;
+use sim::trace::{FlashOp, Task};
 use sim::units::Ns;
 use std::fmt::Write;
 
@@ -263,4 +263,41 @@ fn what_a_program_does_wrong_is_answered_as_linux_answers_it() {
         let results = measured.requests.iter().map(|request| request.result);
         assert!(results.eq(STEPS.iter().map(|(_, expected)| *expected)), "{fs:?}");
     }
+}
+
+/// Removing a file asks after each batch of its pages whether others want the processor (truncate_inode_pages_range): the
+/// collector, which is woken when enough blocks are very dirty, begins within a removal and not after it.
+#[test]
+fn the_collector_is_let_in_while_a_files_pages_go() {
+    let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
+    board.partition.blocks = 64;
+    board.software.page_drop_ns = Ns(500_000);
+    let mut prepare = String::from("flashbed-ops 1\n");
+    let mut body = String::from("flashbed-ops 1\nmark\n");
+    for file in 0..24 {
+        for (name, bytes) in [("removed", 100 * 1024), ("kept", 20 * 1024)] {
+            writeln!(
+                prepare,
+                "open 0 {name}-{file} rw,create\nwrite 0 0 {bytes} {file} 0\nclose 0"
+            )
+            .expect("a String");
+        }
+        writeln!(body, "unlink removed-{file}").expect("a String");
+    }
+    prepare += "sync\npause 10000000000\nprepared\n";
+    let setting = Setting {
+        recorded: support::TRACED,
+        ..support::setting(&board, &kernel, FsKind::Jffs2, &prepare)
+    };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[] };
+    let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
+    let first = measured.flash.iter().find(|op| op.task == Task::Jffs2Thread);
+    let first = first.expect("there is something to collect").start;
+    let within = measured.requests.iter().find(|r| r.start < first && first < r.start + r.latency);
+    let within = within.expect("not between two calls");
+    let since = first - within.start;
+    assert!(
+        since > Ns(1_000_000) && since + Ns(2_000_000) < within.latency,
+        "{since:?}: {within:?}"
+    );
 }

@@ -166,6 +166,10 @@ pub trait PageCache {
     fn clear_dirty(&mut self, ino: Ino, page: u32);
     /// truncate_setsize: the file has another size; pages beyond it are gone, dirty or not.
     fn truncate_setsize(&mut self, ino: Ino, size_bytes: u64);
+    /// i_size_write: the file is longer, and nobody looks at its pages.
+    fn i_size_write(&mut self, ino: Ino, size_bytes: u64) {
+        self.truncate_setsize(ino, size_bytes);
+    }
     /// mark_inode_dirty; `size` if fdatasync has to write it too (I_DIRTY_DATASYNC).
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool);
     /// writeback_inodes_sb_nr as far as queueing it: whether there is anything to write.
@@ -253,6 +257,8 @@ pub trait FlashFs: Clone {
         size_bytes: u64,
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
+    /// I_FREEING: an inode without a name that nobody has open any more is about to be evicted, and can be had by nobody.
+    fn begin_evict(&mut self, _now: Ns, _ino: Ino) {}
     /// s_op->evict_inode of an inode without a name that nobody has open any more.
     fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
     /// Unmounts, after the VFS has written back and synced everything and evicted every inode, and

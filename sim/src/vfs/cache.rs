@@ -45,6 +45,12 @@ impl FileCache {
         self.flags.iter().skip(first as usize).filter(|&&flags| flags & PRESENT != 0).count() as u64
     }
 
+    /// The last page below `end` that is cached.
+    pub fn last_below(&self, end: u32) -> Option<u32> {
+        let flags = &self.flags[..self.flags.len().min(end as usize)];
+        flags.iter().rposition(|flags| flags & PRESENT != 0).map(|page| page as u32)
+    }
+
     /// Pages of the file.
     pub fn pages(&self) -> u32 {
         self.flags.len() as u32

@@ -13,6 +13,7 @@ use super::completions::Completions;
 use super::flusher::Flusher;
 use super::page_writeback::background_pages;
 use super::reclaim::Lru;
+use super::truncate::Truncated;
 use super::wb_workfn::Reason;
 use super::writeback::DirtyState;
 use crate::content::Contents;
@@ -53,6 +54,8 @@ pub(super) struct Inodes {
     pub next_in_window: Option<(usize, u32)>,
     /// Pages that a file system has added while it read another.
     pub added_besides: u64,
+    /// What has gone as files were given another size, until it is paid for.
+    pub truncated: Truncated,
     lru: Lru,
 }
 
@@ -115,6 +118,7 @@ impl Inodes {
             ticks,
             next_in_window: None,
             added_besides: 0,
+            truncated: Truncated::default(),
             lru: Lru::new(free_pages),
         }
     }
@@ -201,6 +205,11 @@ impl Inodes {
     }
 }
 
+/// Pages of a file of that size.
+fn pages_of(size_bytes: u64) -> u32 {
+    u32::try_from(size_bytes.div_ceil(u64::from(PAGE_BYTES))).expect("a file below 16 TiB")
+}
+
 impl PageCache for Inodes {
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool {
         let index = self.index_of(ino);
@@ -252,9 +261,16 @@ impl PageCache for Inodes {
         let inode = &mut self.list[index];
         inode.size_bytes = size_bytes;
         inode.contents.clear(size_bytes, u64::MAX);
-        let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
-        inode.cache.resize(u32::try_from(pages).expect("a file below 16 TiB"));
+        let pages = pages_of(size_bytes);
+        self.truncated += Truncated::from(&inode.cache, pages);
+        inode.cache.resize(pages);
         self.pages_gone();
+    }
+
+    fn i_size_write(&mut self, ino: Ino, size_bytes: u64) {
+        let index = self.index_of(ino);
+        self.list[index].size_bytes = size_bytes;
+        self.list[index].cache.grow(pages_of(size_bytes));
     }
 
     fn mark_inode_dirty(&mut self, now: Ns, ino: Ino, size: bool) {

@@ -18,6 +18,7 @@ mod page_writeback;
 pub mod readahead;
 mod reclaim;
 mod rename;
+mod truncate;
 mod wb_workfn;
 mod writeback;
 
@@ -36,6 +37,7 @@ pub(crate) use namei::ENOENT;
 use page_writeback::{background_pages, DirtyLimits};
 use readahead::{KernelReadAhead, ReadAheadState, Window};
 use std::ops::Range;
+use truncate::Truncated;
 
 /// errno values a program can see (asm-generic/errno-base.h).
 pub(crate) const EBADF: i64 = -9;
@@ -200,8 +202,9 @@ impl<S: FlashFs> Vfs<S> {
             return Ok(now);
         }
         let now = self.wait_for_writeback(now, index)?;
-        let dropped = self.inodes[index].cache.cached_from(0);
-        let now = now + self.costs.page_drop_ns * dropped;
+        self.fs.begin_evict(now, ino);
+        let gone = Truncated::from(&self.inodes[index].cache, 0);
+        let now = self.truncate_inode_pages(now, gone)?;
         let now = self.fs.evict(now, ino, &mut self.inodes)?;
         self.inodes.evict(index);
         self.fs.call_rcu(now); // destroy_inode
@@ -222,13 +225,13 @@ impl<S: FlashFs> Vfs<S> {
     /// do_truncate, which notes the time of it in the inode as well.
     fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
         let ino = self.inodes[index].ino;
-        let first = size_bytes.div_ceil(u64::from(PAGE_BYTES));
-        let first = u32::try_from(first).unwrap_or(u32::MAX);
-        let dropped = self.inodes[index].cache.cached_from(first);
-        match self.fs.truncate(now, ino, size_bytes, &mut self.inodes) {
+        let now = now + self.costs.truncate_ns;
+        let truncated = self.fs.truncate(now, ino, size_bytes, &mut self.inodes);
+        let gone = std::mem::take(&mut self.inodes.truncated);
+        match truncated {
             Ok(later) => {
                 self.inodes[index].modified_s = self.inodes.stamp_s(now);
-                Ok((0, later + self.costs.page_drop_ns * dropped))
+                Ok((0, self.truncate_inode_pages(later, gone)?))
             }
             Err(error) => errno(error, now),
         }

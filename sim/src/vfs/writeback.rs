@@ -202,7 +202,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// sync: sync_inodes_sb, and then the file system's own.
     pub fn sync(&mut self, now: Ns) -> Outcome {
-        let now = self.write_back_all(now + self.costs.syscall_ns, true)?;
+        let now = now + self.costs.syscall_ns + self.costs.sync_ns;
+        let now = self.write_back_all(now, true)?;
         Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
     }
 

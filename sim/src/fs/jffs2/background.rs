@@ -237,11 +237,7 @@ impl<F: Flash> Jffs2<F> {
         match self.next_unchecked() {
             Some(ino) if self.reading == Some(ino) => {
                 self.check_ino = ino.0;
-                self.unlock_alloc(now);
-                self.collector.step = Step::Loop;
-                self.collector.waits_for_inode = true;
-                self.sched.sleep(now);
-                Ok(now)
+                Ok(self.wait_for_reader(now))
             }
             Some(ino) => {
                 self.collector.step = Step::Work;
@@ -255,6 +251,15 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
+    /// sleep_on_spinunlock(&c->inocache_wq), without c->alloc_sem: somebody reads the inode in, or evicts it.
+    fn wait_for_reader(&mut self, now: Ns) -> Ns {
+        self.unlock_alloc(now);
+        self.collector.step = Step::Loop;
+        self.collector.waits_for_inode = true;
+        self.sched.sleep(now);
+        now
+    }
+
     /// A pass that moves a node.
     fn settle_collect(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<Ns> {
         let Some(pages) = pages else {
@@ -262,8 +267,12 @@ impl<F: Flash> Jffs2<F> {
             self.sched.sleep(now);
             return Ok(now);
         };
+        let inode = self.node_to_collect().and_then(|id| self.inode_of(id));
+        if inode.is_some_and(|(ino, _)| self.reading == Some(ino)) {
+            return Ok(self.wait_for_reader(now));
+        }
         self.collector.step = Step::Work;
-        self.collector.inode = self.node_to_collect().and_then(|id| self.inode_of(id));
+        self.collector.inode = inode;
         self.keep_calls(|fs| fs.collect_next_node(now, pages))
     }
 

@@ -239,7 +239,9 @@ impl<F: Flash> Jffs2<F> {
         if room < bytes {
             return Ok((false, now));
         }
-        let now = self.flash_read(now, node.flash_offset, bytes)?;
+        let read = self.flash_read(now, node.flash_offset, bytes)?;
+        // What is moved is checked, the whole node.
+        let now = read + Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_byte_ps);
         let now = match self.write_copy(now, bytes) {
             Err(FsError::Io(at)) => {
                 let (_, now) = self.reserve_space_gc(at, bytes, Summary::AtMost(bytes))?;

@@ -76,19 +76,28 @@ impl<F: Flash> Jffs2<F> {
         file.entries = BTreeMap::new();
     }
 
-    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more.
-    pub(super) fn delete_inode(&mut self, now: Ns, ino: Ino) -> Ns {
+    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more. Whoever else wants the processor may have it
+    /// after each (jffs2_kill_fragtree), but not the inode.
+    pub(super) fn delete_inode(
+        &mut self,
+        mut now: Ns,
+        ino: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(now, metadata);
         }
         let fragments = &mut self.files[ino.0 as usize - 1].fragments;
         let gone = fragments.kill(&mut self.nodes);
-        let now = now + self.mtd.costs().jffs2_obsolete_ns * gone.len() as u64;
-        for id in gone {
+        for &id in &gone {
             self.mark_obsolete(now, id);
         }
         self.forget_inode(ino);
-        now
+        for _ in gone {
+            now = self.might_resched(now + self.mtd.costs().jffs2_obsolete_ns, Some(pages))?;
+        }
+        self.set_reading(now, None);
+        Ok(now)
     }
 
     /// jffs2_do_setattr with a size: a hole up to a larger one, a node without data for any other.
@@ -105,7 +114,7 @@ impl<F: Flash> Jffs2<F> {
         if size > before {
             let now = self.write_piece(now, ino, None, before..size, Some(ino), pages)?;
             self.complete_reservation(now);
-            pages.truncate_setsize(ino, u64::from(size));
+            pages.i_size_write(ino, u64::from(size));
             return Ok(now);
         }
         let version = self.next_version(ino);

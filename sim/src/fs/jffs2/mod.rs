@@ -268,8 +268,12 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.do_setattr(now, ino, size, pages)
     }
 
-    fn evict(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
-        Ok(self.delete_inode(now, ino))
+    fn begin_evict(&mut self, now: Ns, ino: Ino) {
+        self.set_reading(now, Some(ino));
+    }
+
+    fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.delete_inode(now, ino, pages)
     }
 
     fn remount(&mut self, now: Ns) -> Result<Ns> {

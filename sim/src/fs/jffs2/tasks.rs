@@ -242,7 +242,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The foreground begins to read an inode in, or is done with it (INO_STATE_READING).
+    /// The foreground begins to read an inode in or to evict it, or is done with it (INO_STATE_READING, I_FREEING).
     pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
         if self.collector.keeps_calls {
             return;

@@ -26,6 +26,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// Writes one node into reserved space: header and payload as the kernel's two vectors.
     fn write_node(&mut self, now: Ns, node: Node, writer: Option<Ino>) -> Result<(NodeId, Ns)> {
+        let now = now + self.mtd.costs().jffs2_add_node_ns;
         let parts = node.role.parts();
         let summary = match node.role {
             Role::Data { .. } | Role::Hole { .. } | Role::Metadata => Summary::Inode,

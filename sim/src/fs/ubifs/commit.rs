@@ -29,6 +29,7 @@ impl<F: Flash> Ubifs<F> {
         self.orphans.start_commit();
 
         let now = self.tnc_end_commit(now, &layout)?;
+        let now = now + self.ubi.costs().ubifs_commit_ns;
         let now = self.lpt.end_commit(&mut self.ubi, now, &tree_writes)?;
         let now = self.orphan_end_commit(now)?;
         self.log_end_commit(&closed);

@@ -247,7 +247,7 @@ def _names() -> Cases:
 
 
 def _cutting() -> Cases:
-    """A file becomes shorter: a little at a time; at once; with its pages cached or not. Or longer."""
+    """A file becomes shorter: a little at a time; at once; its pages cached or not. Or longer."""
     steps = range(BIG_FILE_BYTES - 9001, BIG_FILE_BYTES - 9 * 9001, -9001)
     cuts = [line for size in steps for line in (f"truncate 0 {size}", "fsync 0")]
     clips = [f"truncate 0 {BIG_FILE_BYTES - 8192 * i}" for i in range(1, 25)]

@@ -178,6 +178,7 @@ class Software(Strict):
     jffs2_unpack_ns: Ns
     jffs2_add_node_ns: Ns
     jffs2_obsolete_ns: Ns
+    jffs2_erased_byte_ps: Ps
     jffs2_gc_pass_ns: Ns
     ubi_attach_ns: Ns
     ubi_write_ns: Ns

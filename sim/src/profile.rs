@@ -162,6 +162,8 @@ pub struct SoftwareCosts {
     pub jffs2_add_node_ns: Ns,
     /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
     pub jffs2_obsolete_ns: Ns,
+    /// JFFS2: a byte of an erased block that is looked at, in picoseconds.
+    pub jffs2_erased_byte_ps: u64,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
     /// UBI: detaching and attaching, besides the reads: devices, a thread. As many instructions for 200 blocks as for 400.

@@ -95,6 +95,8 @@ pub struct Collector {
     pub(super) inode: Option<(Ino, bool)>,
     /// It is in a call into MTD, in which it was asked then whether to make way.
     pub(super) in_call: Option<Ns>,
+    /// It has read a page of an erased block, and is to look through it.
+    has_read: bool,
     /// That call has more pages to read.
     pub(super) keeps_chip: bool,
     /// And they are made at once.
@@ -170,6 +172,9 @@ impl<F: Flash> Jffs2<F> {
         self.end_thread_call(now);
         if self.sched.resched(now) != Some(Task::Jffs2Thread) {
             return Ok(now);
+        }
+        if std::mem::take(&mut self.collector.has_read) {
+            return Ok(now + self.look_through_ns(PAGE_BYTES.min(self.block_bytes)));
         }
         match self.collector.step {
             Step::Loop => {
@@ -347,7 +352,10 @@ impl<F: Flash> Jffs2<F> {
         self.collector.keeps_chip =
             matches!(next, Step::Check { offset, .. } if offset % PAGE_BYTES != 0);
         let at = match self.thread_call(now, call) {
-            Ok(at) if !is_check || !self.mtd.is_unclean() => return Ok(at),
+            Ok(at) if !is_check || !self.mtd.is_unclean() => {
+                self.collector.has_read = is_check && !self.collector.keeps_chip;
+                return Ok(at);
+            }
             Err(failed) if failed.fault == Fault::PowerLost => return Err(failed.into()),
             Err(failed) => failed.at,
             Ok(at) => at,

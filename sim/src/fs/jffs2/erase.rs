@@ -117,7 +117,7 @@ impl<F: Flash> Jffs2<F> {
                 Err(Failed { at, fault: Fault::Uncorrectable }) => {
                     return self.erase_failed(at, block);
                 }
-                read => read?,
+                read => read? + self.look_through_ns(bytes),
             };
             now = self.might_resched(now, again(&mut pages))?;
             offset += bytes;
@@ -130,6 +130,11 @@ impl<F: Flash> Jffs2<F> {
         };
         self.mark_free(now, block);
         Ok(now)
+    }
+
+    /// What it takes to see that all these bytes are 0xff (jffs2_block_check_erase).
+    pub(super) fn look_through_ns(&self, bytes: u32) -> Ns {
+        Ns::from_ps(bytes.into(), self.mtd.costs().jffs2_erased_byte_ps)
     }
 
     /// The end of jffs2_mark_erased_block.

@@ -107,6 +107,9 @@ FOLDED = {
     "wake_ns": "how late a program goes on after a pause",
     "nand_byte_ps": "in ecc_step_ns, or in nand_read_ns where pages are read whole",
 }
+BY_HAND = {
+    "jffs2_erased_byte_ps": "between two reads of a check; by hand, for the thread erases as well",
+}
 PAUSE_NS = 1_300_000_000
 """Of the case `paused`."""
 TIMER_SLACK_NS = 50_000
@@ -360,6 +363,8 @@ def with_software_table(
             lines.append(f"{name} = {getattr(board.software, name):_}")
     for name, why in FOLDED.items():
         lines.append(f"{name} = {seen.get(name, 0):_}  # {why}")
+    for name, why in BY_HAND.items():
+        lines.append(f"{name} = {getattr(board.software, name):_}  # {why}")
     return "\n".join([head.rstrip("\n"), "", *lines, ""])
 
 

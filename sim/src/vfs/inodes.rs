@@ -262,7 +262,7 @@ impl PageCache for Inodes {
         inode.size_bytes = size_bytes;
         inode.contents.clear(size_bytes, u64::MAX);
         let pages = pages_of(size_bytes);
-        self.truncated += Truncated::from(&inode.cache, pages);
+        self.truncated = Truncated::from(&inode.cache, pages);
         inode.cache.resize(pages);
         self.pages_gone();
     }

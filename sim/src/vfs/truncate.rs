@@ -12,7 +12,6 @@ use super::cache::FileCache;
 use super::Vfs;
 use crate::fs::{FlashFs, FsError};
 use crate::units::Ns;
-use std::ops::AddAssign;
 
 /// PAGEVEC_SIZE.
 const BATCH: u64 = 15;
@@ -39,13 +38,6 @@ impl Truncated {
         let of_batch = if pages % BATCH > 0 { slots_passed(Some(last), last) } else { 0 };
         let slots = of_batch + slots_passed(left, behind) + slots_passed(left, first);
         Truncated { pages, slots }
-    }
-}
-
-impl AddAssign for Truncated {
-    fn add_assign(&mut self, other: Truncated) {
-        self.pages += other.pages;
-        self.slots += other.slots;
     }
 }
 

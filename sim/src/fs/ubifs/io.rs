@@ -39,7 +39,7 @@ impl Head {
     /// The rest of the page the buffer stands in.
     fn resize(&mut self, geometry: &Geometry) {
         let page = geometry.page_bytes;
-        let to_page = page - self.offset % page;
+        let to_page = page - (self.offset & (page - 1));
         self.size = to_page.min(geometry.leb_bytes - self.offset);
     }
 
@@ -58,7 +58,7 @@ impl<F: Flash> Ubifs<F> {
         let offset = state.offset;
         state.offset += bytes;
         let causes = state.held.take(bytes);
-        self.ubi.write_for(now, leb, offset, bytes, causes)
+        self.ubi.write_for(now, leb, offset, bytes, &causes)
     }
 
     /// bud_wbuf_callback.
@@ -149,20 +149,21 @@ impl<F: Flash> Ubifs<F> {
         if left < room {
             state.used += left;
         } else {
-            if state.used > 0 || state.offset % page != 0 || left == room {
+            if state.used > 0 || state.offset & (page - 1) != 0 || left == room {
                 let size = state.size;
                 left -= room;
                 now = self.write_leb(now, head, size)?;
             }
-            let pages = left / page;
-            if pages > 1 {
-                now = self.write_leb(now, head, (pages - 1) * page)?;
+            let rest = left & (page - 1);
+            let whole = left - rest;
+            if whole > page {
+                now = self.write_leb(now, head, whole - page)?;
             }
-            if pages > 0 {
+            if whole > 0 {
                 now = self.write_leb(now, head, page)?;
             }
             let state = &mut self.journal.heads[head];
-            state.used = left % page;
+            state.used = rest;
             state.inodes.clear();
             state.resize(&self.geometry);
         }

@@ -249,13 +249,14 @@ impl<F: Flash> Ubi<F> {
         self.check_writable(now)?;
         let now = self.lock_leb(now, Leb::Data(leb))?;
         let block = self.map[leb as usize];
-        let written = if block == UNMAPPED {
-            self.write_new(now, Leb::Data(leb), None, (offset, length, causes))
-        } else {
-            match self.write_data(now, block, offset, length, causes) {
-                Err(FsError::Io(now)) => self.recover_block(now, leb, (offset, length, causes)),
-                other => other,
-            }
+        if block == UNMAPPED {
+            let written = self.write_new(now, Leb::Data(leb), None, (offset, length, causes));
+            return self.end_write(written);
+        }
+        let written = match self.write_data(now, block, offset, length, causes) {
+            Ok(now) => return self.unlock_leb(now),
+            Err(FsError::Io(now)) => self.recover_block(now, leb, (offset, length, causes)),
+            failed => failed,
         };
         self.end_write(written)
     }

@@ -191,14 +191,19 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// write_head: nodes of `bytes` go to a head that has room for them.
-    pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Place, Ns)> {
-        let costs = self.ubi.costs();
-        let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
+    /// Where the next nodes of `bytes` of a head will be.
+    #[inline]
+    pub(super) fn next_place(&self, head: usize, bytes: u32) -> Place {
         let state = &self.journal.heads[head];
         let leb = state.leb.expect("reserved");
-        let place = Place { leb, offset: state.offset + state.used, bytes };
+        Place { leb, offset: state.offset + state.used, bytes }
+    }
+
+    /// write_head: nodes of `bytes` go to the next place of a head, which has room for them.
+    pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
+        let costs = self.ubi.costs();
+        let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
         self.hold(head, bytes);
-        Ok((place, self.write_buffered(now + cpu, head, bytes)?))
+        self.write_buffered(now + cpu, head, bytes)
     }
 }

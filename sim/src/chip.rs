@@ -234,8 +234,9 @@ struct Block {
 pub struct Chip {
     profile: ChipProfile,
     blocks: Vec<Block>,
-    /// Pages of the chip, so that a read need not divide to know that its page exists.
+    /// Pages of the chip, and log2 of those of a block, so that nothing has to divide to know where a page is.
     pages: u32,
+    block_shift: u32,
     counts: Counts,
 }
 
@@ -244,7 +245,9 @@ impl Chip {
     pub fn new(profile: ChipProfile) -> Chip {
         let blocks = vec![Block::default(); profile.blocks as usize];
         let pages = profile.blocks * profile.pages_per_block;
-        Chip { profile, blocks, pages, counts: Counts::default() }
+        assert!(profile.pages_per_block.is_power_of_two(), "checked profiles");
+        let block_shift = profile.pages_per_block.trailing_zeros();
+        Chip { profile, blocks, pages, block_shift, counts: Counts::default() }
     }
 
     /// The same with blocks that were bad from the beginning.
@@ -306,13 +309,14 @@ impl Flash for Chip {
 
     fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
         assert!(self.in_page(moves.first) && self.in_page(cells), "program past the OOB");
-        let ChipProfile { page_bytes, pages_per_block, .. } = self.profile;
-        let start = page.0 % pages_per_block * page_bytes;
+        let page_bytes = self.profile.page_bytes;
+        let number = page.0 >> self.block_shift;
+        let start = (page.0 - (number << self.block_shift)) * page_bytes;
         let main_area = cells.column < page_bytes;
         let first = if main_area { start + cells.column } else { start };
         let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
         let time = bus + self.profile.program_array_ns;
-        let block = &mut self.blocks[(page.0 / pages_per_block) as usize];
+        let block = &mut self.blocks[number as usize];
         if block.factory_bad {
             self.counts.programs += 1;
             return Err(Failed { at: self.spend(now, time), fault: Fault::ProgramFailed });

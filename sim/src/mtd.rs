@@ -79,6 +79,8 @@ pub struct Mtd<F> {
     /// page_shift, and the same of an ECC step: pages and steps are powers of two.
     page_shift: u32,
     step_shift: u32,
+    /// Smallest unit of a program.
+    subpage_bytes: u32,
     /// The bad block table.
     bad: Vec<bool>,
     ecc_stats: EccStats,
@@ -86,6 +88,16 @@ pub struct Mtd<F> {
     bit_flips: u32,
     /// Bytes of the partition that the read made last got wrong, for nobody could put them right.
     wrong: Vec<Range<u64>>,
+}
+
+/// `mtd->subpage_sft`. Only software ECC of two, four, eight or sixteen steps has units below a page: hardware ECC is
+/// NAND_NO_SUBPAGE_WRITE, and without ECC the page is one step.
+fn subpage_shift(board: &BoardProfile) -> u32 {
+    match (board.ecc.kind, board.chip.page_bytes / board.ecc.step_bytes) {
+        (EccKind::SoftwareSubpage, 2) => 1,
+        (EccKind::SoftwareSubpage, 4 | 8 | 16) => 2,
+        _ => 0,
+    }
 }
 
 impl<F: Flash> Mtd<F> {
@@ -102,6 +114,7 @@ impl<F: Flash> Mtd<F> {
             subpage_reads: board.ecc.kind == EccKind::SoftwareSubpage
                 && page_bytes > SMALL_PAGE_BYTES,
             whole_page: Moves::one(0, page_bytes).and(oob_bytes),
+            subpage_bytes: page_bytes >> subpage_shift(board),
             page_shift: page_bytes.trailing_zeros(),
             step_shift: step_bytes.trailing_zeros(),
             bad: (0..board.partition.blocks)
@@ -153,16 +166,9 @@ impl<F: Flash> Mtd<F> {
         self.chip.page_bytes
     }
 
-    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`). Only software ECC of two,
-    /// four, eight or sixteen steps has units below a page: hardware ECC is NAND_NO_SUBPAGE_WRITE,
-    /// and without ECC the page is one step.
+    /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`).
     pub fn subpage_bytes(&self) -> u32 {
-        let shift = match (self.ecc.kind, self.chip.page_bytes >> self.step_shift) {
-            (EccKind::SoftwareSubpage, 2) => 1,
-            (EccKind::SoftwareSubpage, 4 | 8 | 16) => 2,
-            _ => 0,
-        };
-        self.chip.page_bytes >> shift
+        self.subpage_bytes
     }
 
     /// Block size (`mtd->erasesize`).
@@ -432,20 +438,18 @@ impl<F: Flash> Mtd<F> {
 
     /// mtd_write of metadata.
     pub fn write(&mut self, now: Ns, offset: u64, length: u32) -> Done {
-        self.write_for(now, offset, length, Causes::of(Cause::Metadata, length))
+        self.write_for(now, offset, length, &Causes::of(Cause::Metadata, length))
     }
 
     /// mtd_write: whole pages, or whole sub-pages of one page. `causes` says what they are.
-    pub fn write_for(&mut self, now: Ns, offset: u64, length: u32, causes: Causes) -> Done {
+    pub fn write_for(&mut self, now: Ns, offset: u64, length: u32, causes: &Causes) -> Done {
         debug_assert_eq!(causes.total(), u64::from(length), "every byte has a cause");
         assert!(offset + u64::from(length) <= self.size_bytes(), "write past the partition");
-        assert!(
-            offset % u64::from(self.subpage_bytes()) == 0 && length % self.subpage_bytes() == 0,
-            "write of part of a sub-page"
-        );
+        let ends = offset | u64::from(length);
+        assert!(ends & u64::from(self.subpage_bytes - 1) == 0, "write of part of a sub-page");
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
-        let mut column = (offset % u64::from(page_bytes)) as u32;
+        let mut column = offset as u32 & (page_bytes - 1);
         let mut left = length;
         let mut now = now + self.costs.mtd_call_ns;
         while left > 0 {
@@ -455,7 +459,7 @@ impl<F: Flash> Mtd<F> {
             column = 0;
             page.0 += 1;
         }
-        self.causes.add(causes);
+        self.causes.add(*causes);
         Ok(now)
     }
 

@@ -197,7 +197,7 @@ impl<F: Flash> MtdChar<F> {
         while moved < bytes {
             let length = within_a_partition((bytes - moved).min(buffer));
             let causes = Causes::of(Cause::Data, length);
-            match self.mtd.write_for(now, offset + moved, length, causes) {
+            match self.mtd.write_for(now, offset + moved, length, &causes) {
                 Ok(later) => now = later,
                 // What was moved before is what the driver's file answers.
                 Err(Failed { at, fault: Fault::ProgramFailed }) if moved > 0 => {

@@ -223,6 +223,7 @@ impl Sched {
         }
     }
 
+    #[inline(never)]
     fn pass_ticks(&mut self, ticks: u64) {
         if self.current.is_none() {
             self.pass_idle(ticks);

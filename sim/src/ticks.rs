@@ -43,7 +43,7 @@ impl Ticks {
     /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks (ktime_get_coarse_real_ts64), and
     /// seconds begin with one.
     pub fn second(&self, now: Ns) -> u64 {
-        (self.jiffies(now) - self.initial()) / self.per_second
+        now.0 / (self.tick_ns * self.per_second)
     }
 
     /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,

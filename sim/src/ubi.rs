@@ -115,7 +115,7 @@ pub struct Ubi<F> {
 }
 
 /// Where in a LEB a write begins, its length, and what it is.
-type Data = (u32, u32, Causes);
+type Data<'a> = (u32, u32, &'a Causes);
 
 fn align(bytes: u32, unit: u32) -> u32 {
     bytes.div_ceil(unit) * unit
@@ -233,7 +233,7 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_leb_write of metadata.
     pub fn write(&mut self, now: Ns, leb: u32, offset: u32, length: u32) -> Result<Ns> {
-        self.write_for(now, leb, offset, length, Causes::of(Cause::Metadata, length))
+        self.write_for(now, leb, offset, length, &Causes::of(Cause::Metadata, length))
     }
 
     /// ubi_leb_write: maps the block first if it is not. `causes` says what the bytes are.
@@ -243,19 +243,20 @@ impl<F: Flash> Ubi<F> {
         leb: u32,
         offset: u32,
         length: u32,
-        causes: Causes,
+        causes: &Causes,
     ) -> Result<Ns> {
         assert!(offset + length <= self.leb_bytes, "write past LEB {leb}");
         self.check_writable(now)?;
         let now = self.lock_leb(now, Leb::Data(leb))?;
         let block = self.map[leb as usize];
-        let written = if block == UNMAPPED {
-            self.write_new(now, Leb::Data(leb), None, (offset, length, causes))
-        } else {
-            match self.write_data(now, block, offset, length, causes) {
-                Err(FsError::Io(now)) => self.recover_block(now, leb, (offset, length, causes)),
-                other => other,
-            }
+        if block == UNMAPPED {
+            let written = self.write_new(now, Leb::Data(leb), None, (offset, length, causes));
+            return self.end_write(written);
+        }
+        let written = match self.write_data(now, block, offset, length, causes) {
+            Ok(now) => return self.unlock_leb(now),
+            Err(FsError::Io(now)) => self.recover_block(now, leb, (offset, length, causes)),
+            failed => failed,
         };
         self.end_write(written)
     }
@@ -304,12 +305,12 @@ impl<F: Flash> Ubi<F> {
         self.check_writable(now)?;
         let now = self.lock_leb(now, leb)?;
         let causes = Causes::of(Cause::Metadata, length);
-        let written = self.write_new(now, leb, Some(length), (0, length, causes));
+        let written = self.write_new(now, leb, Some(length), (0, length, &causes));
         self.end_write(written)
     }
 
     /// Tries try_write_vid_and_data until a block takes the write.
-    fn write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data) -> Result<Ns> {
+    fn write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data<'_>) -> Result<Ns> {
         let mut now = now;
         for _ in 0..RETRIES {
             match self.try_write_new(now, leb, copied, data) {
@@ -321,7 +322,13 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// try_write_vid_and_data: a new block for a LEB; the old one, or the new one if it failed, is to be erased.
-    fn try_write_new(&mut self, now: Ns, leb: Leb, copied: Option<u32>, data: Data) -> Result<Ns> {
+    fn try_write_new(
+        &mut self,
+        now: Ns,
+        leb: Leb,
+        copied: Option<u32>,
+        data: Data<'_>,
+    ) -> Result<Ns> {
         let (block, now) = self.get_block(now)?;
         match self.write_header_and_data(now, block, leb, copied, data) {
             Ok(now) => match std::mem::replace(self.place_mut(leb), block) {
@@ -339,7 +346,7 @@ impl<F: Flash> Ubi<F> {
         block: u32,
         leb: Leb,
         copied: Option<u32>,
-        (offset, length, causes): Data,
+        (offset, length, causes): Data<'_>,
     ) -> Result<Ns> {
         let now = self.write_volume_header(now, block, leb, copied)?;
         if length == 0 {
@@ -349,7 +356,7 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// recover_peb: what a block held before the write that failed goes with that to another.
-    fn recover_block(&mut self, now: Ns, leb: u32, data: Data) -> Result<Ns> {
+    fn recover_block(&mut self, now: Ns, leb: u32, data: Data<'_>) -> Result<Ns> {
         let mut now = now;
         for _ in 0..RETRIES {
             match self.try_recover_block(now, leb, data) {
@@ -361,7 +368,7 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// try_recover_peb. What cannot be read ends in read-only mode.
-    fn try_recover_block(&mut self, now: Ns, leb: u32, data: Data) -> Result<Ns> {
+    fn try_recover_block(&mut self, now: Ns, leb: u32, data: Data<'_>) -> Result<Ns> {
         let (offset, length, causes) = data;
         let old = self.map[leb as usize];
         let (block, now) = self.get_block(now)?;
@@ -369,7 +376,7 @@ impl<F: Flash> Ubi<F> {
         if seen == Seen::Damaged {
             return Err(FsError::ReadOnly(now));
         }
-        let mut moved = causes;
+        let mut moved = *causes;
         now = self.lock_buffer(now)?;
         if offset > 0 {
             now = self.io_read(now, old, self.leb_start, offset)?.1;
@@ -377,7 +384,7 @@ impl<F: Flash> Ubi<F> {
         }
         let whole = offset + length;
         let written =
-            self.write_header_and_data(now, block, Leb::Data(leb), Some(whole), (0, whole, moved));
+            self.write_header_and_data(now, block, Leb::Data(leb), Some(whole), (0, whole, &moved));
         self.unlock_buffer(now);
         match written {
             Ok(now) => {

@@ -84,7 +84,7 @@ impl<F: Flash> Ubi<F> {
             }
             Next::WritePattern => {
                 let causes = Causes::of(Cause::WearLevelling, whole);
-                match self.io_write(now, erase.block, 0, whole, causes) {
+                match self.io_write(now, erase.block, 0, whole, &causes) {
                     Ok(now) => Ok((then(Next::ReadPattern), now)),
                     Err(FsError::Io(now)) => Ok((then(Next::Dump { bytes: whole }), now)),
                     Err(error) => self.gave_up_erasing(error),

@@ -80,7 +80,7 @@ impl<F: Flash> Ubi<F> {
         block: u32,
         offset: u32,
         length: u32,
-        causes: Causes,
+        causes: &Causes,
     ) -> Result<Ns> {
         if self.is_read_only {
             return Err(FsError::ReadOnly(now));
@@ -129,7 +129,7 @@ impl<F: Flash> Ubi<F> {
         block: u32,
         offset: u32,
         length: u32,
-        causes: Causes,
+        causes: &Causes,
     ) -> Result<Ns> {
         self.blocks[block as usize].written_bytes = offset + length;
         let now = now + self.mtd.costs().ubi_write_ns;
@@ -140,7 +140,7 @@ impl<F: Flash> Ubi<F> {
     pub(super) fn write_erase_header(&mut self, now: Ns, block: u32) -> Result<Ns> {
         self.blocks[block as usize].header = Header::Torn;
         let causes = Causes::of(Cause::Metadata, self.header_bytes);
-        let now = self.io_write(now, block, 0, self.header_bytes, causes)?;
+        let now = self.io_write(now, block, 0, self.header_bytes, &causes)?;
         self.blocks[block as usize].header = Header::Whole;
         Ok(now)
     }
@@ -157,7 +157,7 @@ impl<F: Flash> Ubi<F> {
         let sequence = self.sequence;
         self.blocks[block as usize].holds = Holds::Torn;
         let causes = Causes::of(Cause::Metadata, self.header_bytes);
-        let now = self.io_write(now, block, self.header_bytes, self.header_bytes, causes)?;
+        let now = self.io_write(now, block, self.header_bytes, self.header_bytes, &causes)?;
         self.blocks[block as usize].holds = Holds::Leb { leb, sequence, copied_bytes };
         Ok(now)
     }

@@ -135,7 +135,7 @@ impl<F: Flash> Ubi<F> {
             },
             Next::WriteData => {
                 let moved = Causes::of(Cause::WearLevelling, bytes);
-                let written = self.io_write(now, to, self.leb_start, bytes, moved);
+                let written = self.io_write(now, to, self.leb_start, bytes, &moved);
                 self.after_write(moving, written, (self.leb_start, bytes), Next::Finish)
             }
             Next::Dump { offset, bytes } => {

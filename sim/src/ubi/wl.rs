@@ -226,6 +226,15 @@ impl<F: Flash> Ubi<F> {
     /// Before a call into MTD, which takes the chip's lock: whoever has it ends what it does there.
     #[inline]
     pub(super) fn lock_chip(&mut self, now: Ns) -> Result<Ns> {
+        if self.contended().is_none() {
+            self.chip_released = false;
+            return Ok(now);
+        }
+        self.lock_contended_chip(now)
+    }
+
+    #[cold]
+    fn lock_contended_chip(&mut self, now: Ns) -> Result<Ns> {
         let now = self.reach_resched(now)?;
         let Some(task) = self.contended() else { return Ok(now) };
         if std::mem::take(&mut self.wl.thread_has_chip) {
@@ -243,10 +252,11 @@ impl<F: Flash> Ubi<F> {
     /// A place where others are let in after a call into MTD.
     #[inline]
     pub fn reach_resched(&mut self, now: Ns) -> Result<Ns> {
-        if !std::mem::take(&mut self.chip_released) {
-            return Ok(now);
+        let released = std::mem::take(&mut self.chip_released);
+        match self.contended() {
+            Some(task) if released => self.let_in(now, task),
+            _ => Ok(now),
         }
-        self.unlock_chip(now)
     }
 
     /// leb_read_unlock, leb_write_unlock.
@@ -260,7 +270,12 @@ impl<F: Flash> Ubi<F> {
     /// woken now.
     #[inline]
     pub(super) fn unlock_chip(&mut self, now: Ns) -> Result<Ns> {
-        let Some(task) = self.contended() else { return Ok(now) };
+        self.contended().map_or(Ok(now), |task| self.let_in(now, task))
+    }
+
+    /// Others than `task` have the processor, if the scheduler lets them.
+    #[cold]
+    fn let_in(&mut self, now: Ns, task: Task) -> Result<Ns> {
         if self.sched.resched(now) == Some(Task::UbiThread) && !self.wl.is_idle() {
             self.sched.sleep(now);
             let now = self.let_run_until(now, task)?;
@@ -349,14 +364,21 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// leb_read_lock, leb_write_lock: waits while the LEB is being moved.
+    #[inline]
     pub(super) fn lock_leb(&mut self, now: Ns, leb: Leb) -> Result<Ns> {
-        let now = self.contended().map_or(Ok(now), |task| self.might_resched(now, task))?;
-        let now = self.wait_while(now, |ubi| {
-            let moving = ubi.wl.moving().filter(|moving| moving.has_locked());
-            moving.is_some_and(|moving| ubi.holds(moving.from) == Some(leb))
-        })?;
+        let is_free = self.contended().is_none() && self.wl.step.is_none();
+        let now = if is_free { now } else { self.wait_for_leb(now, leb)? };
         self.locked = Some(leb);
         Ok(now)
+    }
+
+    #[cold]
+    fn wait_for_leb(&mut self, now: Ns, leb: Leb) -> Result<Ns> {
+        let now = self.contended().map_or(Ok(now), |task| self.might_resched(now, task))?;
+        self.wait_while(now, |ubi| {
+            let moving = ubi.wl.moving().filter(|moving| moving.has_locked());
+            moving.is_some_and(|moving| ubi.holds(moving.from) == Some(leb))
+        })
     }
 
     /// buf_mutex, which torture and moves hold as well.

@@ -164,7 +164,8 @@ impl FileCache {
         tagged.sort_unstable();
         tagged.dedup();
         self.tagged = tagged;
-        self.tagged.iter().copied().filter(|page| (first..end).contains(page)).collect()
+        let before = |limit: u32| self.tagged.partition_point(|&page| page < limit);
+        self.tagged[before(first)..before(end).max(before(first))].to_vec()
     }
 
     /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are

@@ -98,7 +98,7 @@ impl<F: Flash> Jffs2<F> {
         let whole = bytes - bytes % self.mtd.page_bytes();
         if whole > 0 {
             let causes = Causes::of(Cause::Collection, whole);
-            now = match self.mtd.write_for(now, to.into(), whole, causes) {
+            now = match self.mtd.write_for(now, to.into(), whole, &causes) {
                 Err(Failed { fault: Fault::ProgramFailed, .. }) => {
                     return Err(FsError::NotModelled(
                         "a program that fails while JFFS2 recovers from another",

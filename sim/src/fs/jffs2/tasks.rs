@@ -292,7 +292,7 @@ impl<F: Flash> Jffs2<F> {
             Call::Read { offset, bytes } => self.mtd.read(now, offset.into(), bytes),
             Call::ReadOn { offset, bytes } => self.mtd.read_on(now, offset.into(), bytes),
             Call::Write { offset, bytes, causes } => {
-                self.mtd.write_for(now, offset.into(), bytes, causes)
+                self.mtd.write_for(now, offset.into(), bytes, &causes)
             }
             Call::Erase { block } => self.mtd.erase(now, block),
             Call::WriteMarker { block } => {

@@ -128,7 +128,8 @@ impl Budget {
         budget
     }
 
-    /// LEBs that have to be kept for the index (`min_idx_lebs`).
+    /// LEBs that have to be kept for the index (`min_idx_lebs`): always as many as `calculate_index_lebs` says, so that who leaves the
+    /// size of the index as it is need not ask.
     pub fn index_lebs_min(&self) -> u32 {
         self.index_lebs_min
     }
@@ -160,8 +161,9 @@ impl Budget {
     }
 
     /// do_budget_space: whether what is promised still fits.
-    fn fits(&mut self, geometry: &Geometry, lpt: &Lpt) -> bool {
-        let index_lebs = self.calculate_index_lebs(geometry);
+    fn fits(&mut self, geometry: &Geometry, lpt: &Lpt, index_grows: bool) -> bool {
+        let index_lebs =
+            if index_grows { self.calculate_index_lebs(geometry) } else { self.index_lebs_min };
         let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
         let available = Self::available(geometry, lpt, index_lebs);
         if reserved > lpt.lebs_for_index() || available < self.data_growth + self.dirty_growth {
@@ -186,14 +188,15 @@ impl Budget {
         reported(free).saturating_sub(reported(pool)) / page * page
     }
 
-    fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
+    /// ubifs_budget_space with `fast`: does nothing to make it fit.
+    pub fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
         if self.is_full {
             return false;
         }
         self.index_growth += request.index_growth();
         self.data_growth += request.data_growth();
         self.dirty_growth += request.dirty_growth();
-        let fits = self.fits(geometry, lpt);
+        let fits = self.fits(geometry, lpt, request.index_growth() > 0);
         if !fits {
             self.index_growth -= request.index_growth();
             self.data_growth -= request.data_growth();
@@ -202,14 +205,13 @@ impl Budget {
         fits
     }
 
-    /// ubifs_release_budget: what was promised is written, or will not be.
-    pub fn release(&mut self, geometry: &Geometry, request: &Request) {
+    /// ubifs_release_budget: what was promised is written, or will not be. With what is not committed yet the index is as large as before.
+    pub fn release(&mut self, request: &Request) {
         self.is_full = false;
         self.index_growth -= request.index_growth();
         self.uncommitted_bytes += request.index_growth();
         self.data_growth -= request.data_growth();
         self.dirty_growth -= request.dirty_growth();
-        self.index_lebs_min = self.calculate_index_lebs(geometry);
     }
 
     /// ubifs_convert_page_budget: a page that was taken for new is not.
@@ -234,11 +236,6 @@ impl Budget {
 }
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_budget_space with `fast`: does nothing to make it fit.
-    pub(super) fn budget_fast(&mut self, request: &Request) -> bool {
-        self.budget.promise(&self.geometry, &self.lpt, request)
-    }
-
     /// ubifs_budget_space. Without room it writes back, collects and commits first.
     pub(super) fn budget_space(
         &mut self,
@@ -249,7 +246,7 @@ impl<F: Flash> Ubifs<F> {
         let mut now = now;
         let mut retried = false;
         loop {
-            if self.budget_fast(request) {
+            if self.budget.promise(&self.geometry, &self.lpt, request) {
                 return Ok(now);
             }
             if self.budget.is_full {
@@ -265,7 +262,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     pub(super) fn release_budget(&mut self, request: &Request) {
-        self.budget.release(&self.geometry, request);
+        self.budget.release(request);
     }
 
     /// make_free_space: whether it is worth another try.

@@ -22,6 +22,8 @@ const CAPABILITIES: u32 = r5_hash("security.capability");
 pub struct WorkingSpace(Option<Box<Compressors>>);
 
 impl WorkingSpace {
+    /// Never inlined: the compressors are made on the stack, kilobytes of it, which a write of random bytes would have to pass over.
+    #[inline(never)]
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
     }
@@ -127,24 +129,24 @@ impl<F: Flash> Ubifs<F> {
         let mut now = self.look_for_capabilities(now, ino)?;
         self.check_writable(now)?;
         let end = u64::from(page) * u64::from(PAGE_BYTES) + u64::from(to);
-        let appending = end > self.inode(ino.0).size_bytes;
         let skipped_read = !write.cached && from == 0 && to == PAGE_BYTES;
         if skipped_read {
             self.inode(ino.0).set_hole(page, true);
         } else if !write.cached {
             now = self.do_read_page(now, ino, page)?;
         }
-        let inode = &self.inodes[&ino.0];
+        let mut inode = self.inodes.get_mut(&ino.0).expect("an inode of this file system");
+        let appending = end > inode.size_bytes;
         let request = Request {
             new_page: !inode.is_budgeted(page) && inode.is_hole(page),
             dirtied_page: !inode.is_budgeted(page) && !inode.is_hole(page),
             dirtied_inodes: u64::from(appending && !inode.dirty),
             ..Request::default()
         };
-        if !self.budget_fast(&request) {
+        if !self.budget.promise(&self.geometry, &self.lpt, &request) {
             now = self.begin_page_slowly(now, write, appending, pages)?;
+            inode = self.inode(ino.0);
         }
-        let inode = self.inode(ino.0);
         inode.set_budgeted(page);
         if appending {
             inode.size_bytes = end;

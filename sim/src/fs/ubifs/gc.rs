@@ -279,7 +279,8 @@ impl<F: Flash> Ubifs<F> {
     /// move_node, and ubifs_tnc_replace.
     fn move_node(&mut self, now: Ns, leb: u32, node: Node) -> Result<Ns> {
         let bytes = u32::from(node.bytes);
-        let (place, now) = self.append(now, GC_HEAD, bytes)?;
+        let place = self.next_place(GC_HEAD, bytes);
+        let now = self.append(now, GC_HEAD, bytes)?;
         self.written.add(place, node.key, u32::from(node.extra));
         self.store_copy((leb, node.offset), place);
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);

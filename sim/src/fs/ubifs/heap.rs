@@ -204,9 +204,15 @@ impl Categories {
         at != first
     }
 
-    /// adjust_lpt_heap: up or down, after the value of a LEB on a heap has changed.
+    /// adjust_lpt_heap: up or down, after the value of a LEB on a heap, if it is on one, has changed.
+    #[inline]
     pub fn adjust(&mut self, lebs: &[Properties], slot: u32, category: Category) {
-        let Some(heap) = category.heap() else { return };
+        if let Some(heap) = category.heap() {
+            self.do_adjust(lebs, slot, category, heap);
+        }
+    }
+
+    fn do_adjust(&mut self, lebs: &[Properties], slot: u32, category: Category, heap: usize) {
         if self.move_up(lebs, slot, category, heap) {
             return;
         }

@@ -39,7 +39,7 @@ impl Head {
     /// The rest of the page the buffer stands in.
     fn resize(&mut self, geometry: &Geometry) {
         let page = geometry.page_bytes;
-        let to_page = page - self.offset % page;
+        let to_page = page - (self.offset & (page - 1));
         self.size = to_page.min(geometry.leb_bytes - self.offset);
     }
 
@@ -58,7 +58,7 @@ impl<F: Flash> Ubifs<F> {
         let offset = state.offset;
         state.offset += bytes;
         let causes = state.held.take(bytes);
-        self.ubi.write_for(now, leb, offset, bytes, causes)
+        self.ubi.write_for(now, leb, offset, bytes, &causes)
     }
 
     /// bud_wbuf_callback.
@@ -149,20 +149,21 @@ impl<F: Flash> Ubifs<F> {
         if left < room {
             state.used += left;
         } else {
-            if state.used > 0 || state.offset % page != 0 || left == room {
+            if state.used > 0 || state.offset & (page - 1) != 0 || left == room {
                 let size = state.size;
                 left -= room;
                 now = self.write_leb(now, head, size)?;
             }
-            let pages = left / page;
-            if pages > 1 {
-                now = self.write_leb(now, head, (pages - 1) * page)?;
+            let rest = left & (page - 1);
+            let whole = left - rest;
+            if whole > page {
+                now = self.write_leb(now, head, whole - page)?;
             }
-            if pages > 0 {
+            if whole > 0 {
                 now = self.write_leb(now, head, page)?;
             }
             let state = &mut self.journal.heads[head];
-            state.used = left % page;
+            state.used = rest;
             state.inodes.clear();
             state.resize(&self.geometry);
         }
@@ -190,14 +191,19 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// write_head: nodes of `bytes` go to a head that has room for them.
-    pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Place, Ns)> {
-        let costs = self.ubi.costs();
-        let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
+    /// Where the next nodes of `bytes` of a head will be.
+    #[inline]
+    pub(super) fn next_place(&self, head: usize, bytes: u32) -> Place {
         let state = &self.journal.heads[head];
         let leb = state.leb.expect("reserved");
-        let place = Place { leb, offset: state.offset + state.used, bytes };
+        Place { leb, offset: state.offset + state.used, bytes }
+    }
+
+    /// write_head: nodes of `bytes` go to the next place of a head, which has room for them.
+    pub(super) fn append(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
+        let costs = self.ubi.costs();
+        let cpu = costs.ubifs_write_node_ns + Ns::from_ps(u64::from(bytes), costs.ubifs_byte_ps);
         self.hold(head, bytes);
-        Ok((place, self.write_buffered(now + cpu, head, bytes)?))
+        self.write_buffered(now + cpu, head, bytes)
     }
 }

@@ -199,7 +199,8 @@ impl<F: Flash> Ubifs<F> {
     ) -> Result<(Vec<Place>, Ns)> {
         let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
         let now = self.reserve(now, BASE_HEAD, bytes)?;
-        let (group, now) = self.append(now, BASE_HEAD, bytes)?;
+        let group = self.next_place(BASE_HEAD, bytes);
+        let now = self.append(now, BASE_HEAD, bytes)?;
         let mut offset = group.offset;
         let mut places = Vec::with_capacity(nodes.len());
         for (number, &(key, bytes)) in nodes.iter().enumerate() {
@@ -331,7 +332,8 @@ impl<F: Flash> Ubifs<F> {
         let now = now + self.ubi.costs().ubifs_write_ns(data, bytes);
         let node_bytes = DATA_HEADER_BYTES + data.node_bytes as u32;
         let now = self.reserve(now, DATA_HEAD, node_bytes)?;
-        let (place, now) = self.append(now, DATA_HEAD, node_bytes)?;
+        let place = self.next_place(DATA_HEAD, node_bytes);
+        let now = self.append(now, DATA_HEAD, node_bytes)?;
         let key = Key::data(inum, block);
         self.written.add(place, key, bytes);
         self.store_block(place, key, bytes, pages);

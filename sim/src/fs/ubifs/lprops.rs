@@ -50,14 +50,19 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The share of one LEB becomes another.
+    /// The share of one LEB in the LEBs that are counted becomes another.
     #[inline]
-    fn replace(&mut self, old: &Totals, new: &Totals) {
+    fn replace_lebs(&mut self, old: &Totals, new: &Totals) {
         let lebs = |total: &mut u32, old, new| *total = *total + new - old;
-        let bytes = |total: &mut u64, old, new| *total = *total + new - old;
         lebs(&mut self.empty_lebs, old.empty_lebs, new.empty_lebs);
         lebs(&mut self.taken_empty_lebs, old.taken_empty_lebs, new.taken_empty_lebs);
         lebs(&mut self.index_lebs, old.index_lebs, new.index_lebs);
+    }
+
+    /// The same of bytes.
+    #[inline]
+    fn replace_bytes(&mut self, old: &Totals, new: &Totals) {
+        let bytes = |total: &mut u64, old, new| *total = *total + new - old;
         bytes(&mut self.used_bytes, old.used_bytes, new.used_bytes);
         bytes(&mut self.dead_bytes, old.dead_bytes, new.dead_bytes);
         bytes(&mut self.dark_bytes, old.dark_bytes, new.dark_bytes);
@@ -105,34 +110,57 @@ impl Lpt {
         }
     }
 
-    /// What a LEB adds to the sums.
+    /// What a LEB adds to the LEBs that are counted.
     #[inline]
-    fn share(&self, lp: &Properties) -> Totals {
+    fn share_of_lebs(&self, lp: &Properties) -> Totals {
         let empty = lp.free == self.geometry.leb_bytes;
-        let index = lp.flags & INDEX != 0;
-        let mut share = Totals {
+        Totals {
             empty_lebs: empty.into(),
             taken_empty_lebs: (empty && lp.flags & TAKEN != 0).into(),
-            index_lebs: index.into(),
+            index_lebs: (lp.flags & INDEX != 0).into(),
             ..Totals::default()
-        };
-        if !index {
-            let space = lp.free + lp.dirty;
-            share.used_bytes = (self.geometry.leb_bytes - space).into();
-            if space < self.geometry.dead_bytes {
-                share.dead_bytes = space.into();
-            } else {
-                share.dark_bytes = self.dark(space).into();
-            }
         }
-        share
     }
 
-    /// Takes a LEB out of `lebs_by_room`, or puts it in.
-    fn count_room(&mut self, lp: &Properties, add: bool) {
-        if lp.flags & (TAKEN | INDEX) != 0 || lp.free == self.geometry.leb_bytes {
-            return;
+    /// What a LEB adds to the sums of bytes, which those of the index have no part in.
+    #[inline]
+    fn share_of_bytes(&self, lp: &Properties) -> Totals {
+        if lp.flags & INDEX != 0 {
+            return Totals::default();
         }
+        let space = lp.free + lp.dirty;
+        let used_bytes = (self.geometry.leb_bytes - space).into();
+        if space < self.geometry.dead_bytes {
+            Totals { used_bytes, dead_bytes: space.into(), ..Totals::default() }
+        } else {
+            Totals { used_bytes, dark_bytes: self.dark(space).into(), ..Totals::default() }
+        }
+    }
+
+    /// The sums, after the properties of a LEB have changed. Most changes are of dirty bytes alone.
+    #[inline]
+    fn count(&mut self, before: &Properties, lp: &Properties) {
+        if (before.free, before.flags) != (lp.free, lp.flags) {
+            let (old, new) = (self.share_of_lebs(before), self.share_of_lebs(lp));
+            self.totals.replace_lebs(&old, &new);
+            self.count_room(before, false);
+            self.count_room(lp, true);
+        }
+        if before.flags & lp.flags & INDEX == 0 {
+            let (old, new) = (self.share_of_bytes(before), self.share_of_bytes(lp));
+            self.totals.replace_bytes(&old, &new);
+        }
+    }
+
+    /// Takes a LEB out of `lebs_by_room`, or puts it in, if it belongs there.
+    #[inline]
+    fn count_room(&mut self, lp: &Properties, add: bool) {
+        if lp.flags & (TAKEN | INDEX) == 0 && lp.free != self.geometry.leb_bytes {
+            self.do_count_room(lp, add);
+        }
+    }
+
+    fn do_count_room(&mut self, lp: &Properties, add: bool) {
         let lebs = self.lebs_by_room.entry(lp.free).or_default();
         *lebs = if add { *lebs + 1 } else { *lebs - 1 };
         if *lebs == 0 {
@@ -174,21 +202,16 @@ impl Lpt {
         }
         assert!(lp.free + lp.dirty <= self.geometry.leb_bytes, "LEB {leb} over-full");
         self.lebs[slot] = lp;
-        let (old, new) = (self.share(&before), self.share(&lp));
-        self.totals.replace(&old, &new);
-        if (before.free, before.flags) != (lp.free, lp.flags) {
-            self.count_room(&before, false);
-            self.count_room(&lp, true);
-        }
-        self.refile(slot);
+        self.count(&before, &lp);
+        self.refile(slot as u32, &lp);
         Ok(now)
     }
 
     /// change_category.
-    fn refile(&mut self, slot: usize) {
-        let category = self.categorize(&self.lebs[slot]);
-        let slot = slot as u32;
-        if category == self.lebs[slot as usize].category {
+    #[inline]
+    fn refile(&mut self, slot: u32, lp: &Properties) {
+        let category = self.categorize(lp);
+        if category == lp.category {
             self.categories.adjust(&self.lebs, slot, category);
         } else {
             self.categories.leave(&self.lebs, slot);

@@ -245,12 +245,14 @@ impl Lpt {
         }
     }
 
+    /// The node of a level that a pnode is below, of level 0 itself.
+    fn node_above(&self, pnode: u32, level: usize) -> usize {
+        (self.levels[level] + (pnode >> (LPT_FANOUT_SHIFT * level as u32))) as usize
+    }
+
     /// The nodes from the root down to a pnode.
     fn path(&self, pnode: u32) -> impl Iterator<Item = usize> + use<'_> {
-        let levels = &self.levels;
-        (0..levels.len()).rev().map(move |level| {
-            (levels[level] + (pnode >> (LPT_FANOUT_SHIFT * level as u32))) as usize
-        })
+        (0..self.levels.len()).rev().map(move |level| self.node_above(pnode, level))
     }
 
     pub(super) fn slot(&self, leb: u32) -> usize {
@@ -329,15 +331,23 @@ impl Lpt {
         if self.nodes[pnode as usize].dirty {
             return Ok(now);
         }
+        self.load_and_dirty(ubi, now, leb)
+    }
+
+    #[inline(never)]
+    fn load_and_dirty<F: Flash>(&mut self, ubi: &mut Ubi<F>, now: Ns, leb: u32) -> Result<Ns> {
         let now = self.load(ubi, now, leb)?;
-        self.dirty_path(pnode);
+        self.dirty_path((leb - self.geometry.main_first) / LPT_FANOUT);
         Ok(now)
     }
 
+    /// From the pnode up to what is dirty already.
     fn dirty_path(&mut self, pnode: u32) {
-        let clean: Vec<usize> = self.path(pnode).filter(|&n| !self.nodes[n].dirty).collect();
-        for index in clean {
-            self.nodes[index].dirty = true;
+        for level in 0..self.levels.len() {
+            let index = self.node_above(pnode, level);
+            if std::mem::replace(&mut self.nodes[index].dirty, true) {
+                break;
+            }
             let (leb, bytes) = (self.nodes[index].leb, self.bytes_of(index as u32));
             self.area(leb).dirty += bytes;
         }

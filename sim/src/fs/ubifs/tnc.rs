@@ -205,14 +205,18 @@ impl Tnc {
     }
 
     /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on the way is to be loaded.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
         let hinted = self.ends_at(self.hints.get(key), key);
-        hinted.or_else(|| if key.is_data() { self.ends_at(self.last, key) } else { None })
+        if hinted.is_some() || !key.is_data() {
+            return hinted;
+        }
+        self.ends_at(self.last, key)
     }
 
-    /// What a way down would end at, if that is this znode.
-    #[inline]
+    /// What a way down would end at, if that is this znode. Always inlined: what it finds would be written to the stack in parts and
+    /// read as a whole, for which the processor waits until the parts are written.
+    #[inline(always)]
     fn ends_at(&self, at: u32, key: Key) -> Option<(Leaf, bool)> {
         let znode = self.znodes.get(at as usize)?;
         if !znode.loaded || znode.level > 0 {

@@ -16,7 +16,8 @@ fn try_run(
     let body = format!("flashbed-ops 1\n{body}\n");
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
-    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[] }]).remove(0)
+    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[], dice: &[] }])
+        .remove(0)
 }
 
 fn run(fs: FsKind, prepare: &str, body: &str) -> Measured {

@@ -9,11 +9,13 @@ from itertools import pairwise
 import pytest
 
 from flashbed.fuzz.campaign import Plan, Report, fuzz
+from flashbed.fuzz.case import FoundCut
 from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
 from flashbed.fuzz.report import block, summary
+from flashbed.fuzz.shrink import Budget
 from flashbed.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Program, Target
+from flashbed.targets.base import Batch, Cut, Program, Target
 from flashbed.targets.sim import SimTarget
 
 
@@ -59,6 +61,27 @@ def test_a_file_that_is_gone_is_found() -> None:
     difference = report.found[0].difference
     assert (difference.kind, difference.left) == ("cut", "recovered")
     assert difference.right.startswith("lost: a: ")
+
+
+def test_a_cut_that_was_found_is_made_again_in_shorter_programs() -> None:
+    """Drawn anew by the candidate's name, it did not even show in the whole program."""
+    plan = Plan("cuts", ("jffs2",), seed=9307, cases=1, budget=Budget(calls=4))
+    (found,) = ran(plan, SimTarget()).found
+    assert found.shrunk is not None
+    assert len(found.shrunk.case.body) < len(found.case.body)
+    assert found.shrunk.difference.cut is not None
+    assert found.difference.cut is not None
+    assert found.shrunk.difference.cut.cut.seed == found.difference.cut.cut.seed
+
+
+@pytest.mark.parametrize(
+    ("changes", "places"), [(30, [12]), (25, [7, 12]), (18, [12]), (10, []), (31, [12, 13])]
+)
+def test_what_was_taken_out_was_before_the_cut_or_behind_it(
+    changes: int, places: list[int]
+) -> None:
+    found = FoundCut(Cut(12, 99), changes=30)
+    assert found.cuts(changes) == tuple(Cut(place, 99) for place in places)
 
 
 def test_every_truncation_stands_between_syncs() -> None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from flashbed.conditions import NONE, Faults
 from flashbed.operations import Operation, canonical
 from flashbed.profiles import Board, Kernel
-from flashbed.targets.base import Program
+from flashbed.targets.base import Cut, Program
 
-__all__ = ["MARK", "FuzzCase", "packed", "repaired"]
+__all__ = ["MARK", "FoundCut", "FuzzCase", "packed", "repaired"]
 
 MARK = Operation("mark")
 _PREPARED = Operation("prepared")
@@ -23,6 +23,19 @@ _NO_SLOT = frozenset(
     {"mkdir", "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute",
      "prepared", "mark"}
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FoundCut:
+    """A cut that did not recover, in a program that made so many changes."""
+
+    cut: Cut
+    changes: int
+
+    def cuts(self, changes: int) -> tuple[Cut, ...]:
+        """The same in a program of which something was taken out behind it, or before it."""
+        places = {self.cut.change, self.cut.change + changes - self.changes}
+        return tuple(Cut(p, self.cut.seed) for p in sorted(places) if 1 <= p <= changes)
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,8 @@ class FuzzCase:
     body: tuple[Operation, ...]
     faults: Faults = NONE
     bulk_read: bool = False
+    cut: FoundCut | None = None
+    """Of a program that is being made shorter."""
 
     @property
     def measured(self) -> tuple[Operation, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.case import FoundCut, FuzzCase
 from flashbed.fuzz.oracle import Expected
 from flashbed.targets.base import Batch
 
@@ -107,6 +107,8 @@ class Difference:
     right: str
     errno: int = 0
     around: tuple[str, ...] = ()
+    cut: FoundCut | None = None
+    """Where power failed, in class `cuts`."""
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ and before and after a truncation: without it both file systems keep less than t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from flashbed.fuzz.any_body import AnyBody
 from flashbed.fuzz.bench import Verdict
-from flashbed.fuzz.case import FuzzCase
+from flashbed.fuzz.case import FoundCut, FuzzCase
 from flashbed.fuzz.compare import Difference
 from flashbed.fuzz.draw import Draw
 from flashbed.operations import Operation
@@ -75,9 +75,22 @@ class CutsBody(AnyBody):
 
 @dataclass(frozen=True)
 class _Drawn(Choice):
-    """One to three cuts that follow from the case's name and how many changes it makes."""
+    """One to three cuts that follow from the case's name and how many changes it makes.
+
+    Of a program that is being made shorter, the one that was found.
+    """
+
+    found: Mapping[str, FoundCut] = field(default_factory=dict)
+    made: dict[str, dict[int, FoundCut]] = field(default_factory=dict, repr=False)
+    """By case and change."""
 
     def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:
+        known = self.found.get(case_id)
+        cuts = known.cuts(changes) if known else self._drawn(case_id, changes)
+        self.made[case_id] = {cut.change: FoundCut(cut, changes) for cut in cuts}
+        return cuts
+
+    def _drawn(self, case_id: str, changes: int) -> tuple[Cut, ...]:
         draw = Draw(f"cuts of {case_id}")
         places = {draw.between(1, changes) for _ in range(draw.between(1, CUTS_MAX))}
         return tuple(Cut(change, draw.between(1, 2**31)) for change in sorted(places))
@@ -87,8 +100,7 @@ class CutsBench:
     """The targets on which power is cut; takes the place of `Bench`."""
 
     def __init__(self, targets: Sequence[Target], board: Board, kernel: Kernel) -> None:
-        drawn = _Drawn(None, CUTS_MAX, 0)
-        self.targets = [PowerCuts(target, drawn, target.name) for target in targets]
+        self.targets = targets
         self.real = targets[-1]
         self.board = board
         self.kernel = kernel
@@ -99,14 +111,17 @@ class CutsBench:
         """A verdict for each program, the worst of what the targets say of it."""
         verdicts: dict[str, Verdict] = {}
         by_id = {case.case_id: case for case in cases}
+        found = {case.case_id: case.cut for case in cases if case.cut}
         for target in self.targets:
+            choice = _Drawn(None, CUTS_MAX, 0, found=found)
+            cutting = PowerCuts(target, choice, target.name)
             programs = [
                 replace(case.program(self.board, self.kernel), check_contents=False)
                 for case in cases
             ]
             said: set[str] = set()
-            for batch in target.run(programs, trace_flash=False, progress=progress):
-                for verdict in _verdicts(batch, by_id, target.name):
+            for batch in cutting.run(programs, trace_flash=False, progress=progress):
+                for verdict in _verdicts(batch, by_id, target.name, choice.made):
                     name = verdict.case.case_id
                     said.add(name)
                     verdicts[name] = _worse(verdicts.get(name), verdict)
@@ -131,7 +146,10 @@ def _worse(one: Verdict | None, other: Verdict) -> Verdict:
 
 
 def _verdicts(
-    batch: Batch, by_id: dict[str, FuzzCase], target: str
+    batch: Batch,
+    by_id: Mapping[str, FuzzCase],
+    target: str,
+    made: Mapping[str, Mapping[int, FoundCut]],
 ) -> Generator[Verdict, None, None]:
     for failure in batch.failures:
         case = by_id[failure.case_id]
@@ -148,13 +166,15 @@ def _verdicts(
         for case_id, change, verdict, reason in columns.iter_rows():
             found = None
             if verdict != RECOVERED:
+                cut = made[case_id][change]
                 found = Difference(
                     kind="cut",
                     between=("judge", target),
                     seq=-1,
-                    operation=f"{verdict}, cut in change {change}",
+                    operation=f"{verdict}, cut in change {change} by seed {cut.cut.seed}",
                     left=RECOVERED,
                     right=f"{verdict}: {reason}",
+                    cut=cut,
                 )
             worst[case_id] = worst.get(case_id) or found
     for case_id, difference in worst.items():

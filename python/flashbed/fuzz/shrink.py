@@ -252,7 +252,8 @@ class _Shrinker:
             (*alone[:1], *self._try(together[::-1][::step])),
             key=lambda success: _weight(success.case),
         )
-        self.case, self.difference = best.case, best.difference
+        self.case = replace(best.case, cut=best.difference.cut)
+        self.difference = best.difference
         return True
 
     def run(self) -> None:
@@ -295,6 +296,7 @@ def shrink(
     `difference` is the one that `case` showed in company of others.
     """
     budget = budget or Budget()
+    case = replace(case, cut=difference.cut)
     (alone,) = probe([case])
     budget.calls -= 1
     if alone is None or alone.signature != difference.signature:

@@ -137,6 +137,18 @@ int funcmon_take(struct funcmon *funcmon, const struct trace_event *event, call_
 int funcmon_finish(struct funcmon *funcmon, call_sink sink, void *context);
 void funcmon_close(struct funcmon *funcmon);
 
+/* valuemon.c: numbers from places in the kernel */
+
+enum { TRACE_VALUES = 4 };
+
+typedef int (*value_sink)(void *context, const struct trace_event *event, const char *name, uint64_t value);
+
+struct valuemon;
+
+int valuemon_open(struct valuemon **made, struct tracefs *session, const char *const *asked, size_t count);
+int valuemon_take(struct valuemon *valuemon, const struct trace_event *event, value_sink sink, void *context);
+void valuemon_close(struct valuemon *valuemon);
+
 /* pairs.c: entries and returns paired */
 
 struct open_call {
@@ -158,7 +170,7 @@ struct open_calls {
 int calls_enter(struct open_calls *calls, const struct open_call *call);
 bool calls_leave(struct open_calls *calls, unsigned int probe, int pid, struct open_call *call);  /* the last one that is open */
 
-/* tracer.c: the three together, and their rows */
+/* tracer.c: all of them together, and their rows */
 
 enum { TRACE_PATTERNS = 32 };
 
@@ -167,6 +179,8 @@ struct trace_request {
 	bool vfs;
 	const char *functions[TRACE_PATTERNS];
 	size_t function_count;
+	const char *values[TRACE_VALUES];
+	size_t value_count;
 	enum flash_level level;
 	int mtd;               /* -1 for the first NAND chip there is */
 	struct tracefs_options session;

@@ -24,6 +24,7 @@ struct tracer {
 	struct flashmon *flashmon;
 	struct vfsmon *vfsmon;
 	struct funcmon *funcmon;
+	struct valuemon *valuemon;
 	struct flash_geometry geometry;
 	int mtd;
 	struct mtd_ecc_stats before;
@@ -63,6 +64,8 @@ int tracer_parse(struct trace_request *request, char *text)
 			request->session.global = true;
 		else if (strncmp(word, "func=", 5) == 0 && request->function_count < TRACE_PATTERNS)
 			request->functions[request->function_count++] = word + 5;
+		else if (strncmp(word, "value=", 6) == 0 && request->value_count < TRACE_VALUES)
+			request->values[request->value_count++] = word + 6;
 		else if (strncmp(word, "buffer_kib=", 11) == 0)
 			request->session.buffer_kib = strtoull(word + 11, NULL, 10);
 		else if (strncmp(word, "mtd=", 4) == 0)
@@ -70,7 +73,7 @@ int tracer_parse(struct trace_request *request, char *text)
 		else if (strncmp(word, "points=", 7) != 0 || !parse_level(word + 7, &request->level))
 			return -EPROTO;
 	}
-	return request->flash || request->vfs || request->function_count ? 0 : -EPROTO;
+	return request->flash || request->vfs || request->function_count || request->value_count ? 0 : -EPROTO;
 }
 
 /* The MTD device whose pages are counted: the one that was named, else the first NAND. */
@@ -143,6 +146,8 @@ static int open_tracers(struct tracer *tracer, const struct trace_request *reque
 		err = say(tracer, "not_probed", tracer->points);
 	if (!err && request->flash)
 		err = open_flash(tracer, request);
+	if (!err && request->value_count)
+		err = valuemon_open(&tracer->valuemon, tracer->session, request->values, request->value_count);
 	symbols_free(&symbols);
 	return err;
 }
@@ -257,6 +262,16 @@ static int say_func(void *context, const struct call_row *row)
 			      number_or_dash(row->has_result, row->result, text[1], sizeof(text[1])), row->pid, trace_task(row->pid));
 }
 
+static int say_value(void *context, const struct trace_event *event, const char *name, uint64_t value)
+{
+	const struct tracer *tracer = context;
+
+	if (event->time_ns < tracer->zero_ns || event->time_ns > tracer->until_ns)
+		return 0;
+	return channel_printf(tracer->out, "%svalue %" PRId64 " %s %" PRIu64 " %d %s\n", tracer->prefix, since_zero(tracer, event->time_ns), name,
+			      value, event->pid, trace_task(event->pid));
+}
+
 static int take(void *context, const struct trace_event *event)
 {
 	struct tracer *tracer = context;
@@ -268,6 +283,8 @@ static int take(void *context, const struct trace_event *event)
 		err = vfsmon_take(tracer->vfsmon, event, say_vfs, tracer);
 	if (!err && tracer->funcmon)
 		err = funcmon_take(tracer->funcmon, event, say_func, tracer);
+	if (!err && tracer->valuemon)
+		err = valuemon_take(tracer->valuemon, event, say_value, tracer);
 	return err;
 }
 
@@ -313,6 +330,7 @@ void tracer_close(struct tracer *tracer)
 	flashmon_close(tracer->flashmon);
 	vfsmon_close(tracer->vfsmon);
 	funcmon_close(tracer->funcmon);
+	valuemon_close(tracer->valuemon);
 	tracefs_close(tracer->session);
 	free(tracer);
 }

@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 /// Stands for null in a column; no count or time reaches it.
 const NULL: i64 = i64::MIN;
 
-/// Id, file system, read-ahead in KiB, preparation, body, cuts, and what the chip is like.
-type Case = (String, String, u32, String, String, Vec<u64>, ChipInput);
+/// Id, file system, read-ahead in KiB, preparation, body, cuts, what the chip is like, and a kernel's dice.
+type Case = (String, String, u32, String, String, Vec<u64>, ChipInput, Vec<u8>);
 
 /// Erases of each block, bad blocks, and what goes wrong.
 type ChipInput = (Vec<u32>, Vec<u32>, Option<FaultInput>);
@@ -57,7 +57,7 @@ fn fresh_bytes(
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip) on one board and kernel; `recorded`
+/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice) on one board and kernel; `recorded`
 /// are the tables wanted besides `cases`: requests, flash, wear.
 #[pyfunction]
 fn run_cases<'py>(
@@ -97,7 +97,7 @@ const GROUP_CASES_MAX: usize = 64;
 fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut open: BTreeMap<(&str, &str, &ChipInput), usize> = BTreeMap::new();
-    for (index, (_, fs, _, prepare, _, _, chip)) in cases.iter().enumerate() {
+    for (index, (_, fs, _, prepare, _, _, chip, _)) in cases.iter().enumerate() {
         let key = (fs.as_str(), prepare.as_str(), chip);
         let full = |&at: &usize| groups[at].indices.len() < GROUP_CASES_MAX;
         let at = match open.get(&key).copied().filter(full) {
@@ -153,8 +153,8 @@ fn run_group(
     let prepare = &cases[group.indices[0]].3;
     let setting = Setting { board, kernel, fs: group.fs, prepare, recorded };
     let input = |&index: &usize| {
-        let (_, _, read_ahead_kib, _, body, cuts, _) = &cases[index];
-        CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts }
+        let (_, _, read_ahead_kib, _, body, cuts, _, dice) = &cases[index];
+        CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, dice }
     };
     let inputs: Vec<CaseInput<'_>> = group.indices.iter().map(input).collect();
     let results = simulate(&setting, &chip_state(&cases[group.indices[0]].6), &inputs);

@@ -214,6 +214,8 @@ pub struct CaseInput<'a> {
     /// Changes of the chip since the mark, from 1, in which power fails: after the case that many more
     /// times, each from its start (survey.rs).
     pub cuts: &'a [u64],
+    /// What a kernel's file system threw from the mark on; it throws itself when there are no more.
+    pub dice: &'a [u8],
 }
 
 /// The chip that cases begin with, and what goes wrong with it.
@@ -361,10 +363,10 @@ fn run_stack<S: Stack>(
         let mut machine = prepared.clone()?;
         machine.begin_case(case.read_ahead_kib);
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
-        let mut measured = machine.measure(case.body, setting)?;
+        let mut measured = machine.measure(case, setting)?;
         for &change in case.cuts {
             let machine = before.clone().expect("kept for the cuts");
-            measured.surveys.push(machine.survey(case.body, change)?);
+            measured.surveys.push(machine.survey(case, change)?);
         }
         Ok(measured)
     };

@@ -42,6 +42,8 @@ pub trait Stack: Clone {
     fn set_read_ahead_kib(&mut self, kib: u32);
     /// The driver's page buffer is empty.
     fn forget_page_buffer(&mut self);
+    /// What a kernel's file system threw from now on, where it throws dice.
+    fn replay_dice(&mut self, throws: &[u8]);
     /// Pages of the page cache that were found, waited for and added since the last call.
     fn take_cache_counts(&mut self) -> [u64; 3];
     /// What is left after the power failed `at`, in the `change`th change of the chip.
@@ -128,6 +130,10 @@ impl<S: FlashFs> Stack for Vfs<S> {
         Vfs::forget_page_buffer(self);
     }
 
+    fn replay_dice(&mut self, throws: &[u8]) {
+        Vfs::replay_dice(self, throws);
+    }
+
     fn take_cache_counts(&mut self) -> [u64; 3] {
         [&mut self.cache_hits, &mut self.cache_misses, &mut self.cache_adds].map(core::mem::take)
     }
@@ -181,6 +187,8 @@ impl<F: Flash> Stack for MtdChar<F> {
     fn forget_page_buffer(&mut self) {
         MtdChar::forget_page_buffer(self);
     }
+
+    fn replay_dice(&mut self, _throws: &[u8]) {}
 
     fn take_cache_counts(&mut self) -> [u64; 3] {
         [0; 3]

@@ -146,7 +146,7 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     simulated = pl.DataFrame([{"case_id": "validate-jffs2-one", **values, "time_ns": 150}])
     real = simulated.with_columns(time_ns=pl.lit(100))
     limits = validation.LIMITS["writes"]["emulator"]
-    table = validation.compare(simulated, real)
+    table = validation.compare(simulated, real, {"validate-jffs2-one": (3, 90, 127)})
     compared = validation.Compared(table, {"validate-jffs2-one": "kind"}, limits, {}, {})
     run = {"board": "emulated", "kernel": "6.1", "target": "emulator", "suite": "writes"}
     kept.keep(tmp_path, run, compared, {"flashbed_version": "1", "commit": "c"})
@@ -155,6 +155,7 @@ def test_what_validate_has_kept_is_a_section_of_its_own(small: Path, tmp_path: P
     assert "How far the simulator is from real kernels</h1>" in text
     assert '<td class="n off">50.00</td>' in text
     assert "not kept" in text
+    assert "There 3 throws of JFFS2's dice" in text
     assert look(page, tmp_path)["wrong"] == []
 
 

@@ -66,6 +66,11 @@ def test_a_stream_is_tables_in_the_order_of_beginnings() -> None:
     assert rows.functions["result"].to_list() == [0, -5, None]
 
 
+def test_numbers_from_places_in_the_kernel_are_kept_as_they_came() -> None:
+    rows = read_rows(["value 7 dice 130 82 a name of words", "value 9 dice 0 1 init", "lost 0"])
+    assert rows.values == ((7, "dice", 130), (9, "dice", 0))
+
+
 def test_a_stream_that_was_cut_off_is_what_there_is_of_it() -> None:
     at = STREAM.index("flash 1200 pro") + 9
     rows = read_stream(STREAM[:at])
@@ -76,7 +81,8 @@ def test_a_stream_that_was_cut_off_is_what_there_is_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["nonsense 1", "flash 1 read", "flash 1 read x 0 0 0 1 a", "lost some", "info"]
+    "line",
+    ["nonsense 1", "flash 1 read", "flash 1 read x 0 0 0 1 a", "lost some", "info", "value 1 x"],
 )
 def test_what_is_no_row_is_refused(line: str) -> None:
     with pytest.raises(RunError, match="no row of flashbed-trace 1"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flashbed.cli.boards import shown_target
@@ -14,7 +15,20 @@ if TYPE_CHECKING:
 
     from flashbed.targets.base import Failure, Program
 
-__all__ = ["cases_and_requests_on", "cases_or_failures"]
+__all__ = ["Measured", "cases_and_requests_on", "measured_on"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a target gave.
+
+    `cases` has a row for each program that did not fail, in their order; `dice` is that of `Batch`.
+    """
+
+    cases: pl.DataFrame
+    requests: pl.DataFrame
+    failures: list[Failure]
+    dice: dict[str, tuple[int, ...]]
 
 
 def cases_and_requests_on(
@@ -25,28 +39,18 @@ def cases_and_requests_on(
     And of `requests`, and what the target lacks something for. Raises `RunError` for a case that
     failed or a target that cannot run here.
     """
-    table, requests, failures = _run(name, title, programs)
-    for failure in failures:
+    told = measured_on(name, title, programs)
+    for failure in told.failures:
         if not failure.not_measured:
             raise RunError(f"{shown_target(name)}: {failure.case_id}: {failure.message}")
-    lacking = [failure.case_id for failure in failures]
-    return table.filter(~table["case_id"].is_in(lacking)), requests, failures
+    return told.cases, told.requests, told.failures
 
 
-def cases_or_failures(
-    name: str, title: str, programs: Sequence[Program]
-) -> tuple[pl.DataFrame, list[Failure]]:
-    """The cases with a row for each that did not fail, and those that did.
+def measured_on(name: str, title: str, programs: Sequence[Program]) -> Measured:
+    """Runs programs; those that failed are among the failures.
 
     Raises `RunError` if the target cannot run here or no case was left.
     """
-    table, _, failures = _run(name, title, programs)
-    return table, failures
-
-
-def _run(
-    name: str, title: str, programs: Sequence[Program]
-) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
     import polars as pl
 
     from flashbed.targets import load_target
@@ -55,6 +59,7 @@ def _run(
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []
     failures: list[Failure] = []
+    dice: dict[str, tuple[int, ...]] = {}
     with bar(f"{title} on {shown_target(name)}") as progress:
 
         def show(what: str, done: int) -> None:
@@ -63,6 +68,7 @@ def _run(
         try:
             for batch in load_target(name).run(programs, trace_flash=False, progress=show):
                 failures += batch.failures
+                dice |= batch.dice
                 if batch.cases.height:
                     frames.append(batch.cases)
                     requests.append(batch.requests)
@@ -73,5 +79,5 @@ def _run(
         raise RunError(f"{shown_target(name)}: no case was measured{first}")
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
-    table = order.join(measured, on="case_id", maintain_order="left")
-    return table, pl.concat(requests, how="diagonal"), failures
+    table = order.join(measured, on="case_id", how="inner", maintain_order="left")
+    return Measured(table, pl.concat(requests, how="diagonal"), failures, dice)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +12,14 @@ import typer
 
 from flashbed import __version__
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.measured import cases_or_failures
+from flashbed.cli.measured import Measured, measured_on
 from flashbed.errors import InputError, RunError
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from flashbed.profiles import Board, Kernel
+    from flashbed.targets.base import Program
     from flashbed.validation import Compared
 
 __all__ = ["register"]
@@ -24,6 +30,9 @@ KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its
 Suite = Annotated[str, typer.Option("--suite", metavar="reads|writes", help="Which cases.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it is kept for a report.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
+OwnDice = Annotated[
+    bool, typer.Option("--own-dice", help="The simulator throws JFFS2's dice, not the kernel.")
+]
 
 WORST_SHOWN = 5
 
@@ -46,12 +55,14 @@ def validate(
     output: Format = "text",
     out: Out = Path("results/validation"),
     erase: Erase = None,
+    own_dice: OwnDice = False,
 ) -> None:
     """Holds the simulator against a real kernel, on cases nothing was fitted to.
 
     docs/validation.md has the cases. Prints how many flash operations are exact and how far times
     are off, over all cases, by file system and kind of case, and for the worst; what the simulator
-    does not model is listed by name. Exit status 1 if a case failed.
+    does not model is listed by name. What JFFS2 throws on the emulated board the simulator's
+    throws too. Exit status 1 if a case failed.
     """
     from flashbed.profiles import load_board, load_kernel
     from flashbed.runner import commit
@@ -67,7 +78,7 @@ def validate(
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
     (on,) = all_allowed([on], erase)
-    compared = _compared(suite, on, load_board(board), load_kernel(kernel))
+    compared = _compared(suite, on, load_board(board), load_kernel(kernel), replay=not own_dice)
     target = BOARD if is_address(on) else on
     run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
@@ -79,7 +90,7 @@ def validate(
         raise RunError(f"{len(compared.failed)} cases failed")
 
 
-def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
+def _compared(suite: str, on: str, board: Board, kernel: Kernel, *, replay: bool) -> Compared:
     """What the simulator refuses is not asked of the kernel.
 
     Where code takes no time, on user-mode Linux, none does on the simulator either: what timers and
@@ -91,20 +102,21 @@ def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
 
     cases = programs(suite, board, kernel)
     alike = board if load_target(on).software_time else board.without_software()
-    simulated, failures = cases_or_failures("sim", "validate", programs(suite, alike, kernel))
-    known = [case for case in cases if case.case_id in set(simulated["case_id"])]
-    real, failures_real = cases_or_failures(on, "validate", known)
-    named = {failure.case_id: refused(failure.message) for failure in failures}
-    broken = [("sim", failure) for failure in failures if named[failure.case_id] is None]
+    simulated = measured_on("sim", "validate", programs(suite, alike, kernel))
+    known = set(simulated.cases["case_id"])
+    asked = [replace(case, record_dice=replay) for case in cases if case.case_id in known]
+    real = measured_on(on, "validate", asked)
+    named = {failure.case_id: refused(failure.message) for failure in simulated.failures}
+    broken = [("sim", failure) for failure in simulated.failures if named[failure.case_id] is None]
     named |= {
         failure.case_id: f"not measured: {failure.message}"
-        for failure in failures_real
+        for failure in real.failures
         if failure.not_measured
     }
     where = shown_target(on)
-    broken += [(where, failure) for failure in failures_real if not failure.not_measured]
+    broken += [(where, failure) for failure in real.failures if not failure.not_measured]
     return Compared(
-        table=compare(simulated, real),
+        table=compare(_replayed(simulated, real.dice, asked, alike), real.cases, real.dice),
         kinds=kinds(suite, board),
         limits=LIMITS[suite].get(on, {}),
         refused={case_id: what for case_id, what in named.items() if what is not None},
@@ -112,11 +124,29 @@ def _compared(suite: str, on: str, board: Any, kernel: Any) -> Compared:
     )
 
 
+def _replayed(
+    simulated: Measured, dice: dict[str, tuple[int, ...]], asked: Sequence[Program], board: Board
+) -> pl.DataFrame:
+    """The simulator's cases, those in which the kernel's JFFS2 threw dice with its throws."""
+    thrown = [
+        replace(program, board=board, dice=dice[program.case_id])
+        for program in asked
+        if dice.get(program.case_id)
+    ]
+    if not thrown:
+        return simulated.cases
+    again = measured_on("sim", "validate", thrown).cases
+    return simulated.cases.update(again, on="case_id", include_nulls=True)
+
+
 def _show(compared: Compared) -> None:
     told = compared.as_json()
     _show_summary("all", told, told["limits"])
     for fs, part in told["file_systems"].items():
         _show_summary(fs, part, {})
+    if told["replayed"]["cases"]:
+        throws, cases = told["replayed"]["throws"], told["replayed"]["cases"]
+        print(f"JFFS2's dice are the kernel's: {throws} throws in {cases} cases")
     if len(told["kinds"]) > 1:
         _show_kinds(told["kinds"])
     _show_worst(compared)

@@ -213,6 +213,8 @@ class Validation:
 
     lines: list[dict[str, Any]]
     worst: list[dict[str, Any]]
+    throws: int
+    """Of JFFS2's dice, that were the kernel's."""
 
 
 WORST_SHOWN = 12
@@ -222,7 +224,8 @@ WORST_SHOWN = 12
 def collect_validation(directory: Path) -> Validation:
     """Reads what `validate` has kept in a directory. Raises `InputError`."""
     table = read_kept(directory)
-    return Validation(summaries(table), worst_cases(table, WORST_SHOWN))
+    throws = int(table["throws"].sum()) if "throws" in table.columns else 0
+    return Validation(summaries(table), worst_cases(table, WORST_SHOWN), throws)
 
 
 def _flash(directory: Path) -> pl.DataFrame:

@@ -79,6 +79,10 @@ class Program:
     """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     filled: bool = False
     """The preparation brings the partition as a whole into a state (workloads/state.py)."""
+    record_dice: bool = False
+    """What JFFS2 throws from the mark on (`Batch.dice`); where that cannot be seen, nothing is."""
+    dice: tuple[int, ...] = ()
+    """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
 
@@ -174,6 +178,8 @@ class Batch:
     """case_id, seq of the statement, call (an operation without the bytes of a write)."""
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
+    dice: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """case_id -> `jiffies % 128` of each of JFFS2's throws (docs/validation.md), if recorded."""
 
 
 NOT_MODELLED = " is not modelled"

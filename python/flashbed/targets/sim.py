@@ -123,7 +123,7 @@ def row_of(program: Program) -> tuple[Any, ...]:
     ]  # what is left of a change does not depend on chance
     return (
         program.case_id, program.mounted, program.read_ahead_kib,
-        program.prepare, program.body, cuts, _chip(program),
+        program.prepare, program.body, cuts, _chip(program), program.dice,
     )  # fmt: skip
 
 

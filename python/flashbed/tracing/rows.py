@@ -32,6 +32,8 @@ class Rows:
     flash: pl.DataFrame
     vfs: pl.DataFrame
     functions: pl.DataFrame
+    values: tuple[tuple[int, str, int], ...] = ()
+    """Time, name and number of each time that a place in the kernel was come by."""
     info: dict[str, str] = field(default_factory=dict)
     ecc: tuple[int, int, int] | None = None
     """Bits corrected, ECC steps that could not be, blocks that went bad."""
@@ -52,6 +54,7 @@ def read_stream(text: str) -> Rows:
 def read_rows(lines: Iterable[str]) -> Rows:
     """Rows without the stream's first line. Raises `RunError` for one that is none."""
     found: dict[str, list[list[str]]] = {"flash": [], "vfs": [], "func": []}
+    values: list[tuple[int, str, int]] = []
     info: dict[str, str] = {}
     ecc: tuple[int, int, int] | None = None
     numbers: dict[str, int] = {}
@@ -60,6 +63,8 @@ def read_rows(lines: Iterable[str]) -> Rows:
         try:
             if word in found:
                 found[word].append(fields)
+            elif word == "value":
+                values.append((int(fields[0]), fields[1], int(fields[2])))
             elif word == "info":
                 info[fields[0]] = " ".join(fields[1:])
             elif word == "ecc":
@@ -77,6 +82,7 @@ def read_rows(lines: Iterable[str]) -> Rows:
         flash=_frame(found["flash"], _FLASH_ROW, "flash"),
         vfs=_named(_frame(found["vfs"], _VFS_ROW, "vfs")),
         functions=_frame(found["func"], _FUNCTION_ROW, "functions"),
+        values=tuple(values),
         info=info,
         ecc=ecc,
         lost=numbers.get("lost"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +36,15 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
 """Suite -> target -> measure -> what its error may be in the mean and at worst, percent."""
 
 
-def compare(simulated: pl.DataFrame, real: pl.DataFrame) -> pl.DataFrame:
+def compare(
+    simulated: pl.DataFrame, real: pl.DataFrame, dice: Mapping[str, Sequence[int]] | None = None
+) -> pl.DataFrame:
     """case_id, and for each measure the simulator's and the kernel's value and the error, percent.
 
     Both tables need case_id, the flash counts, flash_time_ns and time_ns. The error is that of
-    analysis.agreement: null where the kernel's value is not known.
+    analysis.agreement: null where the kernel's value is not known. `throws` counts those of JFFS2's
+    dice that the kernel was seen to throw and the simulator was given, null where they were not
+    recorded.
     """
     columns = ["case_id", *MEASURES.values()]
     named = {column: name for name, column in MEASURES.items()}
@@ -51,7 +55,12 @@ def compare(simulated: pl.DataFrame, real: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(
         error_pct(pl.col(name), pl.col(f"{name}_real")).alias(f"{name}_error_pct")
         for name in MEASURES
-    )
+    ).join(_throws(dice or {}), on="case_id", how="left", maintain_order="left")
+
+
+def _throws(dice: Mapping[str, Sequence[int]]) -> pl.DataFrame:
+    rows = {"case_id": list(dice), "throws": [len(throws) for throws in dice.values()]}
+    return pl.DataFrame(rows, schema={"case_id": pl.String, "throws": pl.Int64})
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
@@ -114,6 +123,10 @@ class Compared:
         return {
             **told,
             "limits": kept(told, self.limits),
+            "replayed": {
+                "throws": self.table["throws"].sum(),
+                "cases": (self.table["throws"] > 0).sum(),
+            },
             "file_systems": {
                 fs: summary(part)
                 for fs in FILE_SYSTEMS

@@ -40,7 +40,8 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
     let body = support::page_reads(pages);
     let setting = support::setting(&board, &kernel, fs, &prepare);
     let timed = |count: usize| {
-        let cases = vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[] }; count];
+        let cases =
+            vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] }; count];
         let start = cpu_seconds();
         let results = run_cases(&setting, &cases);
         let spent = cpu_seconds() - start;

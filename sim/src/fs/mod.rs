@@ -330,6 +330,8 @@ pub trait FlashFs: Clone {
     fn forget_page_buffer(&mut self) {
         self.mtd_mut().forget_page_buffer();
     }
+    /// What a kernel threw from now on where the file system throws dice; nothing where it throws none.
+    fn replay_dice(&mut self, _throws: &[u8]) {}
     /// The machine's scheduler.
     fn sched(&mut self) -> &mut Sched;
     /// Whose calls follow, if anybody's; returns whose they were.

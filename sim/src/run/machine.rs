@@ -2,7 +2,7 @@
 //!
 //! The agent's side of it is agent/job.c and agent/run.c.
 
-use super::{BlockWear, Measured, Request, Room, RunError, Setting};
+use super::{BlockWear, CaseInput, Measured, Request, Room, RunError, Setting};
 use crate::chip::Flash;
 use crate::fs::FsError;
 use crate::ops::{self, Operation};
@@ -91,6 +91,7 @@ impl<S: Stack> Machine<S> {
     fn reach_mark<'a, 'b>(
         &mut self,
         operations: &'b [(usize, Operation<'a>)],
+        dice: &[u8],
     ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
@@ -104,13 +105,18 @@ impl<S: Stack> Machine<S> {
         let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
         self.stack.close_elsewhere(now); // the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
+        self.stack.replay_dice(dice);
         Ok(after)
     }
 
     /// Runs a case.
-    pub fn measure(&mut self, text: &str, setting: &Setting<'_>) -> Result<Measured, RunError> {
-        let operations = ops::parse(text)?;
-        let after = self.reach_mark(&operations)?;
+    pub fn measure(
+        &mut self,
+        case: &CaseInput<'_>,
+        setting: &Setting<'_>,
+    ) -> Result<Measured, RunError> {
+        let operations = ops::parse(case.body)?;
+        let after = self.reach_mark(&operations, case.dice)?;
         let start = self.now;
         let counts = self.stack.flash().counts();
         let causes = self.stack.causes();
@@ -179,9 +185,9 @@ impl<S: Stack> Machine<S> {
     }
 
     /// Runs the case again until the power fails in a change after the mark, and looks at what is left.
-    pub fn survey(mut self, text: &str, change: u64) -> Result<Survey, RunError> {
-        let operations = ops::parse(text)?;
-        let after = self.reach_mark(&operations)?;
+    pub fn survey(mut self, case: &CaseInput<'_>, change: u64) -> Result<Survey, RunError> {
+        let operations = ops::parse(case.body)?;
+        let after = self.reach_mark(&operations, case.dice)?;
         self.stack.flash_mut().cut_power_in(change);
         for (line, operation) in after {
             let failed = |error: FsError| RunError::Failed {

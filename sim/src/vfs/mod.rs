@@ -174,6 +174,11 @@ impl<S: FlashFs> Vfs<S> {
         self.fs.forget_page_buffer();
     }
 
+    /// What a kernel's file system threw from now on.
+    pub fn replay_dice(&mut self, throws: &[u8]) {
+        self.fs.replay_dice(throws);
+    }
+
     /// Something of a file is to be freed later.
     pub fn call_rcu(&mut self, now: Ns) {
         self.fs.call_rcu(now);

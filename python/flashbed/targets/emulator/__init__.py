@@ -15,6 +15,7 @@ from pathlib import Path
 from flashbed import places
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.emulator import dice
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
@@ -95,6 +96,8 @@ class EmulatorTarget:
         for same in stacks.values():
             try:
                 modules = [chip, *self._modules(kernel, same[0].fs, progress)]
+                throwing = initramfs.modules_of(kernel.modules)["jffs2"]
+                same = [dice.asked(program, throwing) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
@@ -102,9 +105,11 @@ class EmulatorTarget:
         if refused:
             yield failed(refused)
         for guest, same in guests:
-            yield from run_guest(
+            batches = run_guest(
                 guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
             )
+            for batch in batches:
+                yield dice.recorded(batch, same)
             done += len(same)
 
     def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:

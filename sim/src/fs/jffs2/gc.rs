@@ -117,7 +117,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_find_gc_block: which list the block comes from is a throw of dice.
     pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
-        let dice = self.ticks.jiffies(now) % 128;
+        let dice = self.dice.throw(self.ticks.jiffies(now));
         let list = loop {
             let space = &self.space;
             let any = |list: List| !space.is_empty(list);

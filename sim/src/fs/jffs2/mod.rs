@@ -15,6 +15,7 @@
 mod background;
 mod build;
 mod compr;
+mod dice;
 mod dir;
 mod erase;
 mod file;
@@ -103,6 +104,7 @@ pub struct Jffs2<F> {
     refiled: u64,
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
+    dice: dice::Dice,
     summary_bytes: u32,
     /// Whether the block being written is going to end with a summary.
     has_summary: bool,
@@ -158,6 +160,7 @@ impl<F: Flash> Jffs2<F> {
             refiled: 0,
             next_block: None,
             gc_block: None,
+            dice: dice::Dice::default(),
             summary_bytes: 0,
             has_summary: options.summary,
             options,
@@ -355,6 +358,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn sched(&mut self) -> &mut Sched {
         &mut self.sched
+    }
+
+    fn replay_dice(&mut self, throws: &[u8]) {
+        self.dice = dice::Dice::seen(throws);
     }
 
     fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {

@@ -1,0 +1,67 @@
+"""What the emulated board's JFFS2 throws, seen there and thrown again by the simulator's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flashbed.errors import RunError
+from flashbed.profiles import load_board, load_kernel
+from flashbed.targets import load_target
+from flashbed.targets.base import Batch, Program
+from flashbed.targets.emulator import dice
+from flashbed.validation import LIMITS, compare, programs, summary
+
+COUNTS = ("flash_reads", "flash_programs", "flash_erases")
+
+
+def run(target: str, program: Program) -> Batch:
+    (batch,) = load_target(target).run([program], trace_flash=False, progress=lambda *_: None)
+    assert batch.failures == ()
+    return batch
+
+
+@pytest.mark.emulator
+@pytest.mark.extension
+@pytest.mark.timeout(300)
+def test_with_the_kernels_throws_collection_does_as_the_kernels() -> None:
+    """A case whose erases follow the dice: another throw collects another list's block."""
+    suite = programs("writes", load_board("emulated-4k"), load_kernel("6.1"))
+    (case,) = (one for one in suite if one.case_id == "validate-jffs2-full-90-unlink-and-write")
+    real = run("emulator", replace(case, record_dice=True))
+    throws = real.dice[case.case_id]
+    assert len(throws) >= 10
+    assert all(0 <= throw < 128 for throw in throws)
+    alike = summary(compare(run("sim", replace(case, dice=throws)).cases, real.cases))
+    for name in COUNTS:
+        assert alike[name]["worst_error_pct"] <= LIMITS["writes"]["emulator"][name][1], name
+    # They are what decides: all from the clean list, and it is another case.
+    clean = run("sim", replace(case, dice=(127,) * len(throws)))
+    assert summary(compare(clean.cases, real.cases))["flash_reads"]["worst_error_pct"] > 20
+
+
+def test_throws_that_the_kernel_lost_are_none() -> None:
+    case = replace(
+        programs("writes", load_board("emulated"), load_kernel("6.1"))[0],
+        case_id="a",
+        record_dice=True,
+    )
+    rows = ("info kernel 6.1", "value 5 jffs2_dice 130 82 jffs2_gcd_mtd0", "value 9 other 1 1 a")
+    both = traced({"a": (*rows, "lost 0"), "b": (*rows, "lost 0")})
+    unasked = replace(case, case_id="b", record_dice=False)
+    assert dice.recorded(both, [case, unasked]).dice == {"a": (2,)}
+    assert dice.recorded(traced({"a": (*rows, "lost 1")}), [case]).dice == {}
+
+
+def traced(rows: dict[str, tuple[str, ...]]) -> Batch:
+    return Batch(pl.DataFrame(), pl.DataFrame(), pl.DataFrame(), traced=rows)
+
+
+def test_a_module_that_throws_none_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "jffs2.ko"
+    path.write_bytes(b"no ELF file")
+    with pytest.raises(RunError, match=r"^jffs2\.ko: cannot be read: "):
+        dice.tracers(path)

@@ -191,6 +191,8 @@ struct Columns {
     files: Vec<String>,
     failures: Vec<(String, String)>,
     surveys: Vec<SurveyRow>,
+    /// Of each case that threw any.
+    dice: Vec<(i64, Vec<u16>)>,
 }
 
 /// Case, change, mount_result, mount_time_ns, files, probe_result.
@@ -260,6 +262,9 @@ impl Columns {
             self.cases.entry(name).or_default().push(value);
         }
         self.surveys.extend(measured.surveys.iter().map(|survey| survey_row(case, survey)));
+        if !measured.dice.is_empty() {
+            self.dice.push((case, measured.dice.iter().map(|&throw| throw.into()).collect()));
+        }
         let files: Vec<i64> = measured.files.iter().map(|file| self.file_index(file)).collect();
         let n = measured.requests.len();
         let mut extend = |name: &'static str, values: &mut dyn Iterator<Item = i64>| {
@@ -348,6 +353,7 @@ impl Columns {
         dict.set_item("file_names", self.files)?;
         dict.set_item("failures", self.failures)?;
         dict.set_item("surveys", self.surveys)?;
+        dict.set_item("dice", self.dice)?;
         Ok(dict)
     }
 }

@@ -13,8 +13,9 @@ def run_cases(
     recorded: Sequence[str],
     threads: int,
 ) -> dict[str, Any]:
-    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip); columns: targets/sim.py.
+    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice).
 
+    Columns: targets/sim.py.
     `recorded` are the tables wanted besides `cases`: requests, flash, wear.
     """
 

@@ -127,6 +127,8 @@ pub struct Measured {
     pub erase_count_max: u64,
     /// Erases of all blocks of the partition.
     pub erase_count_sum: u64,
+    /// What the file system threw since the mark, where it throws dice.
+    pub dice: Vec<u8>,
     /// What each of the cuts left.
     pub surveys: Vec<Survey>,
     /// Blocks of the partition that are bad by the end.

@@ -44,6 +44,8 @@ pub trait Stack: Clone {
     fn forget_page_buffer(&mut self);
     /// What a kernel's file system threw from now on, where it throws dice.
     fn replay_dice(&mut self, throws: &[u8]);
+    /// What it has thrown since.
+    fn thrown_dice(&self) -> &[u8];
     /// Pages of the page cache that were found, waited for and added since the last call.
     fn take_cache_counts(&mut self) -> [u64; 3];
     /// What is left after the power failed `at`, in the `change`th change of the chip.
@@ -134,6 +136,10 @@ impl<S: FlashFs> Stack for Vfs<S> {
         Vfs::replay_dice(self, throws);
     }
 
+    fn thrown_dice(&self) -> &[u8] {
+        self.fs().thrown_dice()
+    }
+
     fn take_cache_counts(&mut self) -> [u64; 3] {
         [&mut self.cache_hits, &mut self.cache_misses, &mut self.cache_adds].map(core::mem::take)
     }
@@ -189,6 +195,10 @@ impl<F: Flash> Stack for MtdChar<F> {
     }
 
     fn replay_dice(&mut self, _throws: &[u8]) {}
+
+    fn thrown_dice(&self) -> &[u8] {
+        &[]
+    }
 
     fn take_cache_counts(&mut self) -> [u64; 3] {
         [0; 3]

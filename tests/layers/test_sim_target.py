@@ -39,6 +39,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
                   "task": column(0)},
         "wear": {},
         "surveys": [],
+        "dice": [],
         "op_names": ["sync", "read"],
         "file_names": ["file.bin"],
         "kind_names": ["read", "program", "erase"],
@@ -65,7 +66,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
-    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "op_names": [],
+    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "dice": [], "op_names": [],
            "file_names": [], "kind_names": [], "task_names": [],
            "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, [program("a")])

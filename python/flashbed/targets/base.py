@@ -80,7 +80,7 @@ class Program:
     filled: bool = False
     """The preparation brings the partition as a whole into a state (workloads/state.py)."""
     record_dice: bool = False
-    """What JFFS2 throws from the mark on (`Batch.dice`); where that cannot be seen, nothing is."""
+    """A kernel is to say what its JFFS2 throws (`Batch.dice`), where that can be seen."""
     dice: tuple[int, ...] = ()
     """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
     bulk_read: bool = False
@@ -179,7 +179,10 @@ class Batch:
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
     dice: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """case_id -> `jiffies % 128` of each of JFFS2's throws (docs/validation.md), if recorded."""
+    """case_id -> `jiffies % 128` of each of JFFS2's throws from the mark on (docs/validation.md).
+
+    The simulator always says, a kernel if `record_dice` asks for it.
+    """
 
 
 NOT_MODELLED = " is not modelled"

@@ -194,7 +194,8 @@ def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
     tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
     surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
     wear = _wear(raw, case_ids)
-    return Batch(*tables, failures=failures, surveys=surveys, wear=wear)
+    dice = {case_ids[index]: tuple(throws) for index, throws in raw["dice"]}
+    return Batch(*tables, failures=failures, surveys=surveys, wear=wear, dice=dice)
 
 
 def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:

@@ -332,6 +332,10 @@ pub trait FlashFs: Clone {
     }
     /// What a kernel threw from now on where the file system throws dice; nothing where it throws none.
     fn replay_dice(&mut self, _throws: &[u8]) {}
+    /// What it has thrown since.
+    fn thrown_dice(&self) -> &[u8] {
+        &[]
+    }
     /// The machine's scheduler.
     fn sched(&mut self) -> &mut Sched;
     /// Whose calls follow, if anybody's; returns whose they were.

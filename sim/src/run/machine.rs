@@ -164,6 +164,7 @@ impl<S: Stack> Machine<S> {
         for op in &mut measured.flash {
             op.start = op.start - start;
         }
+        measured.dice = self.stack.thrown_dice().to_vec();
         let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
         measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;

@@ -9,11 +9,11 @@
 /// The numbers that a throw gives: 0 to 127.
 const SIDES: u64 = 128;
 
-/// A kernel's throws, and how many of them are used.
+/// A kernel's throws, and all that were thrown since they were given.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dice {
     seen: Vec<u8>,
-    used: usize,
+    thrown: Vec<u8>,
 }
 
 impl Dice {
@@ -23,14 +23,20 @@ impl Dice {
             throws.iter().all(|&throw| u64::from(throw) < SIDES),
             "the dice have {SIDES} sides"
         );
-        Dice { seen: throws.to_vec(), used: 0 }
+        Dice { seen: throws.to_vec(), thrown: Vec::new() }
     }
 
     /// The next throw, at a tick.
     pub fn throw(&mut self, jiffies: u64) -> u64 {
-        let seen = self.seen.get(self.used).copied();
-        self.used += usize::from(seen.is_some());
-        seen.map_or(jiffies % SIDES, u64::from)
+        let seen = self.seen.get(self.thrown.len()).copied();
+        let throw = seen.unwrap_or((jiffies % SIDES) as u8);
+        self.thrown.push(throw);
+        u64::from(throw)
+    }
+
+    /// All throws since then.
+    pub fn thrown(&self) -> &[u8] {
+        &self.thrown
     }
 }
 
@@ -42,6 +48,7 @@ mod tests {
     fn a_kernels_throws_come_first_and_once() {
         let mut dice = Dice::seen(&[5, 127]);
         assert_eq!([dice.throw(1), dice.throw(2), dice.throw(3 + 128)], [5, 127, 3]);
+        assert_eq!(dice.thrown(), [5, 127, 3]);
         assert_eq!(Dice::default().throw(256 + 7), 7);
     }
 }

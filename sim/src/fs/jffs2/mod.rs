@@ -364,6 +364,10 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.dice = dice::Dice::seen(throws);
     }
 
+    fn thrown_dice(&self) -> &[u8] {
+        self.dice.thrown()
+    }
+
     fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
         self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
         std::mem::replace(&mut self.foreground, task)

@@ -54,6 +54,7 @@ FITTED = (
     "page_write_ns",
     "page_dirty_ns",
     "page_drop_ns",
+    "inode_drop_ns",
     "page_slot_ps",
     "truncate_ns",
     "sync_ns",
@@ -72,6 +73,8 @@ FITTED = (
     "jffs2_write_symbol_ns",
     "jffs2_packed_node_ns",
     "jffs2_packed_byte_ps",
+    "jffs2_search_ns",
+    "jffs2_matched_byte_ps",
     "jffs2_unpack_ns",
     "jffs2_add_node_ns",
     "jffs2_obsolete_ns",
@@ -99,7 +102,9 @@ FITTED = (
     "yaffs2_inode_ns",
     "yaffs2_delete_ns",
     "yaffs2_checkpoint_byte_ps",
+    "yaffs2_entry_ns",
     "yaffs2_mount_ns",
+    "yaffs2_object_ns",
     "compute_step_ps",
 )
 FOLDED = {
@@ -109,6 +114,7 @@ FOLDED = {
 }
 BY_HAND = {
     "jffs2_erased_byte_ps": "between two reads of a check; by hand, for the thread erases as well",
+    "yaffs2_erased_byte_ps": "in a fresh mount alone; by hand, from a log of instructions",
 }
 PAUSE_NS = 1_300_000_000
 """Of the case `paused`."""
@@ -148,7 +154,7 @@ def _lines(*lines: str) -> str:
 
 def _bodies() -> Cases:
     """Every case on a file system."""
-    cases = _reading() | _writing() | _compressing() | _names() | _cutting()
+    cases = _reading() | _writing() | _compressing() | _names() | _cutting() | _mounts()
     return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
 
 
@@ -217,6 +223,12 @@ def _compressing() -> Cases:
     cases: Cases = {}
     for length, percent in ((4096, 30), (4096, 70), (4096, 85), (4096, 97), (1000, 60)):
         cases[f"packed-{percent}-{length}"] = _new(*_ordered(length, 32, percent), "fsync 0")
+    for length, percent in ((700, 80), (3000, 92)):
+        places = [f"write 0 {20480 * i + 2500} {length} 2 {percent}" for i in range(32)]
+        cases[f"mixed-{percent}-{length}"] = (
+            0,
+            _lines("open 0 big rw", "mark", *places, "fsync 0"),
+        )
     for percent in (30, 70):
         rest = ["fsync 0", "close 0", "sync", f"pause {6 * SETTLE_NS}", *["drop_caches"] * 3]
         before = ["open 0 new rw,create", *_ordered(16384, 16, percent), *rest]
@@ -226,7 +238,7 @@ def _compressing() -> Cases:
 
 
 def _names() -> Cases:
-    """Names and mounts."""
+    """Names."""
     known = ["open 0 big ro", "close 0"]
     made = [line for i in range(16) for line in (f"open 0 made-{i} wo,create", "close 0")]
     removed = [f"unlink small-{length}-{i}" for length in (200, 2600) for i in range(SMALL_FILES)]
@@ -244,9 +256,25 @@ def _names() -> Cases:
             "mark",
             *[f"rmdir {name}" for name in folders],
         ),
-        "remounted": _lines("mark", "remount"),
     }
     return {name: (0, body) for name, body in bodies.items()}
+
+
+def _mounts() -> Cases:
+    """With everything in memory, and with nothing: few files, many, a long one."""
+    many = [
+        line
+        for i in range(64)
+        for line in (f"open 0 many-{i} wo,create", "write 0 0 500 4 0", "close 0")
+    ]
+    long = ["open 0 long wo,create", *_ordered(32768, 80), "close 0"]
+    bodies: dict[str, list[str]] = {"": [], "-many": many, "-long": long}
+    cases: Cases = {}
+    for name, before in bodies.items():
+        rest = [*before, "sync", f"pause {SETTLE_NS}"] if before else []
+        cases[f"remounted{name}"] = (0, _lines(*rest, "mark", "remount"))
+        cases[f"remounted{name}-cold"] = (0, _lines(*rest, "remount", "mark", "remount"))
+    return cases
 
 
 def _cutting() -> Cases:

@@ -156,6 +156,7 @@ class Software(Strict):
     page_write_ns: Ns
     page_dirty_ns: Ns
     page_drop_ns: Ns
+    inode_drop_ns: Ns
     page_slot_ps: Ps
     truncate_ns: Ns
     sync_ns: Ns
@@ -175,6 +176,8 @@ class Software(Strict):
     jffs2_write_symbol_ns: Ns
     jffs2_packed_node_ns: Ns
     jffs2_packed_byte_ps: Ps
+    jffs2_search_ns: Ns
+    jffs2_matched_byte_ps: Ps
     jffs2_unpack_ns: Ns
     jffs2_add_node_ns: Ns
     jffs2_obsolete_ns: Ns
@@ -203,7 +206,10 @@ class Software(Strict):
     yaffs2_inode_ns: Ns
     yaffs2_delete_ns: Ns
     yaffs2_checkpoint_byte_ps: Ps
+    yaffs2_entry_ns: Ns
     yaffs2_mount_ns: Ns
+    yaffs2_object_ns: Ns
+    yaffs2_erased_byte_ps: Ps
     compute_step_ps: Ps
     sched_clock_ns: Positive = 1
     """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""

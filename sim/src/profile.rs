@@ -2,7 +2,7 @@
 //! that every key is there and names its source, and hands over the same tables as JSON; a key that
 //! is missing or unknown here is a bug of ours and refused by serde.
 
-use crate::compress::{UbifsData, ZstdWork};
+use crate::compress::{LzoWork, UbifsData, ZstdWork};
 use crate::units::Ns;
 use serde::Deserialize;
 
@@ -118,6 +118,8 @@ pub struct SoftwareCosts {
     pub page_dirty_ns: Ns,
     /// Taking a page out of the cache as its file ends before it or is gone.
     pub page_drop_ns: Ns,
+    /// Taking an inode and its name out of memory as the file system is unmounted.
+    pub inode_drop_ns: Ns,
     /// A slot of the cache's array without a page that is passed while pages are looked for that go (xas_find), in picoseconds.
     pub page_slot_ps: u64,
     /// Giving a file another size (do_truncate, notify_change), besides the call, pages and nodes.
@@ -154,8 +156,12 @@ pub struct SoftwareCosts {
     pub jffs2_write_symbol_ns: Ns,
     /// JFFS2: one data node that the first compressor has made smaller, besides its bytes.
     pub jffs2_packed_node_ns: Ns,
-    /// JFFS2: one byte that is left in such a node, in picoseconds: compressing it, CRC and copy.
+    /// JFFS2: one byte that is left in such a node, in picoseconds: literals, CRC and copy.
     pub jffs2_packed_byte_ps: u64,
+    /// JFFS2: looking for a match at one position (LZO).
+    pub jffs2_search_ns: Ns,
+    /// JFFS2: a byte in a match, in picoseconds.
+    pub jffs2_matched_byte_ps: u64,
     /// JFFS2: unpacking one data node, besides its bytes.
     pub jffs2_unpack_ns: Ns,
     /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums, its place in the lists.
@@ -212,8 +218,14 @@ pub struct SoftwareCosts {
     pub yaffs2_delete_ns: Ns,
     /// YAFFS2: one byte of a checkpoint, written or read, in picoseconds.
     pub yaffs2_checkpoint_byte_ps: u64,
-    /// YAFFS2: unmounting and mounting, besides what is read: memory, a thread.
+    /// YAFFS2: an entry of a directory that is passed on the way to a name (yaffs_find_by_name).
+    pub yaffs2_entry_ns: Ns,
+    /// YAFFS2: mounting, and unmounting before, besides what is read: memory, a thread.
     pub yaffs2_mount_ns: Ns,
+    /// YAFFS2: an object that a mount makes.
+    pub yaffs2_object_ns: Ns,
+    /// YAFFS2: a byte of an erased page that the first mount looks at (memchr_inv), in picoseconds.
+    pub yaffs2_erased_byte_ps: u64,
     /// One step of a `compute` operation, in picoseconds.
     pub compute_step_ps: u64,
     /// What the scheduler's clock counts in: nanoseconds but where only ticks are counted
@@ -241,8 +253,11 @@ impl SoftwareCosts {
     }
 
     /// JFFS2: and for one that the first compressor has made this small.
-    pub fn jffs2_packed_ns(&self, packed_bytes: u32) -> Ns {
-        self.jffs2_packed_node_ns + Ns::from_ps(u64::from(packed_bytes), self.jffs2_packed_byte_ps)
+    pub fn jffs2_packed_ns(&self, packed_bytes: u32, work: LzoWork) -> Ns {
+        self.jffs2_packed_node_ns
+            + Ns::from_ps(u64::from(packed_bytes), self.jffs2_packed_byte_ps)
+            + self.jffs2_search_ns * u64::from(work.searched)
+            + Ns::from_ps(u64::from(work.matched_bytes), self.jffs2_matched_byte_ps)
     }
 
     /// UBIFS: what the CPU needs for a data node of so many bytes that were so many before.

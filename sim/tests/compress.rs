@@ -107,6 +107,25 @@ fn ubifs_keeps_what_the_kernel_keeps() {
     }
 }
 
+/// Of zeros the second place that is tried gives all; of random bytes fewer and fewer places are tried.
+#[test]
+fn lzo_counts_what_it_looks_at() {
+    let work_of = |random: usize| {
+        let mut bytes = vec![0; 4096];
+        let contents = contents_of("0-4096:7:0");
+        contents.fill(0, &mut bytes[..random]);
+        let data = Compressors::new().jffs2_bytes(&[Jffs2Compressor::Lzo], &bytes, 4096);
+        data.work.expect("it got smaller")
+    };
+    let zeros = work_of(0);
+    assert_eq!((zeros.searched, zeros.matched_bytes), (1, 4076));
+    let searched: Vec<u32> = [500, 1000, 2000, 3000].map(|random| work_of(random).searched).into();
+    assert!(searched.is_sorted() && searched[3] < 2 * searched[0], "{searched:?}");
+    let step_bytes_max = 1 + (3100 >> 5); // Two tries find the first match.
+    let matched = work_of(3000).matched_bytes;
+    assert!((1096 - 2 * step_bytes_max - 20..1096).contains(&matched), "{matched}");
+}
+
 #[test]
 fn without_compressors_a_node_holds_what_it_has_room_for() {
     let data = Compressors::new().jffs2_bytes(&[], &[0; 4096], 300);

@@ -4,6 +4,7 @@ mod support;
 
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
 use sim::trace::FlashOp;
+use sim::units::Ns;
 
 fn try_run(
     fs: FsKind,
@@ -180,4 +181,30 @@ fn the_flusher_writes_all_of_a_fresh_mount_after_five_seconds_and_else_after_thi
     assert!(programs(&remounted, 8) > 20);
     assert!(programs(written, 8) < 5, "what the write-buffers' timers write");
     assert!(programs(written, 40) > 20);
+}
+
+/// 50,000 bytes are 13 pages; a directory is an inode as well.
+#[test]
+fn unmounting_takes_pages_and_inodes_out_of_memory() {
+    let kernel = support::kernel("6.1");
+    let made = "open 0 a rw,create\nwrite 0 0 50000 1 0\nclose 0\nmkdir b\nsync";
+    let prepare = format!("flashbed-ops 1\n{made}\npause 60000000000\nprepared\n");
+    for fs in [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs] {
+        let remount_ns = |page_ns: u64, inode_ns: u64, before: &str| {
+            let mut board = support::board("emulated");
+            board.software = support::free_software();
+            board.software.page_drop_ns = Ns(page_ns);
+            board.software.inode_drop_ns = Ns(inode_ns);
+            let setting = support::setting(&board, &kernel, fs, &prepare);
+            let setting = Setting { recorded: support::TRACED, ..setting };
+            let body = format!("flashbed-ops 1\n{before}mark\nremount\n");
+            let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+            let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
+            measured.requests[0].latency.0
+        };
+        assert_eq!(remount_ns(1000, 0, "") - remount_ns(0, 0, ""), 13_000, "{fs:?}");
+        assert_eq!(remount_ns(0, 1000, "") - remount_ns(0, 0, ""), 2000, "{fs:?}");
+        let again = "remount\n";
+        assert_eq!(remount_ns(1000, 1000, again), remount_ns(0, 0, again), "{fs:?}");
+    }
 }

@@ -6,13 +6,25 @@ use sim::chip::{Chip, Flash, Kind};
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, ROOT};
 use sim::mtd::Mtd;
+use sim::profile::{BoardProfile, SoftwareCosts};
 use sim::trace::Traced;
 use sim::units::Ns;
 
 fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {
-    let board = support::board("omap3evm");
-    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
+    fresh_on(&support::board("omap3evm"))
+}
+
+fn fresh_on(board: &BoardProfile) -> (Yaffs2<Traced<Chip>>, Ns) {
+    let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
     Yaffs2::format(mtd, Ns::ZERO, 128).expect("it fits")
+}
+
+/// Where only this costs something.
+fn fresh_with(price: impl Fn(&mut SoftwareCosts)) -> (Yaffs2<Traced<Chip>>, Ns) {
+    let mut board = support::board("omap3evm");
+    board.software = support::free_software();
+    price(&mut board.software);
+    fresh_on(&board)
 }
 
 fn write_page(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, ino: Ino, page: u32) -> Ns {
@@ -101,4 +113,42 @@ fn a_partition_without_room_for_the_reserve_is_refused() {
     board.partition.blocks = 6;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
     assert!(matches!(Yaffs2::format(mtd, Ns::ZERO, 128), Err(FsError::TooSmall(_))));
+}
+
+fn make(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, name: &str) -> Ns {
+    fs.create(now, Name { directory: ROOT, name }, &mut support::NoPages).expect("space").1
+}
+
+/// The newest first, lost+found last.
+#[test]
+fn a_name_is_looked_for_entry_by_entry() {
+    let (mut fs, mut now) = fresh_with(|costs| costs.yaffs2_entry_ns = Ns(1000));
+    for name in ["one", "two", "three"] {
+        now = make(&mut fs, now, name);
+    }
+    for (name, passed) in [("three", 1), ("one", 3), ("none", 4)] {
+        let end = fs.lookup(now, Name { directory: ROOT, name }, None).expect("no flash");
+        assert_eq!(end - now, Ns(1000 * passed), "{name}");
+    }
+}
+
+#[test]
+fn a_mount_is_paid_for_by_the_object_and_a_fresh_one_by_the_byte_of_a_page() {
+    let remount = |price: fn(&mut SoftwareCosts)| {
+        let (mut fs, fresh_at) = fresh_with(price);
+        let now = ["one", "two", "three"]
+            .into_iter()
+            .fold(fresh_at, |now, name| make(&mut fs, now, name));
+        (fresh_at, fs.remount(now).expect("readable") - now)
+    };
+    let (fresh_at, free) = remount(|_| {});
+    let (_, mount) = remount(|costs| costs.yaffs2_mount_ns = Ns(1_000_000));
+    assert_eq!(mount - free, Ns(1_000_000));
+    // The root, lost+found and the two that nobody sees besides.
+    let (_, objects) = remount(|costs| costs.yaffs2_object_ns = Ns(1000));
+    assert_eq!(objects - free, Ns(7000));
+    let (looked_at, by_checkpoint) = remount(|costs| costs.yaffs2_erased_byte_ps = 1000);
+    let board = support::board("omap3evm");
+    let bytes = u64::from(board.partition.blocks * board.chip.page_bytes);
+    assert_eq!((looked_at - fresh_at, by_checkpoint), (Ns(bytes), free));
 }

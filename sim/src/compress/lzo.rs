@@ -23,19 +23,35 @@ const M3_BYTES_MAX: usize = 33;
 const FIRST_LITERALS_MAX: usize = 238;
 pub(super) const END_MARKER_BYTES: usize = 3;
 
+/// What the compressor has to do, by which its time is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LzoWork {
+    /// Positions at which a match was looked for.
+    pub searched: u32,
+    /// Bytes in the matches that were found.
+    pub matched_bytes: u32,
+}
+
 /// The dictionary: the last position of each hash.
 pub(super) struct Lzo {
     last: Vec<u16>,
+    work: LzoWork,
 }
 
 impl Lzo {
     pub(super) fn new() -> Lzo {
-        Lzo { last: vec![0; 1 << HASH_BITS] }
+        Lzo { last: vec![0; 1 << HASH_BITS], work: LzoWork::default() }
+    }
+
+    /// Of what was compressed last.
+    pub(super) fn work(&self) -> LzoWork {
+        self.work
     }
 
     /// The size of what is compressed, which may be more than was there.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
+        self.work = LzoWork::default();
         if data.len() < SEARCHED_BYTES_MIN {
             return tail_size(data.len(), true) + END_MARKER_BYTES;
         }
@@ -49,6 +65,7 @@ impl Lzo {
                 let Some(from) = self.candidate(data, at) else { break };
                 let length = match_bytes(data, from, at, end);
                 size += literals_size(at - literals_at) + match_size(length, at - from);
+                self.work.matched_bytes += length as u32;
                 at += length;
                 literals_at = at;
             }
@@ -62,6 +79,7 @@ impl Lzo {
     /// The last position of the same hash, if the four bytes there are the same; `at` takes its place.
     #[inline]
     fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
+        self.work.searched += 1;
         let value = four_bytes(data, at);
         let hash = value.wrapping_mul(0x1824_429d) >> (32 - HASH_BITS);
         let from = usize::from(core::mem::replace(&mut self.last[hash as usize], at as u16));

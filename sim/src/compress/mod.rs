@@ -18,6 +18,7 @@ mod zstd;
 use crate::content::Contents;
 use deflate::Deflate;
 use lzo::Lzo;
+pub use lzo::LzoWork;
 use lzo202::Lzo202;
 use serde::Deserialize;
 pub use zstd::ZstdWork;
@@ -97,6 +98,8 @@ pub struct Jffs2Data {
     pub node_bytes: usize,
     /// None of them if it did not get smaller.
     pub compressor: Option<Jffs2Compressor>,
+    /// Of LZO since 3.9, what it had to do, if the node is its.
+    pub work: Option<LzoWork>,
 }
 
 /// What goes into one data node of UBIFS.
@@ -148,7 +151,7 @@ impl Compressors {
     ) -> Jffs2Data {
         let room = room.min((end - start) as usize);
         if room as u64 >= RANDOM_BYTES_MIN && contents.is_random(start, end) {
-            return Jffs2Data { file_bytes: room, node_bytes: room, compressor: None };
+            return Jffs2Data { file_bytes: room, node_bytes: room, compressor: None, work: None };
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
@@ -175,9 +178,15 @@ impl Compressors {
                     Jffs2Compressor::Zlib => self.deflate.jffs2(bytes, room),
                     Jffs2Compressor::Rtime => rtime::compress(bytes, room),
                 }?;
-                Some(Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor) })
+                let work = (compressor == Jffs2Compressor::Lzo).then(|| self.lzo.work());
+                Some(Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor), work })
             })
-            .unwrap_or(Jffs2Data { file_bytes: room, node_bytes: room, compressor: None })
+            .unwrap_or(Jffs2Data {
+                file_bytes: room,
+                node_bytes: room,
+                compressor: None,
+                work: None,
+            })
     }
 
     /// A data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).

@@ -264,6 +264,8 @@ pub trait FlashFs: Clone {
     /// Unmounts, after the VFS has written back and synced everything and evicted every inode, and
     /// mounts what is on the flash. The root's inode is in memory afterwards, no other.
     fn remount(&mut self, now: Ns) -> Result<Ns>;
+    /// Inodes of files and directories, but the root, that are in memory.
+    fn inodes_in_memory(&self) -> u64;
     /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was being
     /// programmed or erased is neither old nor new, and what is left on the flash is mounted. Returns
     /// the tree, every directory before what is in it. The root's inode is in memory afterwards, no other.

@@ -42,6 +42,16 @@ pub(super) struct Inode {
     pub write_error: Option<i64>,
 }
 
+impl Inode {
+    /// Its last page is written and it leaves memory (evict, truncate_inode_pages_final). What that comes to.
+    pub fn forget_pages(&mut self) -> Truncated {
+        let gone = Truncated::from(&self.cache, 0);
+        self.cache.drop_clean(0, u32::MAX);
+        self.writeback_index = 0;
+        gone
+    }
+}
+
 /// Every inode but the root's, and who writes back the dirty ones.
 #[derive(Clone, Debug)]
 pub(super) struct Inodes {

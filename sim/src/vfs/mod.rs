@@ -258,13 +258,13 @@ impl<S: FlashFs> Vfs<S> {
     pub fn remount(&mut self, now: Ns) -> Outcome {
         let now = self.write_back_all(now + self.costs.syscall_ns, false)?;
         let now = untold(self.fs.sync(now, &mut self.inodes), now)?;
-        let now = self.shut_flusher_down(now)?;
-        for inode in self.inodes.iter_mut() {
-            inode.cache.drop_clean(0, u32::MAX);
-            inode.writeback_index = 0;
+        let mut now = self.shut_flusher_down(now)?;
+        for gone in self.inodes.iter_mut().map(Inode::forget_pages).collect::<Vec<_>>() {
+            now = self.truncate_inode_pages(now, gone)?;
         }
         self.inodes.pages_gone();
         self.names.forget_dentries();
+        now += self.costs.inode_drop_ns * self.fs.inodes_in_memory();
         let now = self.fs.remount(now)?;
         let completions = self.inodes.flusher.completions.of_new_device();
         let background = background_pages(self.memory_pages);

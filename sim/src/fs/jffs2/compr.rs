@@ -39,7 +39,7 @@ impl Compression {
         let at_once =
             data.compressor.is_some() && data.compressor.as_ref() == self.available.first();
         let spent = if at_once {
-            costs.jffs2_packed_ns(node_bytes)
+            costs.jffs2_packed_ns(node_bytes, data.work.unwrap_or_default())
         } else {
             costs.jffs2_write_ns(file_bytes)
         };

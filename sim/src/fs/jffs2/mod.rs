@@ -283,6 +283,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         self.unmount_and_mount(now)
     }
 
+    fn inodes_in_memory(&self) -> u64 {
+        let files = self.files.iter().skip(1);
+        files.filter(|file| file.state == InodeState::Present).count() as u64
+    }
+
     fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
         self.mount_after_power_cut(now)
     }

@@ -324,6 +324,10 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.mount(now)
     }
 
+    fn inodes_in_memory(&self) -> u64 {
+        self.inodes.iter().filter(|(&inum, inode)| inode.in_memory && inum != ROOT.0).count() as u64
+    }
+
     fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
         let now = self.mount_after_power_cut(now)?;
         Ok((self.tree(), now))

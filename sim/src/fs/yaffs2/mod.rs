@@ -220,6 +220,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.unmount_and_mount(now)
     }
 
+    fn inodes_in_memory(&self) -> u64 {
+        self.objects.inodes.iter().filter(|&&number| number != ROOT_OBJECT).count() as u64
+    }
+
     fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
         self.mount_after_power_cut(now)
     }

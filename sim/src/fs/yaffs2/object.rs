@@ -214,7 +214,7 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs_find_by_name: reads headers on its way that nobody has read yet, and that of a name too long to be in memory.
     pub(super) fn find_by_name(&mut self, mut now: Ns, at: Name<'_>) -> Result<(Option<u32>, Ns)> {
         for number in self.object(at.directory.0).children.clone().into_iter().rev() {
-            now = self.load_details(now, number)?;
+            now = self.load_details(now + self.mtd.costs().yaffs2_entry_ns, number)?;
             let object = self.object(number);
             if number == LOST_AND_FOUND {
                 if at.name == "lost+found" {

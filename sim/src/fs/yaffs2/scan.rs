@@ -47,6 +47,8 @@ impl<F: Flash> Yaffs2<F> {
             now = self.scan_backwards(now)?;
         }
         now = self.strip_deleted(now)?;
+        let costs = self.mtd.costs();
+        now += costs.yaffs2_mount_ns + costs.yaffs2_object_ns * u64::from(self.objects.count);
         if !self.is_checkpointed && self.checkpoint_blocks > 0 {
             now = self.invalidate_checkpoint(now)?;
         }
@@ -68,7 +70,9 @@ impl<F: Flash> Yaffs2<F> {
         for block in 0..self.mtd.blocks() {
             if !self.mtd.is_bad(block) {
                 let start = u64::from(block) * u64::from(self.mtd.block_bytes());
-                now = self.mtd.read(now, start, self.mtd.page_bytes())?;
+                let page_bytes = self.mtd.page_bytes();
+                now = self.mtd.read(now, start, page_bytes)?;
+                now += Ns::from_ps(page_bytes.into(), self.mtd.costs().yaffs2_erased_byte_ps);
                 self.may_make_way(now);
             }
         }
@@ -307,7 +311,7 @@ impl<F: Flash> Yaffs2<F> {
     pub(super) fn unmount_and_mount(&mut self, now: Ns) -> Result<Ns> {
         let now = self.stop_thread(now)?;
         let now = self.locked(now, |fs, now| fs.flush_rest(now, true))?;
-        self.mount(now + self.mtd.costs().yaffs2_mount_ns)
+        self.mount(now)
     }
 
     /// The power was lost and is back. Returns every name with what it names.

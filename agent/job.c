@@ -133,15 +133,17 @@ static int sleep_to_dice(const struct job *job)
 	return err ? err : sleep_until(until);
 }
 
-/* On our own chip every preparation begins at the same time of day, to the second: the clock is put back by whole ones. File systems write it
- * into their nodes: what is on the chip, down to a checksum and what ECC makes of a torn page, does not depend on the cases before.
+/* Where power is going to fail, a preparation begins at the same time of day as every other, to the second: the clock is put back by whole
+ * ones. File systems write it into their nodes: what is on the chip, down to a checksum and what ECC makes of a torn page, does not depend
+ * on the cases before. Nowhere else: setting the clock (timekeeping_inject_offset) moves its coarse second from its tick to the next one, by
+ * which UBIFS writes an inode once more.
  */
 static int set_time_of_day(const struct job *job)
 {
 	struct timex shift = {.modes = ADJ_SETOFFSET};
 	struct timespec now;
 
-	if (job->shared || !nandlog_there())
+	if (!job->cut || job->shared || !nandlog_there())
 		return 0;
 	if (clock_gettime(CLOCK_REALTIME, &now))
 		return -errno;
@@ -337,6 +339,14 @@ static int begin_wear(struct job *job)
 	return job->setup_count ? 0 : wear_begin(&job->wear);
 }
 
+/* What is asked of a group: words, or nothing. */
+static bool parse_group(struct job *job, const char *first, const char *second, bool *wear)
+{
+	*wear = strcmp(first, "wear") == 0 || strcmp(second, "wear") == 0;
+	job->cut = strcmp(first, "cut") == 0 || strcmp(second, "cut") == 0;
+	return (*first != '\0') + (*second != '\0') == *wear + job->cut;
+}
+
 static int group(struct job *job, const char *id, const char *fs_name, bool wear)
 {
 	struct ops ops = {0};
@@ -480,7 +490,8 @@ static int step(struct job *job)
 	char id[MAX_ID + 1];
 	char word[48];
 	char command[CHIP_COMMAND_BYTES];
-	char asked[32] = "";
+	char asked[2][32] = {"", ""};
+	bool wear;
 	struct trace trace = {false, false, false, false, false};
 	uint64_t number = 0;
 	uint64_t seed = 0;
@@ -490,8 +501,8 @@ static int step(struct job *job)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %31s %31s", id, word, asked) >= 2 && (!*asked || strcmp(asked, "wear") == 0))
-		return group(job, id, word, *asked);
+	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 && parse_group(job, asked[0], asked[1], &wear))
+		return group(job, id, word, wear);
 	if (sscanf(job->line, "case %255s %" SCNu64 " %47s", id, &number, word) == 3 && parse_trace(word, &trace))
 		return one_case(job, id, number, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)

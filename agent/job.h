@@ -26,6 +26,7 @@ struct job {
 	struct flash_counts before;
 	struct wear wear;
 	bool shared;                /* as of struct job_place */
+	bool cut;                   /* power is to fail in cases of the group */
 	uint64_t counted_since_ns;  /* between the two readings of the counters */
 	uint64_t counted_until_ns;
 	bool group_ready;

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashbed.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Program, Unavailable
+from flashbed.targets.base import Batch, Cut, Program, Unavailable
 from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs
 from flashbed.targets.guest.job import groups_of, items_of, text_of
@@ -239,6 +239,14 @@ def test_cases_that_write_end_their_group() -> None:
     assert text.startswith("flashbed-job 1\nsetup renew\ngroup g0 jffs2\nops 5\nflashbed-ops 1\n")
     assert "\ncase c0 0 flash\nops 5\nflashbed-ops 1\nopen 0 a ro\n" in text
     assert text.endswith("\ndone\n")
+
+
+def test_the_clock_is_set_only_where_power_is_to_fail() -> None:
+    """Counting a case's changes and cutting it have to begin alike (agent/job.c)."""
+    one = program("a")
+    for asked in (replace(one, record_changes=True), replace(one, cuts=(Cut(1, 1),))):
+        text = text_of(groups_of(items_of([asked], {"a": 0})), trace_flash=False, our_chip=True)
+        assert "\ngroup g0 jffs2 cut\n" in text
 
 
 def test_a_stream_cut_anywhere_gives_the_same_events() -> None:

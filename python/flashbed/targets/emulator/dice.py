@@ -24,6 +24,7 @@ from elftools.elf.sections import Section, SymbolTableSection
 
 from flashbed.errors import RunError
 from flashbed.targets.base import Batch, Program
+from flashbed.targets.guest.initramfs import modules_of
 from flashbed.tracing.rows import read_rows
 
 __all__ = ["asked", "recorded", "tracers"]
@@ -55,13 +56,14 @@ def tracers(module: Path) -> str:
     return f"value={_NAME},jffs2:{_FUNCTION}+{offset + 4:#x},%r{register}"
 
 
-def asked(program: Program, module: Path) -> Program:
+def asked(program: Program, modules: Path) -> Program:
     """The program with its throws recorded, if it asks for that and its file system throws any.
 
-    A probe costs some 2 us a throw, as others do.
+    `modules` is the folder of the kernel's. A probe costs some 2 us a throw, as others do.
     """
     if not program.record_dice or program.fs != "jffs2":
         return program
+    module = modules_of(modules).get("jffs2", modules / "jffs2.ko")
     return replace(program, tracers=f"{program.tracers} {tracers(module)}".lstrip())
 
 

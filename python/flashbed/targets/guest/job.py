@@ -175,13 +175,18 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
     words = ["flash" if trace_flash else "counts"]
     if program.check_contents:
         words.append("contents")
-    if program.record_changes or program.cuts:
+    if _is_cut(program):
         words.append("changes")
     if program.record_wear:
         words.append("wear")
     if program.record_calls:
         words.append("calls")
     return ",".join(words)
+
+
+def _is_cut(program: Program) -> bool:
+    """Whether power is to fail in it, or its changes are counted so that it can."""
+    return program.record_changes or bool(program.cuts)
 
 
 def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> str:
@@ -192,7 +197,9 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
         if our_chip:
             parts += (f"setup {command}\n" for command in setup_commands(first.program))
         wear = " wear" if any(item.program.record_wear for item in group.items) else ""
-        parts += (f"group {group.name} {first.program.mounted}{wear}\n", _section(first.prepare))
+        cut = " cut" if any(_is_cut(item.program) for item in group.items) else ""
+        asked = f"{first.program.mounted}{wear}{cut}"
+        parts += (f"group {group.name} {asked}\n", _section(first.prepare))
         for item in group.items:
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))

@@ -70,12 +70,14 @@ pub struct Mtd<F> {
     causes: Causes,
     /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
+    /// Pages are read and written whole by a controller with an ECC.
+    has_controller: bool,
     /// A whole page as the driver moves it of its own: with the OOB where its ECC is in there.
     whole_page: Moves,
     /// What the CPU needs for an ECC step; nothing where it has no part in it.
     ecc_step_ns: Ns,
-    /// What the column change took that ended the last call, if one did.
-    last_column_change: Ns,
+    /// See [`Mtd::since_asked`].
+    since_asked: Ns,
     /// page_shift, and the same of an ECC step: pages and steps are powers of two.
     page_shift: u32,
     step_shift: u32,
@@ -111,6 +113,7 @@ impl<F: Flash> Mtd<F> {
             EccKind::NoEcc => (0, Ns::ZERO),
         };
         Mtd {
+            has_controller: board.ecc.kind == EccKind::HardwarePage,
             subpage_reads: board.ecc.kind == EccKind::SoftwareSubpage
                 && page_bytes > SMALL_PAGE_BYTES,
             whole_page: Moves::one(0, page_bytes).and(oob_bytes),
@@ -131,7 +134,7 @@ impl<F: Flash> Mtd<F> {
             page_buffer: None,
             causes: Causes::default(),
             ecc_step_ns,
-            last_column_change: Ns::ZERO,
+            since_asked: Ns::ZERO,
         }
     }
 
@@ -215,10 +218,12 @@ impl<F: Flash> Mtd<F> {
         marked
     }
 
-    /// What the column change took that ended the last call, if one did.
+    /// What passed at the end of the last call since it was asked whether to make way: each operation of the chip begins with a lock that may
+    /// sleep, and what is not followed by one is not asked again. After a program or an erase the status is read, but not by a
+    /// controller that writes pages by itself; a read ends with its data, or with the ECC bytes where the CPU corrects.
     #[inline]
-    pub fn last_column_change(&self) -> Ns {
-        self.last_column_change
+    pub fn since_asked(&self) -> Ns {
+        self.since_asked
     }
 
     /// What the ECC has met so far.
@@ -257,7 +262,7 @@ impl<F: Flash> Mtd<F> {
     /// What is left of a call that has read the pages before.
     pub fn read_on(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         debug_assert!(offset + u64::from(length) <= self.size_bytes(), "read past the partition");
-        self.last_column_change = Ns::ZERO;
+        self.since_asked = Ns::ZERO;
         let page_bytes = self.chip.page_bytes;
         let mut page = self.page_at(offset);
         let mut column = offset as u32 & (page_bytes - 1);
@@ -358,11 +363,12 @@ impl<F: Flash> Mtd<F> {
         page: PageNo,
         moves: Moves,
     ) -> core::result::Result<(Ns, u32), Failed> {
-        self.last_column_change = Ns::ZERO;
-        let now = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
-        let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
+        let read = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
+        let read = read + Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
-        Ok((self.software_ecc(now + moved, self.chip.page_bytes), bits))
+        let over = self.software_ecc(read, self.chip.page_bytes);
+        self.since_asked = over - if self.subpage_reads { read } else { now };
+        Ok((over, bits))
     }
 
     /// Part of a page: the steps it touches, or the whole page into the page buffer.
@@ -392,10 +398,11 @@ impl<F: Flash> Mtd<F> {
         let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
         let read = now;
         let now = self.flash.change_column(now, code);
-        self.last_column_change = now - read;
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
-        Ok(self.software_ecc(now, data))
+        let over = self.software_ecc(now, data);
+        self.since_asked = over - read;
+        Ok(over)
     }
 
     #[inline]
@@ -419,13 +426,14 @@ impl<F: Flash> Mtd<F> {
     /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
     /// neither asked nor filled.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
-        self.last_column_change = Ns::ZERO;
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
         for page in first.0..first.0 + pages {
+            let asked_at = now;
             now = self.flash.read(now, PageNo(page), moves)? + self.costs.nand_read_ns;
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
+            self.since_asked = now - asked_at;
         }
         Ok(now)
     }
@@ -479,7 +487,7 @@ impl<F: Flash> Mtd<F> {
     pub fn write_oob(&mut self, now: Ns, offset: u64, length: u32) -> Done {
         let page = self.page_at(offset);
         self.forget(page, page);
-        self.last_column_change = Ns::ZERO;
+        self.since_asked = Ns::ZERO;
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
@@ -497,10 +505,11 @@ impl<F: Flash> Mtd<F> {
         } else {
             self.forget(page, page);
         }
-        self.last_column_change = Ns::ZERO;
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
-        let now = self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
-        self.flash.program(now, page, moves, written)
+        let ready = self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
+        let over = self.flash.program(ready, page, moves, written)?;
+        self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
+        Ok(over)
     }
 
     /// mtd_erase of one block of the partition.
@@ -510,7 +519,7 @@ impl<F: Flash> Mtd<F> {
             // nand_erase_nand does not touch a bad block.
             return Err(Failed { at: now + self.costs.mtd_call_ns, fault: Fault::EraseFailed });
         }
-        self.last_column_change = Ns::ZERO;
+        self.since_asked = Ns::ZERO;
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));

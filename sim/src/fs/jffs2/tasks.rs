@@ -315,7 +315,7 @@ impl<F: Flash> Jffs2<F> {
     /// the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
-        let asked_at = now - self.mtd.last_column_change();
+        let asked_at = now - self.mtd.since_asked();
         if self.sched.resched(asked_at) != Some(task) {
             self.let_run_until(asked_at, task, pages)?;
         }
@@ -342,7 +342,7 @@ impl<F: Flash> Jffs2<F> {
         self.mtd.flash_mut().set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
-        let asked_at = over - self.mtd.last_column_change();
+        let asked_at = over - self.mtd.since_asked();
         self.collector.in_call = Some(asked_at);
         if self.foreground.is_some() {
             self.sched.resched(asked_at);

@@ -175,6 +175,8 @@ impl<F: Flash> Jffs2<F> {
         }
         let (id, now) = self.write_dnode(now, node, writer)?;
         self.file_mut(ino).size_bytes = size_bytes;
+        // jffs2_alloc_node_frag: there may be no memory at once, and so it asks, with c->alloc_sem.
+        let now = self.might_resched(now, None)?;
         self.add_fragment(now, ino, id);
         if let Some(metadata) = self.file_mut(ino).metadata.take() {
             self.mark_obsolete(now, metadata);

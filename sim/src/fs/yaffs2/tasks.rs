@@ -147,7 +147,7 @@ impl<F: Flash> Yaffs2<F> {
     /// After an operation of the chip, which somebody has made under the lock: who is let in waits for that.
     #[inline]
     pub(super) fn may_make_way(&mut self, now: Ns) {
-        let asked_at = now - self.mtd.last_column_change();
+        let asked_at = now - self.mtd.since_asked();
         if self.thread.is_working || self.is_shared(asked_at) {
             self.make_way(asked_at);
         }

@@ -307,6 +307,9 @@ impl<S: FlashFs> Vfs<S> {
                 }
             }
             at = to;
+            if at < end {
+                now = self.resched(now)?;
+            }
         }
         if flags.sync || flags.dsync {
             let (errno, at) = self.sync_range(now, index, start, at, !flags.sync)?;

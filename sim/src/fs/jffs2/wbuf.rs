@@ -83,13 +83,18 @@ impl<F: Flash> Jffs2<F> {
             self.fill_wbuf(left);
             now = self.flush_full_wbuf(now)?;
         }
-        if self.wbuf.bytes > 0 {
-            if let Some(ino) = ino.filter(|ino| !self.wbuf.pending.contains(ino)) {
-                self.wbuf.pending.push(ino);
-            }
-            self.dirty_trigger(now);
+        if let Some(ino) = ino.filter(|_| self.wbuf.bytes > 0) {
+            self.wbuf_dirties_inode(now, ino);
         }
         Ok(now)
+    }
+
+    /// jffs2_wbuf_dirties_inode: nobody has to flush what was only moved.
+    fn wbuf_dirties_inode(&mut self, now: Ns, ino: Ino) {
+        self.dirty_trigger(now);
+        if !self.wbuf.pending.contains(&ino) {
+            self.wbuf.pending.push(ino);
+        }
     }
 
     /// jffs2_dirty_trigger.

@@ -502,6 +502,15 @@ impl Mutex {
     /// asks again.
     #[inline]
     pub fn lock(&mut self, task: Task) -> bool {
+        if self.owner.is_none() && self.waiters.is_empty() {
+            self.owner = Some(task);
+            return true;
+        }
+        self.lock_contended(task)
+    }
+
+    #[inline(never)]
+    fn lock_contended(&mut self, task: Task) -> bool {
         let waits_at = self.waiters.iter().position(|&waiter| waiter == task);
         if self.owner.is_some_and(|owner| owner != task) {
             match waits_at {

@@ -308,7 +308,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         let (new, now) = self.write_dnode(now, node, None)?;
-        self.nodes.change(new, |node| node.state = State::Normal);
+        self.nodes.set_state(new, State::Normal);
         self.replace_reference(id, new);
         self.mark_obsolete(now, id);
         Ok(now)

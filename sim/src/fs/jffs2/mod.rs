@@ -119,6 +119,8 @@ pub struct Jffs2<F> {
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
+    /// Nodes that the node just written has covered whole; empty but for the room, outside of add_fragment.
+    covered: Vec<NodeId>,
     /// What bytes the data nodes of an inode have, by version, where the power can fail.
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
 }
@@ -176,6 +178,7 @@ impl<F: Flash> Jffs2<F> {
             check_ino: 0,
             pseudo_random: 0,
             is_scanning: false,
+            covered: Vec::new(),
             stored: mtd.flash().can_lose_power().then(BTreeMap::new),
             mtd,
         };
@@ -191,7 +194,7 @@ impl<F: Flash> Jffs2<F> {
     /// Whatever refers to a node that was moved refers to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let node = self.nodes.get(from);
-        self.nodes.change(to, |copy| copy.fragments = node.fragments);
+        self.nodes.set_fragments(to, node.fragments);
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
             Role::Data { .. } | Role::Hole { .. } => {

@@ -301,10 +301,11 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_link_node_ref of a node that was found.
     fn link_scanned(&mut self, now: Ns, id: NodeId, state: State) {
-        let Node { ino, role, version, .. } = self.nodes.change(id, |node| {
+        let node = self.nodes.change(id, |node| {
             (node.state, node.fragments, node.next_in_block) = (state, 0, None);
         });
-        self.link(id);
+        self.link(id, &node);
+        let Node { ino, role, version, .. } = node;
         if role.is_bare() {
             return;
         }

@@ -64,6 +64,9 @@ impl<F: Flash> Jffs2<F> {
             let mut left = part;
             left -= self.fill_wbuf(left);
             now = self.flush_full_wbuf(now)?;
+            if left == 0 {
+                continue;
+            }
             let whole = left - left % page_bytes;
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");

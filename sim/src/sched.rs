@@ -268,8 +268,9 @@ impl Sched {
 
     /// sched_slice.
     fn slice_ns(&self, task: Task) -> u64 {
-        let all = Task::ALL.into_iter().filter(|&other| self.is_runnable(other) || other == task);
-        let weights: u64 = all.map(weight).sum();
+        let mut all = self.runnable;
+        all.insert(task);
+        let weights: u64 = all.iter().map(weight).sum();
         calc_delta(LATENCY_NS, weight(task), weights).max(MIN_GRANULARITY_NS)
     }
 
@@ -423,6 +424,7 @@ impl Sched {
     }
 
     /// __schedule of a task that could go on.
+    #[inline(never)]
     fn schedule(&mut self, now: Ns, before: Option<Task>) {
         self.see_clock(now);
         self.pick(now, before);

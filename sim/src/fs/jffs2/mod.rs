@@ -86,6 +86,8 @@ pub struct Jffs2<F> {
     options: Options,
     compression: Compression,
     block_bytes: u32,
+    /// Blocks are powers of two.
+    block_shift: u32,
     space: Space,
     ticks: Ticks,
     collector: Collector,
@@ -130,6 +132,7 @@ impl<F: Flash> Jffs2<F> {
     /// and mounts it.
     pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
+        assert!(block_bytes.is_power_of_two(), "checked profiles");
         if mtd.size_bytes() > u64::from(u32::MAX) {
             return Err(FsError::too_small(
                 "jffs2 counts the bytes of a partition in 32 bits, this one has more",
@@ -150,6 +153,7 @@ impl<F: Flash> Jffs2<F> {
         let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
+            block_shift: block_bytes.trailing_zeros(),
             space: fresh(&mtd),
             ticks,
             collector: Collector::default(),
@@ -184,6 +188,12 @@ impl<F: Flash> Jffs2<F> {
         };
         let now = fs.start_collector(now)?;
         Ok((fs, now))
+    }
+
+    /// The block of an offset.
+    #[inline]
+    fn block_of(&self, offset: u32) -> u32 {
+        offset >> self.block_shift
     }
 
     /// Nodes on flash, those that say nothing any more included, and fragments of the files in memory.

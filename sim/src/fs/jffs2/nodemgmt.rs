@@ -296,7 +296,7 @@ impl<F: Flash> Jffs2<F> {
     #[inline]
     pub(super) fn link(&mut self, id: NodeId, node: &Node) {
         let (number, bytes, state) =
-            (node.flash_offset / self.block_bytes, node.total_bytes(), node.state);
+            (self.block_of(node.flash_offset), node.total_bytes(), node.state);
         self.space.change(number, |books| {
             books.free_bytes -= bytes;
             match state {
@@ -335,7 +335,7 @@ impl<F: Flash> Jffs2<F> {
         let node = self.nodes.set_state(id, State::Obsolete);
         let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
         assert!(node.state != State::Obsolete, "node at {flash_offset} obsolete twice");
-        let number = flash_offset / self.block_bytes;
+        let number = self.block_of(flash_offset);
         let writing = self.next_block == Some(number);
         let is_bad = self.space.is_on(List::BadUsed, number);
         let dirty_before = self.space.block(number).books.dirty_bytes;

@@ -119,7 +119,7 @@ impl<F: Flash> Jffs2<F> {
             return;
         }
         let node = self.nodes.set_state(id, state);
-        let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes());
+        let (number, bytes) = (self.block_of(node.flash_offset), node.total_bytes());
         self.space.change(number, |books| {
             books.unchecked_bytes -= bytes;
             books.used_bytes += bytes;

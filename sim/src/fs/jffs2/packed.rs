@@ -161,7 +161,14 @@ mod tests {
                     size_bytes: number,
                     ..Node::new(Ino(u32::MAX), role, u32::MAX - 1)
                 };
-                assert_eq!(Packed::new(&node).node(), node);
+                let mut packed = Packed::new(&node);
+                assert_eq!(packed.node(), node);
+                for changed in State::ALL {
+                    packed.set_state(changed);
+                    packed.set_fragments(number);
+                    let changed = Node { state: changed, fragments: number, ..node };
+                    assert_eq!((packed.node(), packed.state()), (changed, changed.state));
+                }
             }
         }
     }

@@ -169,6 +169,12 @@ impl<F: Flash> Mtd<F> {
         self.chip.page_bytes
     }
 
+    /// What of so many bytes, or of those before an offset, is whole pages.
+    #[inline]
+    pub fn whole_pages(&self, bytes: u32) -> u32 {
+        bytes & !(self.chip.page_bytes - 1)
+    }
+
     /// Smallest unit of a program (`mtd->writesize >> mtd->subpage_sft`).
     pub fn subpage_bytes(&self) -> u32 {
         self.subpage_bytes

@@ -268,8 +268,9 @@ impl Sched {
 
     /// sched_slice.
     fn slice_ns(&self, task: Task) -> u64 {
-        let all = Task::ALL.into_iter().filter(|&other| self.is_runnable(other) || other == task);
-        let weights: u64 = all.map(weight).sum();
+        let mut all = self.runnable;
+        all.insert(task);
+        let weights: u64 = all.iter().map(weight).sum();
         calc_delta(LATENCY_NS, weight(task), weights).max(MIN_GRANULARITY_NS)
     }
 
@@ -423,6 +424,7 @@ impl Sched {
     }
 
     /// __schedule of a task that could go on.
+    #[inline(never)]
     fn schedule(&mut self, now: Ns, before: Option<Task>) {
         self.see_clock(now);
         self.pick(now, before);
@@ -502,6 +504,15 @@ impl Mutex {
     /// asks again.
     #[inline]
     pub fn lock(&mut self, task: Task) -> bool {
+        if self.owner.is_none() && self.waiters.is_empty() {
+            self.owner = Some(task);
+            return true;
+        }
+        self.lock_contended(task)
+    }
+
+    #[inline(never)]
+    fn lock_contended(&mut self, task: Task) -> bool {
         let waits_at = self.waiters.iter().position(|&waiter| waiter == task);
         if self.owner.is_some_and(|owner| owner != task) {
             match waits_at {

@@ -14,8 +14,8 @@ pub fn partition_point_near<T>(
     before: impl Fn(&T) -> bool,
 ) -> usize {
     let Some(last) = list.len().checked_sub(1) else { return 0 };
-    let guess = (part as f64 / whole.max(1) as f64 * list.len() as f64) as usize;
-    let (mut at, mut step) = (guess.min(last), 1);
+    let guess = part.saturating_mul(list.len() as u64) / whole.max(1);
+    let (mut at, mut step) = (guess.min(last as u64) as usize, 1);
     let (low, high) = if before(&list[at]) {
         while at + step <= last && before(&list[at + step]) {
             (at, step) = (at + step, step * 2);

@@ -106,6 +106,9 @@ impl FileCache {
 
     /// The next dirty pages from `first` on, so many at most (pagevec_lookup_range_tag).
     pub fn next_dirty(&self, first: u32, count: usize) -> Vec<u32> {
+        if self.dirty_pages == 0 {
+            return Vec::new();
+        }
         let dirty = (first..self.pages()).filter(|&page| self.flags[page as usize] & DIRTY != 0);
         dirty.take(count).collect()
     }

@@ -82,14 +82,14 @@ impl Fragments {
         self.list.last().map(|last| self.get(last).end())
     }
 
-    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. Returns the nodes that provide
-    /// none any more.
-    pub fn add(&mut self, nodes: &mut Nodes, id: NodeId) -> Vec<NodeId> {
-        let node = nodes.change(id, |node| node.fragments = 1);
+    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. The nodes that provide none any more
+    /// become `obsolete`.
+    pub fn add(&mut self, nodes: &mut Nodes, id: NodeId, obsolete: &mut Vec<NodeId>) {
+        nodes.set_fragments(id, 1);
+        let node = nodes.get(id);
         let (offset, bytes) = (node.file_offset, node.file_bytes());
-        let mut obsolete = Vec::new();
         let new = Fragment { offset, bytes, node: Some(id) };
-        let at = self.insert(nodes, new, &mut obsolete);
+        let at = self.insert(nodes, new, obsolete);
         if new.offset % PAGE_BYTES != 0 {
             let before = self.list.before(at).expect("a fragment that does not begin the file");
             nodes.mark_normal(new.node);
@@ -101,7 +101,6 @@ impl Fragments {
                 nodes.mark_normal(self.get(after).node);
             }
         }
-        obsolete
     }
 
     /// A fragment comes after another, or first.
@@ -136,7 +135,7 @@ impl Fragments {
             let at = self.put_after(Some(at), new);
             if rest.bytes > 0 {
                 if let Some(node) = this.node {
-                    nodes.change(node, |node| node.fragments += 1);
+                    nodes.set_fragments(node, nodes.get(node).fragments + 1);
                 }
                 let rest = self.put_after(Some(at), rest);
                 return self.list.before(rest).expect("the new one");
@@ -211,7 +210,7 @@ impl Fragments {
             self.list.change(last, |placed| placed.fragment.bytes = size - offset);
         }
         if let Some(node) = node.filter(|_| end >= size && offset % PAGE_BYTES == 0) {
-            nodes.change(node, |node| node.state = State::Pristine);
+            nodes.set_state(node, State::Pristine);
         }
         obsolete
     }

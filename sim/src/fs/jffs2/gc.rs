@@ -193,12 +193,12 @@ impl<F: Flash> Jffs2<F> {
     /// the name is on flash in another block. Whatever might be one, by its length, is read.
     fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
         let node = self.nodes.get(id);
-        let block = node.flash_offset / self.block_bytes;
+        let block = self.block_of(node.flash_offset);
         let mut next = self.file(node.ino).nodes.last();
         while let Some(older) = next {
             next = InodeNodes::before(&self.nodes, older);
             let old = self.nodes.get(older);
-            let elsewhere = old.flash_offset / self.block_bytes != block;
+            let elsewhere = self.block_of(old.flash_offset) != block;
             let may_be = old.state == State::Obsolete && old.total_bytes() == node.total_bytes();
             if !may_be || !elsewhere {
                 continue;
@@ -308,7 +308,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         let (new, now) = self.write_dnode(now, node, None)?;
-        self.nodes.change(new, |node| node.state = State::Normal);
+        self.nodes.set_state(new, State::Normal);
         self.replace_reference(id, new);
         self.mark_obsolete(now, id);
         Ok(now)
@@ -359,7 +359,7 @@ impl<F: Flash> Jffs2<F> {
     /// Whether the fragment's node lies in the block that is collected, or in a dirty one.
     fn worth_merging(&self, fragment: &Fragment) -> bool {
         let Some(node) = fragment.node else { return false };
-        let number = self.nodes.get(node).flash_offset / self.block_bytes;
+        let number = self.block_of(self.nodes.get(node).flash_offset);
         let books = &self.space.block(number).books;
         self.gc_block.is_some_and(|gc| gc.block == number)
             || is_dirty(books.dirty_bytes + books.wasted_bytes)

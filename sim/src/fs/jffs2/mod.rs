@@ -86,6 +86,8 @@ pub struct Jffs2<F> {
     options: Options,
     compression: Compression,
     block_bytes: u32,
+    /// Blocks are powers of two.
+    block_shift: u32,
     space: Space,
     ticks: Ticks,
     collector: Collector,
@@ -119,6 +121,8 @@ pub struct Jffs2<F> {
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
+    /// Nodes that the node just written has covered whole; empty but for the room, outside of add_fragment.
+    covered: Vec<NodeId>,
     /// What bytes the data nodes of an inode have, by version, where the power can fail.
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
 }
@@ -128,6 +132,7 @@ impl<F: Flash> Jffs2<F> {
     /// and mounts it.
     pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
+        assert!(block_bytes.is_power_of_two(), "checked profiles");
         if mtd.size_bytes() > u64::from(u32::MAX) {
             return Err(FsError::too_small(
                 "jffs2 counts the bytes of a partition in 32 bits, this one has more",
@@ -148,6 +153,7 @@ impl<F: Flash> Jffs2<F> {
         let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
+            block_shift: block_bytes.trailing_zeros(),
             space: fresh(&mtd),
             ticks,
             collector: Collector::default(),
@@ -176,11 +182,18 @@ impl<F: Flash> Jffs2<F> {
             check_ino: 0,
             pseudo_random: 0,
             is_scanning: false,
+            covered: Vec::new(),
             stored: mtd.flash().can_lose_power().then(BTreeMap::new),
             mtd,
         };
         let now = fs.start_collector(now)?;
         Ok((fs, now))
+    }
+
+    /// The block of an offset.
+    #[inline]
+    fn block_of(&self, offset: u32) -> u32 {
+        offset >> self.block_shift
     }
 
     /// Nodes on flash, those that say nothing any more included, and fragments of the files in memory.
@@ -191,7 +204,7 @@ impl<F: Flash> Jffs2<F> {
     /// Whatever refers to a node that was moved refers to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let node = self.nodes.get(from);
-        self.nodes.change(to, |copy| copy.fragments = node.fragments);
+        self.nodes.set_fragments(to, node.fragments);
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
             Role::Data { .. } | Role::Hole { .. } => {

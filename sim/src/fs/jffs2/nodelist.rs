@@ -208,20 +208,37 @@ impl Nodes {
         &mut self.list.get_mut(id).in_inode
     }
 
+    /// The node is in another state from now on. Returns it as it was.
+    #[inline]
+    pub fn set_state(&mut self, id: NodeId, state: State) -> Node {
+        let packed = self.list.get_mut(id);
+        let before = packed.node();
+        packed.set_state(state);
+        before
+    }
+
+    /// So many fragments refer to the node from now on.
+    #[inline]
+    pub fn set_fragments(&mut self, id: NodeId, fragments: u32) {
+        self.list.get_mut(id).set_fragments(fragments);
+    }
+
     /// mark_ref_normal.
     pub fn mark_normal(&mut self, id: Option<NodeId>) {
         let Some(id) = id else { return };
-        self.change(id, |node| {
-            if node.state != State::Obsolete {
-                node.state = State::Normal;
-            }
-        });
+        let packed = self.list.get_mut(id);
+        if packed.state() != State::Obsolete {
+            packed.set_state(State::Normal);
+        }
     }
 
     /// jffs2_obsolete_node_frag, but for the mark if that was its last fragment.
     pub fn lose_fragment(&mut self, id: Option<NodeId>, obsolete: &mut Vec<NodeId>) {
         let Some(id) = id else { return };
-        if self.change(id, |node| node.fragments -= 1).fragments == 0 {
+        let packed = self.list.get_mut(id);
+        let left = packed.fragments() - 1;
+        packed.set_fragments(left);
+        if left == 0 {
             obsolete.push(id);
         } else {
             self.mark_normal(Some(id));

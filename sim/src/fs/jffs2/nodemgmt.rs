@@ -286,16 +286,17 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_link_node_ref at the end of what is used of a block.
     pub(super) fn link_node(&mut self, block: u32, node: Node) -> NodeId {
         let flash_offset = self.write_offset(block);
-        let id = self.nodes.push(Node { flash_offset, next_in_block: None, fragments: 0, ..node });
-        self.link(id);
+        let node = Node { flash_offset, next_in_block: None, fragments: 0, ..node };
+        let id = self.nodes.push(node);
+        self.link(id, &node);
         id
     }
 
     /// The rest of jffs2_link_node_ref: the node is in its block's list and counted.
-    pub(super) fn link(&mut self, id: NodeId) {
-        let node = self.nodes.get(id);
+    #[inline]
+    pub(super) fn link(&mut self, id: NodeId, node: &Node) {
         let (number, bytes, state) =
-            (node.flash_offset / self.block_bytes, node.total_bytes(), node.state);
+            (self.block_of(node.flash_offset), node.total_bytes(), node.state);
         self.space.change(number, |books| {
             books.free_bytes -= bytes;
             match state {
@@ -331,28 +332,29 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_mark_node_obsolete on NAND, where the mark is in memory only.
     pub(super) fn mark_obsolete(&mut self, now: Ns, id: NodeId) {
-        let Node { flash_offset, state, .. } = self.nodes.get(id);
-        let node = self.nodes.change(id, |node| node.state = State::Obsolete);
-        let total_bytes = node.total_bytes();
-        assert!(state != State::Obsolete, "node at {flash_offset} obsolete twice");
-        let number = flash_offset / self.block_bytes;
+        let node = self.nodes.set_state(id, State::Obsolete);
+        let (flash_offset, total_bytes) = (node.flash_offset, node.total_bytes());
+        assert!(node.state != State::Obsolete, "node at {flash_offset} obsolete twice");
+        let number = self.block_of(flash_offset);
         let writing = self.next_block == Some(number);
-        let before = self.space.block(number).books;
-        let lost = before.wasted_bytes + total_bytes;
-        self.space.change(number, |books| match state {
-            State::Unchecked => books.unchecked_bytes -= total_bytes,
-            _ => books.used_bytes -= total_bytes,
-        });
-        if writing || (before.dirty_bytes == 0 && !is_dirty(lost)) {
-            self.space.change(number, |books| books.wasted_bytes += total_bytes);
-        } else {
-            self.space.change(number, |books| books.dirty_bytes += total_bytes);
-            if !self.space.is_on(List::BadUsed, number) {
-                self.space.waste_to_dirt(number);
+        let is_bad = self.space.is_on(List::BadUsed, number);
+        let dirty_before = self.space.block(number).books.dirty_bytes;
+        self.space.change(number, |books| {
+            match node.state {
+                State::Unchecked => books.unchecked_bytes -= total_bytes,
+                _ => books.used_bytes -= total_bytes,
             }
-        }
+            if writing || (dirty_before == 0 && !is_dirty(books.wasted_bytes + total_bytes)) {
+                books.wasted_bytes += total_bytes;
+                return;
+            }
+            books.dirty_bytes += total_bytes;
+            if !is_bad {
+                books.dirty_bytes += std::mem::take(&mut books.wasted_bytes);
+            }
+        });
         if !writing && !self.is_scanning {
-            self.refile(now, number, before.dirty_bytes);
+            self.refile(now, number, dirty_before);
         }
     }
 

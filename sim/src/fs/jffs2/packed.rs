@@ -75,9 +75,9 @@ impl Packed {
     pub fn node(&self) -> Node {
         Node {
             flash_offset: self.place & !3,
-            fragments: self.about >> FRAGMENTS_BIT,
+            fragments: self.fragments(),
             role: self.role(),
-            state: State::ALL[(self.place & 3) as usize],
+            state: self.state(),
             is_damaged: self.about >> DAMAGED_BIT & 1 == 1,
             ino: self.ino,
             next_in_block: self.next_in_block,
@@ -86,6 +86,27 @@ impl Packed {
             file_offset: if self.kind() == DIRENT { 0 } else { self.at },
             size_bytes: self.size_bytes,
         }
+    }
+
+    #[inline]
+    pub fn state(&self) -> State {
+        State::ALL[(self.place & 3) as usize]
+    }
+
+    #[inline]
+    pub fn set_state(&mut self, state: State) {
+        self.place = self.place & !3 | state as u32;
+    }
+
+    #[inline]
+    pub fn fragments(&self) -> u32 {
+        self.about >> FRAGMENTS_BIT
+    }
+
+    #[inline]
+    pub fn set_fragments(&mut self, fragments: u32) {
+        assert!(fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");
+        self.about = self.about & ((1 << FRAGMENTS_BIT) - 1) | fragments << FRAGMENTS_BIT;
     }
 
     #[inline]
@@ -140,7 +161,14 @@ mod tests {
                     size_bytes: number,
                     ..Node::new(Ino(u32::MAX), role, u32::MAX - 1)
                 };
-                assert_eq!(Packed::new(&node).node(), node);
+                let mut packed = Packed::new(&node);
+                assert_eq!(packed.node(), node);
+                for changed in State::ALL {
+                    packed.set_state(changed);
+                    packed.set_fragments(number);
+                    let changed = Node { state: changed, fragments: number, ..node };
+                    assert_eq!((packed.node(), packed.state()), (changed, changed.state));
+                }
             }
         }
     }

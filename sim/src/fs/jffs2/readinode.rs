@@ -118,8 +118,8 @@ impl<F: Flash> Jffs2<F> {
         if self.nodes.get(id).state != State::Unchecked {
             return;
         }
-        let node = self.nodes.change(id, |node| node.state = state);
-        let (number, bytes) = (node.flash_offset / self.block_bytes, node.total_bytes());
+        let node = self.nodes.set_state(id, state);
+        let (number, bytes) = (self.block_of(node.flash_offset), node.total_bytes());
         self.space.change(number, |books| {
             books.unchecked_bytes -= bytes;
             books.used_bytes += bytes;

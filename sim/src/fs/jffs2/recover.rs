@@ -37,7 +37,7 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_wbuf_recover.
     pub(super) fn recover_wbuf(&mut self, now: Ns) -> Result<Ns> {
         let lost = self.wbuf.start.expect("a buffer that was flushed lies somewhere");
-        let number = lost / self.block_bytes;
+        let number = self.block_of(lost);
         self.refile_bad(now, number);
         let Some(first) = self.first_lost_node(number, lost) else {
             self.wbuf.bytes = 0;
@@ -95,7 +95,7 @@ impl<F: Flash> Jffs2<F> {
         })?;
         self.has_summary = false;
         let to = self.write_offset(self.next_block.expect("space was reserved"));
-        let whole = bytes - bytes % self.mtd.page_bytes();
+        let whole = self.mtd.whole_pages(bytes);
         if whole > 0 {
             let causes = Causes::of(Cause::Collection, whole);
             now = match self.mtd.write_for(now, to.into(), whole, &causes) {
@@ -130,7 +130,7 @@ impl<F: Flash> Jffs2<F> {
             }
             if node.state != State::Obsolete {
                 self.replace_reference(id, new);
-                self.space.change(node.flash_offset / self.block_bytes, |books| {
+                self.space.change(self.block_of(node.flash_offset), |books| {
                     books.used_bytes -= total_bytes;
                     books.dirty_bytes += total_bytes;
                 });

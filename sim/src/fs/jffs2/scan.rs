@@ -165,7 +165,7 @@ impl<F: Flash> Jffs2<F> {
         self.space.forget_nodes(number);
         let start = number * self.block_bytes;
         let programmed = start + self.mtd.programmed_bytes(number);
-        let torn = torn.filter(|&torn| torn / self.block_bytes == number);
+        let torn = torn.filter(|&torn| self.block_of(torn) == number);
         let readable = torn.unwrap_or(programmed);
         let mut now = self.mtd.read_oob(now, u64::from(start), 1)?;
         if self.options.summary {
@@ -242,7 +242,7 @@ impl<F: Flash> Jffs2<F> {
         }
         while at < programmed {
             now = self.fetch(now, &mut buffer, at, UNKNOWN_NODE_BYTES)?;
-            self.scan_dirty_space(start / self.block_bytes, 4);
+            self.scan_dirty_space(self.block_of(start), 4);
             at += 4;
         }
         self.scan_empty(now, &mut buffer, at)
@@ -301,10 +301,11 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_link_node_ref of a node that was found.
     fn link_scanned(&mut self, now: Ns, id: NodeId, state: State) {
-        let Node { ino, role, version, .. } = self.nodes.change(id, |node| {
+        let node = self.nodes.change(id, |node| {
             (node.state, node.fragments, node.next_in_block) = (state, 0, None);
         });
-        self.link(id);
+        self.link(id, &node);
+        let Node { ino, role, version, .. } = node;
         if role.is_bare() {
             return;
         }

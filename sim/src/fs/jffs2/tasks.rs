@@ -84,6 +84,7 @@ impl<F: Flash> Jffs2<F> {
     }
 
     /// A place at which the kernel's code lets others run (cond_resched, might_sleep).
+    #[inline]
     pub(super) fn might_resched(
         &mut self,
         now: Ns,

@@ -58,20 +58,22 @@ impl<F: Flash> Jffs2<F> {
         ino: Option<Ino>,
     ) -> Result<Ns> {
         let mut now = self.aim_wbuf(now, to)?;
-        let page_bytes = self.mtd.page_bytes();
         for &(cause, part) in parts {
             self.wbuf.held.push(cause, part);
             let mut left = part;
             left -= self.fill_wbuf(left);
             now = self.flush_full_wbuf(now)?;
-            let whole = left - left % page_bytes;
+            if left == 0 {
+                continue;
+            }
+            let whole = self.mtd.whole_pages(left);
             if whole > 0 {
                 let start = self.wbuf.start.expect("aimed");
                 let causes = self.wbuf.held.take(whole);
                 let call = Call::Write { offset: start, bytes: whole, causes };
                 now = match self.call_with(now, call, None)? {
                     Err(Failed { at, fault: Fault::ProgramFailed }) => {
-                        self.refile_bad(at, start / self.block_bytes);
+                        self.refile_bad(at, self.block_of(start));
                         self.wbuf.held = Held::default();
                         return Err(FsError::Io(at));
                     }
@@ -109,9 +111,8 @@ impl<F: Flash> Jffs2<F> {
 
     /// Points the buffer at the page of `to`, which follows what it holds or starts a block.
     fn aim_wbuf(&mut self, mut now: Ns, to: u32) -> Result<Ns> {
-        let page_bytes = self.mtd.page_bytes();
-        let page = to - to % page_bytes;
-        let moved = self.wbuf.start.is_some_and(|s| s / self.block_bytes != to / self.block_bytes);
+        let page = self.mtd.whole_pages(to);
+        let moved = self.wbuf.start.is_some_and(|s| self.block_of(s) != self.block_of(to));
         if moved {
             now = self.flush_wbuf(now)?;
         }
@@ -179,7 +180,7 @@ impl<F: Flash> Jffs2<F> {
         };
         let waste = page_bytes - super::layout::pad(self.wbuf.bytes);
         if waste > 0 {
-            self.link_wasted(start / self.block_bytes, waste);
+            self.link_wasted(self.block_of(start), waste);
         }
         self.wbuf.start = Some(start + page_bytes);
         self.wbuf.bytes = 0;

@@ -186,9 +186,11 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_add_full_dnode_to_inode: nodes that are covered whole become obsolete.
     pub(super) fn add_fragment(&mut self, now: Ns, ino: Ino, id: NodeId) {
-        let fragments = &mut self.files[ino.0 as usize - 1].fragments;
-        for covered in fragments.add(&mut self.nodes, id) {
-            self.mark_obsolete(now, covered);
+        let mut covered = std::mem::take(&mut self.covered);
+        self.files[ino.0 as usize - 1].fragments.add(&mut self.nodes, id, &mut covered);
+        for id in covered.drain(..) {
+            self.mark_obsolete(now, id);
         }
+        self.covered = covered;
     }
 }

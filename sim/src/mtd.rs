@@ -512,7 +512,8 @@ impl<F: Flash> Mtd<F> {
             self.forget(page, page);
         }
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
-        let ready = self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
+        let ready =
+            self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
         let over = self.flash.program(ready, page, moves, written)?;
         self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
         Ok(over)

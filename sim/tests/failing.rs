@@ -81,6 +81,21 @@ fn ubi_moves_what_had_wrong_bits_once() {
     assert_eq!(jffs2.flash_programs, without.flash_programs, "JFFS2 does not care");
 }
 
+/// Whoever unmaps a LEB has locked it, so its move is given up, begun anew and given up again until the thread finds move_mutex taken.
+#[test]
+fn a_leb_that_is_unmapped_while_its_block_is_moved_is_moved_no_further() {
+    let turn =
+        "open 0 a rw,create\nwrite 0 0 4096 1 10\nwrite 0 4096 40000 2 10\nclose 0\nremount\n\
+                open 0 a rw\nread 0 0 16384\nwrite 0 4096 512 3 50\nclose 0\nremount\n\
+                open 0 a rw\nwrite 0 26130 11461 4 100\nclose 0\nsync\n";
+    let body = String::from("mark\n") + &turn.repeat(3);
+    for seed in 0..80 {
+        let faults = Faults { bit_flip_ppm: 50_000, bits_flipped: 1, seed, ..Faults::default() };
+        let ran = run(FsKind::Ubifs, &failing(faults), &body).expect("ran");
+        assert!(results(&ran).iter().all(|&result| result >= 0), "seed {seed}");
+    }
+}
+
 #[test]
 fn ubi_marks_worn_blocks_bad_until_it_has_no_reserve() {
     let faults = Faults { endurance_erases: 500, ..Faults::default() };

@@ -15,7 +15,7 @@ use super::moves::Move;
 use super::{Leb, Ubi};
 use crate::chip::Flash;
 use crate::fs::{FsError, Result};
-use crate::sched::Sched;
+use crate::sched::{Mutex, Sched};
 use crate::trace::Task;
 use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
@@ -77,6 +77,8 @@ pub(super) struct WearLevelling {
     pub is_level_scheduled: bool,
     thread_enabled: bool,
     step: Option<Step>,
+    /// ubi->move_mutex, which the thread has while it moves something.
+    move_mutex: Mutex,
     /// It had to make way within a call into MTD, before the lock was free.
     thread_has_chip: bool,
 }
@@ -94,6 +96,7 @@ impl WearLevelling {
             is_level_scheduled: false,
             thread_enabled: false,
             step: None,
+            move_mutex: Mutex::default(),
             thread_has_chip: false,
         }
     }
@@ -308,6 +311,10 @@ impl<F: Flash> Ubi<F> {
             self.sched.sleep(now);
             return Ok(now);
         }
+        if !self.thread_locks_moves() {
+            self.sched.sleep(now);
+            return Ok(now);
+        }
         let step = self.wl.step.or_else(|| {
             let work = self.wl.works.pop_front()?;
             self.begin(work)
@@ -323,12 +330,44 @@ impl<F: Flash> Ubi<F> {
             (self.wl.step, now) = self.go_on(now, step)?;
             self.is_working = was_working;
         }
+        if self.wl.moving().is_none() {
+            self.unlock_moves(now, Task::UbiThread);
+        }
         let is_yielding = std::mem::take(&mut self.is_yielding);
         if is_yielding {
             self.sched.yield_now(now);
         }
         let makes_way = self.sched.resched(now) != Some(Task::UbiThread);
         self.wl.thread_has_chip = makes_way && !is_yielding;
+        Ok(now)
+    }
+
+    /// mutex_lock(&ubi->move_mutex) of wear_leveling_worker, if that is what the thread begins.
+    fn thread_locks_moves(&mut self) -> bool {
+        let begins = self.wl.step.is_none() && self.wl.works.front() == Some(&Work::Level);
+        !begins || self.wl.move_mutex.lock(Task::UbiThread)
+    }
+
+    /// mutex_unlock(&ubi->move_mutex) of who has it.
+    fn unlock_moves(&mut self, now: Ns, task: Task) {
+        if self.wl.move_mutex.owner() != Some(task) {
+            return;
+        }
+        if let Some(waiter) = self.wl.move_mutex.unlock() {
+            self.sched.wake(now, waiter);
+        }
+    }
+
+    /// Who puts a block that is being moved waits until it is not. It has locked the LEB, so the move does not get far.
+    fn wait_for_move(&mut self, mut now: Ns, block: u32) -> Result<Ns> {
+        let Some(task) = self.foreground else { return Ok(now) };
+        while self.wl.moving().is_some_and(|moving| moving.from == block) {
+            while !self.wl.move_mutex.lock(task) {
+                self.sched.sleep(now);
+                now = self.let_run_until(now, task)?;
+            }
+            self.unlock_moves(now, task);
+        }
         Ok(now)
     }
 
@@ -470,8 +509,7 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_wl_put_peb: the thread is to erase it, and usually does before the caller gets far.
     pub(super) fn put_block(&mut self, now: Ns, block: u32, torture: bool) -> Result<Ns> {
-        let is_moved = |ubi: &Self| ubi.wl.moving().is_some_and(|moving| moving.from == block);
-        let now = self.wait_while(now, is_moved)?;
+        let now = self.wait_for_move(now, block)?;
         let entry = (self.blocks[block as usize].erases, block);
         let was_erroneous = self.wl.erroneous.remove(&block);
         let found = was_erroneous

@@ -401,9 +401,8 @@ impl<F: Flash> Mtd<F> {
         let data = steps << self.step_shift;
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
-        let now = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
-        let read = now;
-        let now = self.flash.change_column(now, code);
+        let read = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
+        let now = self.flash.change_column(read, code);
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
         let over = self.software_ecc(now, data);

@@ -102,6 +102,13 @@ pub struct Jffs2Data {
     pub work: Option<LzoWork>,
 }
 
+impl Jffs2Data {
+    /// Bytes that no compressor makes smaller.
+    fn as_it_is(bytes: usize) -> Jffs2Data {
+        Jffs2Data { file_bytes: bytes, node_bytes: bytes, compressor: None, work: None }
+    }
+}
+
 /// What goes into one data node of UBIFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UbifsData {
@@ -151,7 +158,7 @@ impl Compressors {
     ) -> Jffs2Data {
         let room = room.min((end - start) as usize);
         if room as u64 >= RANDOM_BYTES_MIN && contents.is_random(start, end) {
-            return Jffs2Data { file_bytes: room, node_bytes: room, compressor: None, work: None };
+            return Jffs2Data::as_it_is(room);
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
@@ -181,12 +188,7 @@ impl Compressors {
                 let work = (compressor == Jffs2Compressor::Lzo).then(|| self.lzo.work());
                 Some(Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor), work })
             })
-            .unwrap_or(Jffs2Data {
-                file_bytes: room,
-                node_bytes: room,
-                compressor: None,
-                work: None,
-            })
+            .unwrap_or(Jffs2Data::as_it_is(room))
     }
 
     /// A data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).

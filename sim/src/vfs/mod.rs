@@ -307,6 +307,7 @@ impl<S: FlashFs> Vfs<S> {
                 }
             }
             at = to;
+            // cond_resched; after the last page the end of the call asks.
             if at < end {
                 now = self.resched(now)?;
             }

@@ -350,7 +350,7 @@ impl<F: Flash> Jffs2<F> {
             }
             books.dirty_bytes += total_bytes;
             if !is_bad {
-                books.dirty_bytes += std::mem::take(&mut books.wasted_bytes);
+                books.waste_to_dirt();
             }
         });
         if !writing && !self.is_scanning {

@@ -38,6 +38,13 @@ pub(super) struct Packed {
     size_bytes: u32,
 }
 
+/// The number of fragments at its place in `about`.
+#[inline]
+fn high_bits(fragments: u32) -> u32 {
+    assert!(fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");
+    fragments << FRAGMENTS_BIT
+}
+
 impl Packed {
     #[inline]
     pub fn new(node: &Node) -> Packed {
@@ -56,11 +63,10 @@ impl Packed {
             Role::Padding { total_bytes } => (PADDING, total_bytes, at),
         };
         assert!(node.flash_offset % 4 == 0, "nodes begin at whole words");
-        assert!(node.fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");
         let is_damaged = u32::from(node.is_damaged) << DAMAGED_BIT;
         Packed {
             place: node.flash_offset | node.state as u32,
-            about: kind | is_damaged | node.fragments << FRAGMENTS_BIT,
+            about: kind | is_damaged | high_bits(node.fragments),
             role,
             ino: node.ino,
             next_in_block: node.next_in_block,
@@ -105,8 +111,7 @@ impl Packed {
 
     #[inline]
     pub fn set_fragments(&mut self, fragments: u32) {
-        assert!(fragments >> (u32::BITS - FRAGMENTS_BIT) == 0, "too many fragments of a node");
-        self.about = self.about & ((1 << FRAGMENTS_BIT) - 1) | fragments << FRAGMENTS_BIT;
+        self.about = self.about & ((1 << FRAGMENTS_BIT) - 1) | high_bits(fragments);
     }
 
     #[inline]

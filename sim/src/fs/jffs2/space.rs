@@ -45,6 +45,13 @@ pub struct Books {
     pub wasted_bytes: u32,
 }
 
+impl Books {
+    /// Wasted bytes are as good as dirty from now on.
+    pub fn waste_to_dirt(&mut self) {
+        self.dirty_bytes += std::mem::take(&mut self.wasted_bytes);
+    }
+}
+
 /// struct jffs2_eraseblock.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -206,12 +213,9 @@ impl Space {
         moved(&mut total.wasted_bytes, before.wasted_bytes, after.wasted_bytes);
     }
 
-    /// Wasted bytes are as good as dirty from now on.
+    /// [`Books::waste_to_dirt`] of a block.
     pub fn waste_to_dirt(&mut self, number: u32) {
-        self.change(number, |books| {
-            books.dirty_bytes += books.wasted_bytes;
-            books.wasted_bytes = 0;
-        });
+        self.change(number, Books::waste_to_dirt);
     }
 
     /// Dirty bytes of a clean block, or of the one that is going to be written, only count as wasted.

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flashbed.errors import InputError
-from flashbed.places import root, sha256_of
+from flashbed.targets.code import digest_of, sources_of
 from flashbed.targets.ssh.address import is_address, parse_address
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Target
-
-SOURCES = ("config", "Cargo.lock")
-"""Besides those in C: a kernel's, and which SQLite is in the agent."""
 
 __all__ = ["BOARD", "TARGETS", "check_target", "code_sha256", "load_target"]
 
@@ -53,19 +47,7 @@ def check_target(name: str, *others: str) -> None:
         raise InputError(f"--on {name}: no such target; there are {known}")
 
 
-@cache
 def code_sha256(name: str) -> str:
     """SHA-256 over the code that makes a target's numbers; a case is run again when it changes."""
-    here = Path(__file__).parent
-    package = "ssh" if name == BOARD else TARGETS[name][0].rpartition(".")[2]
-    files = [*here.glob(f"{package}.py"), *(here / package).rglob("*.py")]
-    if package == "sim":
-        files += here.parent.glob("_sim.*")
-    else:
-        files += (here / "guest").glob("*.py")
-        sources = (*(root() / "agent").rglob("*"), *(root() / "kernel").rglob("*"))
-        files += [file for file in sources if file.suffix in (".c", ".h") or file.name in SOURCES]
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(f"{file.name} {sha256_of(file)}\n".encode())
-    return digest.hexdigest()
+    module = "flashbed.targets.ssh.board" if name == BOARD else TARGETS[name][0]
+    return digest_of(sources_of(module))

@@ -1,0 +1,128 @@
+"""What code makes a target's numbers: a case is run again when any of it changes.
+
+Of Python it is every module that importing the target's own brings in, found by reading the import
+statements, those within functions included; imports for type checkers are none. Of the simulator it
+is the compiled extension, and the Rust it is made of; of real kernels the agent and what is built
+into a kernel. Left out: packages that are not ours, compilers, and profiles and operations, of
+which a case has its own hashes (runner.py).
+
+Invariant: nothing is imported and nothing is run to find out.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from flashbed.places import root, sha256_of
+
+__all__ = ["PACKAGE", "digest_of", "modules_of", "sources_of"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of the package `flashbed`."""
+_CHOOSES = "flashbed.targets"
+"""Imports within its functions are of targets among which it chooses."""
+_BUILT = {
+    "sim": ("sim/src", "bind/src", "sim/Cargo.toml", "bind/Cargo.toml", "Cargo.toml", "Cargo.lock"),
+    "kernel": ("agent", "kernel"),
+}
+"""Files and folders of the checkout that are compiled into what a target runs."""
+_COMPILED = frozenset({".c", ".h", ".rs", ".toml", ".lock", ""})
+_PROSE = frozenset({"LICENSE", ".gitignore"})
+
+
+def modules_of(module: str, package: Path | None = None) -> list[Path]:
+    """The files of a module of ours and of all that it imports, by their path."""
+    folder = package or PACKAGE
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = _file(name, folder)
+        if name in found or file is None:
+            continue
+        found[name] = file
+        waiting += _imported(name, file, sha256_of(file))
+    return sorted(found.values())
+
+
+def sources_of(module: str, package: Path | None = None) -> list[tuple[str, Path]]:
+    """Every file that makes the numbers of the target in a module: its name among all, where it is.
+
+    Names are paths, so that two files of the same name are told apart.
+    """
+    folder = package or PACKAGE
+    files = {f"python/flashbed/{file.relative_to(folder).as_posix()}": file
+             for file in modules_of(module, folder)}  # fmt: skip
+    simulated = module == "flashbed.targets.sim"
+    if simulated:
+        files |= {f"python/flashbed/{file.name}": file for file in folder.glob("_sim.*.so")}
+    for place in _BUILT["sim" if simulated else "kernel"]:
+        files |= {file.relative_to(root()).as_posix(): file for file in _below(root() / place)}
+    return sorted(files.items())
+
+
+def digest_of(files: Sequence[tuple[str, Path]]) -> str:
+    """SHA-256 over names and contents."""
+    digest = hashlib.sha256()
+    for name, file in files:
+        digest.update(f"{name} {sha256_of(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def _below(place: Path) -> Iterator[Path]:
+    files = [place] if place.is_file() else place.rglob("*")
+    for file in files:
+        if file.is_file() and file.suffix in _COMPILED and file.name not in _PROSE:
+            yield file
+
+
+def _file(module: str, package: Path) -> Path | None:
+    """The file of a module of ours; None if there is none, as of what is no module but a name."""
+    first, *rest = module.split(".")
+    if first != "flashbed":
+        return None
+    place = package.joinpath(*rest)
+    for file in (place / "__init__.py", place.with_suffix(".py")):
+        if file.is_file():
+            return file
+    return None
+
+
+@cache
+def _imported(module: str, file: Path, _sha256: str) -> tuple[str, ...]:
+    """What a module's import statements name, and the packages around each."""
+    statements = _statements(ast.parse(file.read_bytes()), into=module != _CHOOSES)
+    names = [name for statement in statements for name in _named(statement)]
+    return tuple(
+        ".".join(parts[:length])
+        for parts in (name.split(".") for name in names)
+        if parts[0] == "flashbed"
+        for length in range(1, len(parts) + 1)
+    )
+
+
+def _named(statement: ast.Import | ast.ImportFrom) -> list[str]:
+    """Modules; what `from` takes may be a module, or a name in one."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    assert statement.level == 0, "no import of ours is relative"
+    return [f"{statement.module}.{alias.name}" for alias in statement.names]
+
+
+def _statements(tree: ast.AST, *, into: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements, those within functions too if `into`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif _for_type_checkers(node) or (isinstance(node, ast.FunctionDef) and not into):
+            continue
+        else:
+            yield from _statements(node, into=into)
+
+
+def _for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

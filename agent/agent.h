@@ -140,6 +140,8 @@ int nandlog_each_block(block_sink sink, void *context);
 struct block_wear {
 	uint32_t before;    /* the group */
 	uint32_t measured;  /* since the mark */
+	uint32_t later;     /* since the end of the case */
+	uint32_t flushed;   /* of these, before `sync()` had returned */
 };
 
 struct wear {
@@ -151,6 +153,8 @@ int wear_begin(struct wear *wear);  /* what was erased so far does not count */
 void wear_mark(struct wear *wear);
 int wear_erased(struct wear *wear, uint32_t block);  /* since the mark */
 int wear_say(struct wear *wear, struct channel *out);  /* `w` rows */
+int wear_erased_later(struct wear *wear, uint32_t block, bool flushed);  /* since the end of the case */
+int wear_say_flushed(const struct wear *wear, struct channel *out);  /* `b` rows */
 void wear_free(struct wear *wear);
 
 /* fs.c: a fresh file system on an erased partition */

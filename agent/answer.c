@@ -70,6 +70,9 @@ static int take_event(void *context, const struct flash_event *event)
 	struct told *told = context;
 	struct runner *runner = &told->job->runner;
 
+	if (event->start_ns > told->job->counted_until_ns && told->trace->wear && event->kind == FLASH_ERASE)
+		return wear_erased_later(&told->job->wear, event->page / pages_per_block(told->job),
+					 event->start_ns <= told->job->flushed.until_ns);
 	if (event->start_ns < told->job->counted_since_ns || event->start_ns > told->job->counted_until_ns)
 		return 0;
 	while (told->row < runner->rows_count && runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <= event->start_ns)
@@ -112,16 +115,38 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
 }
 
-/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody knows. */
-static int say_faults(struct job *job, const struct flash_counts *after)
+int answer_count_bad(struct job *job)
 {
 	struct fs_room room;
 	const int err = flash_knows_durations() ? fs_room(&job->fs, &room) : 0;
 
+	if (!err && flash_knows_durations())
+		job->bad_blocks = room.bad_blocks;
+	return err;
+}
+
+/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody knows. */
+static int say_faults(struct job *job, const struct flash_counts *after)
+{
+	const int err = job->bad_blocks < 0 ? answer_count_bad(job) : 0;
+
 	if (err || !flash_knows_durations())
 		return err;
 	return channel_printf(job->out, "e %" PRIu64 " %" PRIu64 " %" PRId64 "\n", after->corrected - job->before.corrected,
-			      after->uncorrectable - job->before.uncorrectable, room.bad_blocks);
+			      after->uncorrectable - job->before.uncorrectable, job->bad_blocks);
+}
+
+/* The flash operations of the flush, and the blocks that it erased if wear is wanted. */
+static int say_flushed(struct job *job, const struct trace *trace, const struct flash_counts *after)
+{
+	const struct flash_counts *flushed = &job->flushed;
+	const int err = trace->wear ? wear_say_flushed(&job->wear, job->out) : 0;
+
+	if (err || !flash_seen())
+		return err;
+	return channel_printf(job->out, "l %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			      flushed->of[FLASH_READ] - after->of[FLASH_READ], flushed->of[FLASH_PROGRAM] - after->of[FLASH_PROGRAM],
+			      flushed->of[FLASH_ERASE] - after->of[FLASH_ERASE], flushed->missed - after->missed);
 }
 
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after)
@@ -130,6 +155,8 @@ int answer(struct job *job, const struct trace *trace, const struct flash_counts
 
 	if (!err)
 		err = say_faults(job, after);
+	if (!err && trace->flush)
+		err = say_flushed(job, trace, after);
 	if (!err)
 		err = say_rows(job);
 	return err ? err : calls_say(job->out);

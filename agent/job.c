@@ -13,12 +13,15 @@
 #include <sys/timex.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "job.h"
 
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t SHARED_PHASE_NS = 100000000;
 static const uint64_t LEAD_NS = 2000000;
+/* How long a file system's threads have after a flush to erase what it made free, which sync() does not wait for. */
+static const uint64_t SETTLE_NS = 100000000;
 /* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`, and the timer of YAFFS2's thread, which begins
  * with the mount, is rounded to so many ticks (sim/src/run.rs has the same phases).
  */
@@ -373,6 +376,25 @@ static int group(struct job *job, const char *id, const char *fs_name, bool wear
 	return err > 0 ? 0 : err;
 }
 
+/* `sync()` writes what the case has left in memory; its files are still open. Nothing else happens between the two, so that whatever the file
+ * system's threads do meanwhile is done on every target. A chip that was told to fail may lose blocks in it, so the bad ones are counted first.
+ */
+static int flush(struct job *job, const struct trace *trace)
+{
+	int err = 0;
+
+	job->bad_blocks = -1;
+	if (!trace->flush)
+		return 0;
+	if (job->chip_count)
+		err = answer_count_bad(job);
+	if (err)
+		return err;
+	sync();
+	err = sleep_until(now_ns() + SETTLE_NS);
+	return err ? err : flash_counts(&job->flushed);
+}
+
 static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
@@ -394,6 +416,8 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	const int counted = flash_counts(&after);
 
 	job->counted_until_ns = after.until_ns;
+	if (!err && !counted)
+		err = flush(job, trace);
 	if (err || counted) {
 		(void)stop_tracing(job, false);
 		run_close_all(&job->runner);
@@ -434,7 +458,7 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`, perhaps `,calls`. */
+/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`, perhaps `,calls`, perhaps `,flush`. */
 static bool parse_trace(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -455,6 +479,9 @@ static bool parse_trace(char *words, struct trace *trace)
 		word = strtok_r(NULL, ",", &at);
 	trace->calls = word && strcmp(word, "calls") == 0;
 	if (trace->calls)
+		word = strtok_r(NULL, ",", &at);
+	trace->flush = word && strcmp(word, "flush") == 0;
+	if (trace->flush)
 		word = strtok_r(NULL, ",", &at);
 	return !word;
 }
@@ -492,7 +519,7 @@ static int step(struct job *job)
 	char command[CHIP_COMMAND_BYTES];
 	char asked[2][32] = {"", ""};
 	bool wear;
-	struct trace trace = {false, false, false, false, false};
+	struct trace trace = {false, false, false, false, false, false};
 	uint64_t number = 0;
 	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));

@@ -16,6 +16,7 @@ struct trace {
 	bool changes;
 	bool wear;
 	bool calls;
+	bool flush;
 };
 
 struct job {
@@ -24,6 +25,8 @@ struct job {
 	struct fs fs;
 	struct runner runner;
 	struct flash_counts before;
+	struct flash_counts flushed;  /* when `sync()` after the case had returned */
+	int64_t bad_blocks;           /* by the end of the case; -1 when they were not counted yet */
 	struct wear wear;
 	bool shared;                /* as of struct job_place */
 	bool cut;                   /* power is to fail in cases of the group */
@@ -47,6 +50,7 @@ struct job {
 /* answer.c: the rows of a case that was measured, but for its `end` */
 
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after);
+int answer_count_bad(struct job *job);   /* the bad blocks by now, where they are known */
 void answer_printable(char *words);  /* SQLite's words are another program's: one line, and nothing of a journal's binary */
 
 #endif

@@ -50,7 +50,7 @@ int wear_begin(struct wear *wear)
 void wear_mark(struct wear *wear)
 {
 	for (size_t block = 0; block < wear->blocks; block++)
-		wear->of[block].measured = 0;
+		wear->of[block].measured = wear->of[block].later = wear->of[block].flushed = 0;
 }
 
 int wear_erased(struct wear *wear, uint32_t block)
@@ -76,7 +76,28 @@ static int say_block(void *context, uint32_t block, uint32_t erases, const char 
 		return err;
 	const struct block_wear *of = &said->wear->of[block];
 
-	return channel_printf(said->out, "w %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", block, erases - of->before, of->measured, state);
+	return channel_printf(said->out, "w %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", block, erases - of->before - of->later, of->measured, state);
+}
+
+int wear_erased_later(struct wear *wear, uint32_t block, bool flushed)
+{
+	const int err = grow(wear, block);
+
+	if (err)
+		return err;
+	wear->of[block].later++;
+	wear->of[block].flushed += flushed;
+	return 0;
+}
+
+int wear_say_flushed(const struct wear *wear, struct channel *out)
+{
+	int err = 0;
+
+	for (size_t block = 0; block < wear->blocks && !err; block++)
+		if (wear->of[block].flushed)
+			err = channel_printf(out, "b %zu %" PRIu32 "\n", block, wear->of[block].flushed);
+	return err;
 }
 
 int wear_say(struct wear *wear, struct channel *out)

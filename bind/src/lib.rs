@@ -13,8 +13,8 @@ use sim::fault::Faults;
 use sim::ops;
 use sim::profile::BoardProfile;
 use sim::run::{
-    run_cases_on as simulate, CaseInput, ChipState, FsKind, KernelProfile, Measured, Recorded,
-    Setting,
+    run_cases_on as simulate, CaseInput, ChipState, Flush, FsKind, KernelProfile, Measured,
+    Recorded, Setting,
 };
 use sim::survey::{Run, Survey, SurveyedFile};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn fresh_bytes(
 }
 
 /// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice) on one board and kernel; `recorded`
-/// are the tables wanted besides `cases`: requests, flash, wear.
+/// are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of `cases`.
 #[pyfunction]
 fn run_cases<'py>(
     py: Python<'py>,
@@ -77,8 +77,12 @@ fn run_cases<'py>(
         serde_json::from_str(kernel_json).map_err(|error| invalid("kernel", error))?;
     let groups = group(&cases)?;
     let wanted = |table: &str| recorded.iter().any(|name| name == table);
-    let recorded =
-        Recorded { requests: wanted("requests"), flash: wanted("flash"), wear: wanted("wear") };
+    let recorded = Recorded {
+        requests: wanted("requests"),
+        flash: wanted("flash"),
+        wear: wanted("wear"),
+        flush: wanted("flush"),
+    };
     let results =
         py.detach(|| run_groups(&board, &kernel, &cases, &groups, recorded, threads.max(1)));
     let columns = Columns::collect(&board, &cases, results);
@@ -236,7 +240,9 @@ impl Columns {
             ("case_index", case),
             ("time_ns", measured.time.0 as i64),
             ("flash_time_ns", measured.flash_time.0 as i64),
+            ("elapsed_ns", measured.elapsed.0 as i64),
             ("bytes", measured.bytes as i64),
+            ("bytes_written", measured.bytes_written as i64),
             ("flash_reads", measured.flash_reads as i64),
             ("flash_programs", measured.flash_programs as i64),
             ("flash_erases", measured.flash_erases as i64),
@@ -258,7 +264,7 @@ impl Columns {
             ("fresh_pages", measured.fresh.pages as i64),
             ("pages", measured.prepared.pages as i64),
         ];
-        for (name, value) in row {
+        for (name, value) in row.into_iter().chain(flush_row(measured.flush)) {
             self.cases.entry(name).or_default().push(value);
         }
         self.surveys.extend(measured.surveys.iter().map(|survey| survey_row(case, survey)));
@@ -296,6 +302,7 @@ impl Columns {
                 ("block", i64::from(worn.block.0)),
                 ("erases", i64::from(worn.erases)),
                 ("erases_measured", i64::from(worn.erases_measured)),
+                ("erases_flush", worn.erases_flush.map_or(NULL, i64::from)),
             ];
             for (name, value) in row {
                 self.wear.entry(name).or_default().push(value);
@@ -356,6 +363,21 @@ impl Columns {
         dict.set_item("dice", self.dice)?;
         Ok(dict)
     }
+}
+
+/// The columns `flush_` of `cases`; null where nothing was flushed.
+fn flush_row(flush: Option<Flush>) -> [(&'static str, i64); 8] {
+    let of = |value: fn(&Flush) -> u64| flush.as_ref().map_or(NULL, |flush| value(flush) as i64);
+    [
+        ("flush_reads", of(|flush| flush.reads)),
+        ("flush_programs", of(|flush| flush.programs)),
+        ("flush_erases", of(|flush| flush.erases)),
+        ("flush_bytes_data", of(|flush| flush.causes.bytes(Cause::Data))),
+        ("flush_bytes_metadata", of(|flush| flush.causes.bytes(Cause::Metadata))),
+        ("flush_bytes_padding", of(|flush| flush.causes.bytes(Cause::Padding))),
+        ("flush_bytes_collection", of(|flush| flush.causes.bytes(Cause::Collection))),
+        ("flush_bytes_wear_levelling", of(|flush| flush.causes.bytes(Cause::WearLevelling))),
+    ]
 }
 
 fn kind_code(kind: Kind) -> i64 {

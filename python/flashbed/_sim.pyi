@@ -16,7 +16,8 @@ def run_cases(
     """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice).
 
     Columns: targets/sim.py.
-    `recorded` are the tables wanted besides `cases`: requests, flash, wear.
+    `recorded` are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of
+    `cases`.
     """
 
 def fresh_bytes(

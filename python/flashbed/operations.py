@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 
 from flashbed.errors import InputError
 
-__all__ = ["HEADER", "LINE_BYTES_MAX", "Operation", "OperationError", "canonical", "parse"]
+__all__ = [
+    "HEADER",
+    "LINE_BYTES_MAX",
+    "Operation",
+    "OperationError",
+    "canonical",
+    "parse",
+    "writes",
+]
 
 HEADER = "flashbed-ops 1"
 SLOTS = 64
@@ -250,6 +258,18 @@ def parse(text: str | bytes) -> list[Operation]:
         except _Refused as refused:
             raise OperationError(number, refused.code, str(refused)) from None
     return operations
+
+
+_WRITES = re.compile(
+    r"^(?:(?:write|truncate|unlink|rmdir|rename|mkdir|remount|sql_open|erase)\b"
+    r"|open \S+ \S+ \S*\b(?:create|trunc)\b)",
+    re.MULTILINE,
+)
+
+
+def writes(text: str) -> bool:
+    """Whether a flashbed-ops file has an operation that may change the file system."""
+    return _WRITES.search(text) is not None
 
 
 def canonical(operations: Iterable[Operation]) -> str:

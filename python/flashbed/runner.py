@@ -19,7 +19,6 @@ import polars as pl
 from flashbed import __version__, places
 from flashbed.case import AXES, Case
 from flashbed.conditions import NONE
-from flashbed.energy import constants, fold
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
 from flashbed.experiment import Experiment, Planned
@@ -27,6 +26,7 @@ from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
+from flashbed.targets.code import modules_of
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
@@ -76,6 +76,7 @@ def programs_of(
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
+                record_flush=True,
                 record_requests="requests" not in experiment.experiment.omit,
                 erases=case.state.erases(blocks),
                 faults=case.faults,
@@ -131,7 +132,7 @@ def _keys(
 
 def _energy_code() -> list[str]:
     """What energies are worked out by."""
-    return [places.sha256_of(Path(str(module.__file__))) for module in (constants, fold)]
+    return [places.sha256_of(file) for file in modules_of(energy_of.__module__)]
 
 
 def _described(

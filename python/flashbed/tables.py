@@ -61,7 +61,9 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "state_invalid": _REAL,
         "time_ns": _WHOLE,
         "flash_time_ns": _WHOLE,
+        "elapsed_ns": _WHOLE,
         "bytes": _WHOLE,
+        "bytes_written": _WHOLE,
         "flash_reads": _WHOLE,
         "flash_programs": _WHOLE,
         "flash_erases": _WHOLE,
@@ -70,6 +72,14 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "bytes_padding": _WHOLE,
         "bytes_collection": _WHOLE,
         "bytes_wear_levelling": _WHOLE,
+        "flush_reads": _WHOLE,
+        "flush_programs": _WHOLE,
+        "flush_erases": _WHOLE,
+        "flush_bytes_data": _WHOLE,
+        "flush_bytes_metadata": _WHOLE,
+        "flush_bytes_padding": _WHOLE,
+        "flush_bytes_collection": _WHOLE,
+        "flush_bytes_wear_levelling": _WHOLE,
         "cache_hits": _WHOLE,
         "cache_misses": _WHOLE,
         "cache_adds": _WHOLE,
@@ -155,6 +165,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "erases": _WHOLE,
         "erases_measured": _WHOLE,
         "state": _TEXT,
+        "erases_flush": _WHOLE,
     },
     "not_measured": {
         "case_id": _TEXT,
@@ -304,6 +315,8 @@ class RunDirectory:
     def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
         """Keeps the experiment and its profiles beside the results they explain."""
         (self.path / "profiles").mkdir(exist_ok=True)
+        facts = {"format": _FORMAT, "experiment": self.experiment_id, "file": str(experiment)}
+        _write_text(json.dumps(facts, indent=1) + "\n", self.path / "run.json")
         _write_text(experiment.read_text(encoding="utf-8"), self.path / "experiment.toml")
         for name, path in profiles.items():
             _write_text(path.read_text(encoding="utf-8"), self.path / "profiles" / f"{name}.toml")

@@ -101,8 +101,12 @@ pub struct Measured {
     pub time: Ns,
     /// The chip's part of `time`: on a machine whose software costs nothing it is all of it.
     pub flash_time: Ns,
+    /// From the mark to the end of the last operation, pauses included.
+    pub elapsed: Ns,
     /// Bytes that reads and writes moved.
     pub bytes: u64,
+    /// Those of them that writes did.
+    pub bytes_written: u64,
     /// The measured operations in order, if they were asked for.
     pub requests: Vec<Request>,
     /// Paths that the requests name.
@@ -143,6 +147,21 @@ pub struct Measured {
     pub prepared: Room,
     /// Every block of the partition, if its wear was asked for.
     pub wear: Vec<BlockWear>,
+    /// What `sync()` then did to the flash, if that was asked for and the model can tell.
+    pub flush: Option<Flush>,
+}
+
+/// Flash operations of a `sync()` right after the measured part: what it had left in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flush {
+    /// Read commands.
+    pub reads: u64,
+    /// Programs.
+    pub programs: u64,
+    /// Erases.
+    pub erases: u64,
+    /// Bytes programmed, and why.
+    pub causes: Causes,
 }
 
 /// How worn a block is at the end of a case.
@@ -154,6 +173,8 @@ pub struct BlockWear {
     pub erases: u32,
     /// Its erases since the mark.
     pub erases_measured: u32,
+    /// Its erases in the flush after the measured part, where there was one.
+    pub erases_flush: Option<u32>,
 }
 
 /// Why a case gave nothing.
@@ -204,6 +225,8 @@ pub struct Recorded {
     pub flash: bool,
     /// The wear of every block.
     pub wear: bool,
+    /// What a `sync()` after the measured part does to the flash.
+    pub flush: bool,
 }
 
 /// One case on a setting.
@@ -402,8 +425,12 @@ impl Measured {
             self.time += request.latency;
             self.flash_time += request.flash_time;
         }
+        self.elapsed = request.start + request.latency;
         if [ops::READ, ops::WRITE].contains(&request.op) {
             self.bytes += request.result.max(0) as u64;
+        }
+        if request.op == ops::WRITE {
+            self.bytes_written += request.result.max(0) as u64;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -113,9 +114,10 @@ def stream(rows: str) -> CaseDone:
     return done
 
 
-def guest_batch(rows: str) -> Batch:
+def guest_batch(rows: str, body: str = "sync\n", *, record_flush: bool = False) -> Batch:
     program = Program("a", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
-                      f"{HEADER}prepared\n", f"{HEADER}sync\n", record_wear=True)  # fmt: skip
+                      f"{HEADER}prepared\n", f"{HEADER}{body}", record_wear=True,
+                      record_flush=record_flush)  # fmt: skip
     (item,) = items_of([program], {"a": 1})
     return batch_of(item, stream(rows), None, "6.1.0", Measuring(software_time=True))
 
@@ -125,16 +127,35 @@ def test_a_driver_that_knows_its_blocks_fills_the_whole_table() -> None:
     rows = "".join(f"w {n} {n % 3} {n % 2} {'bad' if n == 7 else 'good'}\n" for n in range(2048))
     batch = guest_batch(rows)
     assert batch.wear.height == 400
-    assert batch.wear.row(7) == ("a", 7, 1, 1, "bad")
+    assert batch.wear.row(7) == ("a", 7, 1, 1, "bad", None)
     assert batch.cases.select("erase_count_max", "erase_count_mean").row(0) == (2, 399 / 400)
 
 
 def test_kprobes_know_the_erases_they_saw_and_nothing_of_before() -> None:
     batch = guest_batch("w 3 - 2 -\n")
     assert batch.wear.height == 400
-    assert batch.wear.row(3) == ("a", 3, None, 2, None)
-    assert batch.wear.row(4) == ("a", 4, None, 0, None)
+    assert batch.wear.row(3) == ("a", 3, None, 2, None, None)
+    assert batch.wear.row(4) == ("a", 4, None, 0, None, None)
     assert batch.cases.select("erase_count_max", "erase_count_mean").row(0) == (None, None)
+
+
+def test_a_flush_is_asked_for_where_a_case_writes_and_its_rows_are_columns() -> None:
+    writing, reading = ring("a", "jffs2", 2), replace(ring("b", "ubifs", 0), body=f"{HEADER}sync\n")
+    items = items_of([replace(one, record_flush=True) for one in (writing, reading)],
+                     {"a": 1, "b": 2})  # fmt: skip
+    text = text_of(groups_of(items), trace_flash=False, our_chip=True)
+    assert "\ncase c1 0 counts,wear,flush\n" in text
+    assert "\ncase c2 0 counts,wear\n" in text
+
+    columns = ("flush_reads", "flush_programs", "flush_erases")
+    batch = guest_batch("w 3 5 2 good\nb 3 1\nl 7 9 1 0\n", "mkdir d\n", record_flush=True)
+    assert batch.cases.select(columns).row(0) == (7, 9, 1)
+    assert batch.wear.filter(pl.col("erases_flush") > 0)["block"].to_list() == [3]
+    lost = guest_batch("b 3 1\nl 7 9 1 4\n", "mkdir d\n", record_flush=True)
+    assert lost.cases.select(columns).row(0) == (None, None, None)
+    assert lost.wear["erases_flush"].null_count() == 400
+    read_only = guest_batch("", record_flush=True)
+    assert read_only.cases.select(columns).row(0) == (0, 0, 0)
 
 
 def test_a_run_keeps_wear_where_command_or_experiment_ask_for_it(small: Path) -> None:
@@ -149,7 +170,8 @@ def test_a_run_keeps_wear_where_command_or_experiment_ask_for_it(small: Path) ->
 
     assert not (run("without", record_wear=False) / "wear.parquet").exists()
     wear = read_table(run("asked", record_wear=True), "wear")
-    assert wear.columns == ["case_id", "target", "block", "erases", "erases_measured", "state"]
+    counts = ["erases", "erases_measured", "state", "erases_flush"]
+    assert wear.columns == ["case_id", "target", "block", *counts]
     file = small / "experiments" / "small" / "one.toml"
     file.write_text(file.read_text().replace("[experiment]\n", '[experiment]\ntrace = ["wear"]\n'))
     assert read_table(run("experiment", record_wear=False), "wear").equals(wear)

@@ -51,7 +51,8 @@ class Program:
     start from the same state, which a target may build once. With `check_contents` a target
     that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
     of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
-    for the `wear` table; without `record_requests` a target may leave out `requests`;
+    for the `wear` table, `record_flush` for the columns `flush_` of `cases` (docs/formats.md);
+    without `record_requests` a target may leave out `requests`;
     `chip_commands` are given to the chip's driver at the mark
     (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
     state; other faults begin at the mark. A target that cannot do it fails the case.
@@ -67,6 +68,7 @@ class Program:
     check_contents: bool = False
     record_changes: bool = False
     record_wear: bool = False
+    record_flush: bool = False
     record_requests: bool = True
     cuts: tuple[Cut, ...] = ()
     chip_commands: tuple[str, ...] = ()

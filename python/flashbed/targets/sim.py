@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.conditions import PPM
+from flashbed.operations import writes
 from flashbed.tables import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     Batch,
@@ -112,6 +113,7 @@ def _recorded(program: Program, trace_flash: bool) -> list[str]:
         "requests": program.record_requests,
         "flash": trace_flash,
         "wear": program.record_wear,
+        "flush": program.record_flush,
     }
     return [table for table, is_asked in asked.items() if is_asked]
 
@@ -153,9 +155,9 @@ def _chip(program: Program) -> tuple[Any, ...]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str, bool, bool], list[Program]] = {}
+    groups: dict[tuple[str, str, bool, bool, bool], list[Program]] = {}
     for program in programs:
-        recorded = (program.record_wear, program.record_requests)
+        recorded = (program.record_wear, program.record_requests, program.record_flush)
         key = (program.board.sha256, program.kernel.sha256, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
@@ -193,7 +195,7 @@ def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
     failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
     tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
     surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
-    wear = _wear(raw, case_ids)
+    wear = _wear(raw, programs)
     dice = {case_ids[index]: tuple(throws) for index, throws in raw["dice"]}
     return Batch(*tables, failures=failures, surveys=surveys, wear=wear, dice=dice)
 
@@ -219,12 +221,25 @@ def _cases(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
     cases = _frame(raw["cases"])
     if not cases.width:
         return cases  # every case failed
-    return cases.select(
+    return cases.with_columns(_nothing_left(cases, programs)).select(
         _named(cases["case_index"], case_ids).alias("case_id"),
         *(column for column in cases.columns if column in SCHEMAS["cases"]),
         (pl.col("erase_count_mean_milli") / 1000).alias("erase_count_mean"),
         *_states(cases, programs),
     )
+
+
+def _leaving(table: pl.DataFrame, programs: Sequence[Program]) -> pl.Series:
+    """Whether the case of each row may leave something in memory; see `operations.writes`."""
+    leaving = [not program.record_flush or writes(program.body) for program in programs]
+    return pl.Series(leaving, dtype=pl.Boolean).gather(table["case_index"])
+
+
+def _nothing_left(table: pl.DataFrame, programs: Sequence[Program]) -> list[pl.Expr]:
+    """The columns of the flush; those of a case that only reads are 0, as a real kernel's are."""
+    columns = [name for name in table.columns if "flush" in name]
+    left = pl.lit(_leaving(table, programs))
+    return [pl.when(left).then(name).otherwise(0).alias(name) for name in columns]
 
 
 def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Series]:
@@ -265,12 +280,13 @@ def _flash(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _wear(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
+def _wear(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
     """Every block of the simulator is good: nothing wears out in it."""
+    case_ids = [program.case_id for program in programs]
     wear = _frame(raw["wear"])
     if not wear.width:
         return wear  # it was not asked for
-    return wear.select(
+    return wear.with_columns(_nothing_left(wear, programs)).select(
         _named(wear["case_index"], case_ids).alias("case_id"),
         pl.exclude("case_index"),
         pl.lit("good").alias("state"),

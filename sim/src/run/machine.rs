@@ -2,7 +2,7 @@
 //!
 //! The agent's side of it is agent/job.c and agent/run.c.
 
-use super::{BlockWear, CaseInput, Measured, Request, Room, RunError, Setting};
+use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting};
 use crate::chip::Flash;
 use crate::fs::FsError;
 use crate::ops::{self, Operation};
@@ -19,6 +19,8 @@ const LEAD_NS: u64 = 2_000_000;
 /// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
 /// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
+/// How long the threads of the file system have after a flush to erase what it made free (agent/job.c).
+const SETTLE_NS: u64 = 100_000_000;
 
 /// A stack with the program's point in time.
 #[derive(Clone, Debug)]
@@ -180,9 +182,35 @@ impl<S: Stack> Machine<S> {
                 block,
                 erases,
                 erases_measured: erases - before,
+                erases_flush: None,
             })
             .collect();
+        if setting.recorded.flush {
+            measured.flush = self.flush();
+        }
+        if measured.flush.is_some() {
+            let now = self.block_erases(setting);
+            for (worn, (_, erases)) in measured.wear.iter_mut().zip(now) {
+                worn.erases_flush = Some(erases - worn.erases);
+            }
+        }
         Ok(measured)
+    }
+
+    /// What the measured part left in memory goes to the flash, as the agent's `sync()` makes it go
+    /// (agent/answer.c). None where the model refuses it: the case itself is measured by then.
+    fn flush(&mut self) -> Option<Flush> {
+        let counts = self.stack.flash().counts();
+        let causes = self.stack.causes();
+        self.step(&Operation::Sync).ok()?;
+        self.step(&Operation::Pause { ns: SETTLE_NS }).ok()?;
+        let spent = self.stack.flash().counts();
+        Some(Flush {
+            reads: spent.reads - counts.reads,
+            programs: spent.programs - counts.programs,
+            erases: spent.erases - counts.erases,
+            causes: self.stack.causes().since(&causes),
+        })
     }
 
     /// Runs the case again until the power fails in a change after the mark, and looks at what is left.

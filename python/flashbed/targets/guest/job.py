@@ -17,16 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from flashbed.operations import Operation, canonical, parse
+from flashbed.operations import Operation, canonical, parse, writes
 from flashbed.sqlite.board import statement_kind
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 
 __all__ = ["Group", "Item", "described", "for_one_boot", "groups_of", "items_of", "text_of"]
-
-_WRITES = frozenset(
-    {"write", "truncate", "unlink", "rmdir", "rename", "mkdir", "remount", "sql_open", "erase"}
-)
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Item:
     def writes(self) -> bool:
         """Whether the file system, or the chip it is on, is another one after it."""
         faults = self.program.faults.while_measuring
-        return faults or any(_changes(operation) for operation in self.operations)
+        return faults or writes(self.body)
 
     @cached_property
     def marks_the_kernel(self) -> bool:
@@ -78,13 +74,6 @@ class Described:
     offset_bytes: int | None
     length_bytes: int | None
     statement_kind: str | None = None
-
-
-def _changes(operation: Operation) -> bool:
-    if operation.name == "open":
-        flags = str(operation.fields[2]).split(",")
-        return "create" in flags or "trunc" in flags
-    return operation.name in _WRITES
 
 
 @lru_cache(maxsize=16)
@@ -171,7 +160,8 @@ def _section(text: str) -> str:
     return f"ops {text.count(chr(10))}\n{text}"
 
 
-def _trace(program: Program, *, trace_flash: bool) -> str:
+def _trace(item: Item, *, trace_flash: bool) -> str:
+    program = item.program
     words = ["flash" if trace_flash else "counts"]
     if program.check_contents:
         words.append("contents")
@@ -181,6 +171,8 @@ def _trace(program: Program, *, trace_flash: bool) -> str:
         words.append("wear")
     if program.record_calls:
         words.append("calls")
+    if program.record_flush and writes(item.body):
+        words.append("flush")
     return ",".join(words)
 
 
@@ -204,7 +196,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
             program = item.program
             parts += (f"chip {command}\n" for command in begin_commands(program))
             parts += [f"trace {program.tracers}\n"] if program.tracers else []
-            words = _trace(program, trace_flash=trace_flash)
+            words = _trace(item, trace_flash=trace_flash)
             parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
             parts.append(_section(item.body))
             parts += (f"cut {item.name} {cut.change} {cut.seed}\n" for cut in item.cuts)

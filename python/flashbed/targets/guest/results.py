@@ -8,8 +8,9 @@ from time import monotonic
 
 import polars as pl
 
+from flashbed.operations import writes
 from flashbed.tables import SCHEMAS
-from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.base import Batch, Failure
 from flashbed.targets.guest.job import Item, described
 from flashbed.targets.guest.stream import CaseDone
 from flashbed.targets.room import Room, reached
@@ -24,10 +25,15 @@ _CASES = {
         "state_invalid",
         "time_ns",
         "flash_time_ns",
+        "elapsed_ns",
         "bytes",
+        "bytes_written",
         "flash_reads",
         "flash_programs",
         "flash_erases",
+        "flush_reads",
+        "flush_programs",
+        "flush_erases",
         "cache_hits",
         "cache_misses",
         "cache_adds",
@@ -112,7 +118,7 @@ def batch_of(
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
         return failed([Failure(case_id, message)])
-    time_ns = transferred = flash_time_ns = 0
+    time_ns = transferred = written = elapsed_ns = flash_time_ns = 0
     requests: list[tuple[object, ...]] = []
     statements = False
     for row in case.requests:
@@ -121,8 +127,11 @@ def batch_of(
         if known.op != "pause":
             time_ns += row.latency_ns
             flash_time_ns += row.flash_time_ns or 0
+        elapsed_ns = row.start_ns + row.latency_ns
         if known.op in ("read", "write"):
             transferred += max(row.result, 0)
+        if known.op == "write":
+            written += max(row.result, 0)
         what = (known.op, known.file, known.offset_bytes, known.length_bytes)
         latency = row.latency_ns if measuring.software_time else None
         times = (row.start_ns, latency, row.flash_time_ns)
@@ -132,16 +141,17 @@ def batch_of(
     unknown = any(row.flash_time_ns is None for row in case.requests)
     totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
     page_cache = (None, None, None)  # not traced
-    wear = _wear_of(item.program, case)
-    worn = [erases for _, _, erases, _, _ in wear if erases is not None]
+    wear = _wear_of(item, case)
+    worn = [row[2] for row in wear if row[2] is not None]
     erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
     fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
     state = reached(room, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
     # How much SQLite wrote is not known.
-    bytes_moved = None if statements else transferred
+    moved, written_bytes = (None, None) if statements else (transferred, written)
     measured = (
-        case_id, *state, *totals, bytes_moved, reads, programs, erases, *page_cache,
+        case_id, *state, *totals, elapsed_ns, moved, written_bytes, reads, programs, erases,
+        *_flushed(item, case), *page_cache,
         *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
@@ -154,16 +164,39 @@ def batch_of(
     )
 
 
+def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | None]:
+    """Reads, programs and erases of the flush after the case; None is not known.
+
+    A case that only reads leaves nothing.
+    """
+    seen = case.counts is not None and case.counts[0] is not None
+    if item.program.record_flush and seen and not writes(item.body):
+        return 0, 0, 0
+    if case.flush is None or case.flush[-1]:
+        return None, None, None
+    return case.flush[:3]
+
+
 def _wear_of(
-    program: Program, case: CaseDone
-) -> list[tuple[str, int, int | None, int, str | None]]:
+    item: Item, case: CaseDone
+) -> list[tuple[str, int, int | None, int, str | None, int | None]]:
     """A row each block of the partition, if wear was asked for.
 
     A board that sees erases only, and no blocks, names those it saw: the others had none.
     """
+    program = item.program
     if not program.record_wear:
         return []
+    known = _flushed(item, case)[-1] is not None
     seen = {block: rest for block, *rest in case.wear}
     first = program.board.partition.first_block
     blocks = range(first, first + program.board.partition.blocks)
-    return [(program.case_id, block, *seen.get(block, (None, 0, None))) for block in blocks]
+    return [
+        (
+            program.case_id,
+            block,
+            *seen.get(block, (None, 0, None)),
+            case.flush_erases.get(block, 0) if known else None,
+        )
+        for block in blocks
+    ]

@@ -93,6 +93,10 @@ class CaseDone:
     """Reads, programs, erases and lost operations; a case that ends has them. None is not seen."""
     traced: list[str] = field(default_factory=list)
     """Rows of the tracers, as they came."""
+    flush: tuple[int, int, int, int] | None = None
+    """Reads, programs, erases and lost operations of the flush after the case."""
+    flush_erases: dict[int, int] = field(default_factory=dict)
+    """Those of them by block, where wear was asked for."""
     faults: tuple[int, int, int] | None = None
     """Bits corrected, ECC steps that could not be, bad blocks; where the chip is our own."""
 
@@ -183,7 +187,7 @@ class Reader:
             case "t" if self._case is not None:
                 self._case.traced.append(line[2:])
                 return None
-            case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "end":
+            case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "b" | "l" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
@@ -231,6 +235,12 @@ class Reader:
             reads, programs, erases = map(_known, fields[:3])
             (lost,) = map(int, fields[3:])
             case.counts = (reads, programs, erases, lost)
+        elif word == "b":
+            block, erases = map(int, fields)
+            case.flush_erases[block] = erases
+        elif word == "l":
+            reads, programs, erases, lost = map(int, fields)
+            case.flush = (reads, programs, erases, lost)
         elif word == "e":
             corrected, failed, bad_blocks = map(int, fields)
             case.faults = (corrected, failed, bad_blocks)

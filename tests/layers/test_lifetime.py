@@ -90,6 +90,14 @@ def test_erases_that_do_not_keep_up_with_programs_bound_the_lifetime_from_above_
     assert years_text(found.low, found.high) == "at most 137 years"
 
 
+def test_beyond_a_thousand_years_no_number_is_printed() -> None:
+    """`at most 14,377 years` was."""
+    assert years_text(None, 14_377.0) == "no bound below 1,000 years"
+    assert years_text(2_000.0, None) == years_text(2_000.0, 9e9) == "over 1,000 years"
+    assert years_text(400.0, 14_377.0) == "400 to over 1,000 years"
+    assert years_text(None, 999.0) == "at most 999 years"
+
+
 def test_a_workload_that_programs_without_erasing_wears_all_the_same() -> None:
     found = estimate(replace(EVEN, erases=0, worst=0, programmed_blocks=200), 100_000)
     assert found is not None

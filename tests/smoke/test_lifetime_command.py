@@ -7,11 +7,14 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from flashbed.targets.base import Batch, Program
 from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
 
@@ -54,11 +57,80 @@ def test_many_cases_are_a_list(small: Path, fakes: Fakes, run: Run) -> None:
     assert len(lines) == 2 + len(fakes["sim"].ran)
 
 
+def names(answers: list[dict[str, object]]) -> set[object]:
+    return {answer["name"] for answer in answers}
+
+
+def test_only_the_cases_that_were_asked_for_are_judged(small: Path, fakes: Fakes, run: Run) -> None:
+    """The results folder of an experiment keeps older cases, which were judged at the new rate."""
+    first = json_of(run, "one", "--set", "pattern=random", "--set", "seed=1", "--repeat", "1/day")
+    second = json_of(run, "one", "--case", CASE, "--repeat", "24/day")
+    assert names(second) == {CASE}
+    assert CASE not in names(first)
+    directory = "results/lifetime/small/one"
+    assert names(json_of(run, directory, "--repeat", "1/h")) == names(first) | {CASE}
+    chosen = json_of(run, directory, "--set", "pattern=random", "--repeat", "1/h")
+    assert names(chosen) == names(first)
+    both = ("--set", "pattern=random", "--case", CASE)
+    assert "no such case in" in run("lifetime", directory, *both)[2]
+    assert "no case that was asked for" in run("lifetime", directory, "--on", "emulator")[2]
+    assert names(json_of(run, directory, "--on", "sim", "--repeat", "1/h")) == names(first) | {CASE}
+
+
+def test_an_experiment_that_keeps_no_requests_is_judged_by_its_counts(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    """`lifetime sqlite/requests` ended with "requests was not recorded"."""
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    start, end = text.index("[[figure]]"), len(text)
+    text = text[:start] + text[end:]
+    file.write_text(text.replace("[workload]", 'omit = ["requests"]\n\n[workload]', 1))
+    (answer,) = json_of(run, "one", "--case", CASE, "--repeat", "1/day")
+    assert answer["worst_block_erases_per_day"] == 799
+    assert answer["bytes_written"] is None
+    status, _, err = run("lifetime", "one", "--case", CASE)
+    assert (status, "how long it took is not in its tables; say --repeat" in err) == (2, True)
+
+
+def test_what_a_round_leaves_in_memory_is_never_free(
+    small: Path, fakes: Fakes, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that does not sync had `no end … nothing was programmed` on UBIFS."""
+    batch_of = FakeTarget._batch
+    flushed: dict[str, int | None] = dict.fromkeys(("flush_programs", "flush_erases"))
+
+    def batch(self: FakeTarget, programs: Sequence[Program], trace_flash: bool) -> Batch:
+        batch = batch_of(self, programs, trace_flash)
+        known = {name: pl.lit(value, pl.Int64) for name, value in flushed.items()}
+        cases = batch.cases.with_columns(bytes_written=pl.lit(4096, pl.Int64), **known)
+        cases = cases.with_columns(elapsed_ns=pl.lit(10**9, pl.Int64))
+        wear = batch.wear.with_columns(
+            pl.lit(0, pl.Int64).alias("erases_measured"),
+            pl.lit(flushed["flush_erases"], pl.Int64).alias("erases_flush"),
+        )
+        return replace(batch, cases=cases, wear=wear)
+
+    monkeypatch.setattr(FakeTarget, "_batch", batch)
+    words = ("one", "--case", CASE, "--repeat", "24/day", "--out")
+    _, out, _ = run("lifetime", *words, "unknown")
+    assert "  lifetime      unknown: nothing was programmed yet" in out
+    assert "no end" not in out
+    flushed.update(flush_programs=0, flush_erases=0)
+    assert "no end: nothing was programmed or erased" in run("lifetime", *words, "nothing")[1]
+    flushed.update(flush_programs=64, flush_erases=1)
+    (answer,) = json_of(run, *words, "flushed")
+    assert answer["bytes_flushed"] == answer["bytes_programmed"] == 64 * 2048
+    assert (answer["programs_per_day"], answer["erases_per_day"]) == (24 * 64, 24 * 800)
+    assert answer["years"] is not None
+    assert answer["worst_block_erases_per_day"] == 24
+
+
 def test_a_wear_table_stands_alone(small: Path, fakes: Fakes, run: Run) -> None:
     run("run", "one", "--case", CASE, "--trace", "flash,wear", "--out", "r")
     assert len(run("table", "r", "flash")[1].splitlines()) == 2
     _, out, _ = run("table", "r", "wear", "--format", "csv")
-    assert out.splitlines()[2] == f"{CASE},sim,1,2,1,good"
+    assert out.splitlines()[2] == f"{CASE},sim,1,2,1,good,"
     pl.read_csv(io.StringIO(out)).write_parquet("mine.parquet")
     (answer,) = json_of(run, "mine.parquet", "--repeat", "1/day", "--board", "omap3evm")
     (same,) = json_of(run, "r", "--repeat", "1/day")

@@ -164,16 +164,52 @@ def _worn(
         return wear_table_of(path, rounds, board)
     _none(board=board)
     if path.is_dir():
-        _none(set=settings or None, on=on, out=out)
-        return cases_of(path, case, rounds)
-    directory = _run(what, case, settings, on, out)
-    return cases_of(directory, case, rounds)
+        _none(out=out)
+        named = _kept(path, case, settings)
+        return cases_of(
+            path, rounds, case_ids=named, target=None if on is None else _table_name(on)
+        )
+    directory, ran, target = _run(what, case, settings, on, out)
+    return cases_of(directory, rounds, case_ids=ran, target=target)
+
+
+def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[str] | None:
+    """The cases of a run that `--case` and `--set` choose; None for all of them."""
+    import polars as pl
+
+    from flashbed.experiment import parse_settings
+    from flashbed.tables import read_table
+
+    if case is None and not settings:
+        return None
+    there = read_table(directory, "cases")
+    for axis, values in parse_settings(settings).items():
+        there = there.filter(pl.col(axis).is_in(list(values)))
+    chosen = [name for name in there["case_id"] if case in (None, name)]
+    if not chosen:
+        asked = [f"--set {setting}" for setting in settings]
+        asked += [] if case is None else [f"--case {case}"]
+        raise InputError(f"{' '.join(asked)}: no such case in {shown(directory)}")
+    return chosen
+
+
+def _table_name(target: str) -> str:
+    """What a target is called in tables."""
+    from flashbed.targets import BOARD
+    from flashbed.targets.ssh.address import is_address
+
+    (name,) = target_names([target])[:1]
+    return BOARD if is_address(name) else name
 
 
 def _run(
     name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None
-) -> Path:
-    """Runs an experiment, or one case of it, with its wear; the directory of its results."""
+) -> tuple[Path, list[str], str]:
+    """Runs an experiment, or one case of it, with its wear.
+
+    Returns the directory of its results, which may hold other cases too, those that were asked for,
+    and what their target is called.
+    """
     from flashbed.experiment import load_experiment, parse_settings, plan
 
     experiment = load_experiment(name)
@@ -190,7 +226,7 @@ def _run(
     outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"])
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
-    return directory
+    return directory, [item.case.case_id for item in planned], _table_name(target)
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:

@@ -19,6 +19,7 @@ from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, YEAR_S, Observed
 from flashbed.lifetime.observed import Subject, Workload
 from flashbed.profiles import Board
+from flashbed.sqlite.settings import Database
 
 __all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]
 
@@ -127,6 +128,7 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
     if erases is None or programs is None:
         raise InputError("--repeat: the model knows no erases and programs")
     chip = board.chip
+    synchronous = Database.parse(found.model.setting.database).synchronous
     block_bytes = chip.page_bytes * chip.pages_per_block
     programmed = programs.value * chip.page_bytes
     workload = Workload(
@@ -137,6 +139,8 @@ def subject_of(found: Prediction, name: str, rounds_per_day: float, board: Board
         bytes_by_cause=None,
         bytes_programmed=round(programmed),
         bytes_erased=round(erases.value * block_bytes),
+        # A model knows nothing of what is left in memory, which is all of it where nothing syncs.
+        programs=round(programs.value) if synchronous == "off" else None,
     )
     fs = found.model.setting.fs
     # A year of rounds, so that it is the model's band that counts and not how few one round erases.

@@ -1,14 +1,16 @@
 """Where erases come from: cases that were run, a wear table on its own, counters of a board.
 
 Each gives `Observed` for the arithmetic, and with it what a reader wants to know of it. A case's
-measured part is taken for a round of the workload, which is repeated at a given rate.
+measured part, with the `sync()` that writes what it left in memory, is taken for a round of the
+workload, which is repeated at a given rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -40,7 +42,9 @@ class Workload:
     """A round of it: how long, how often, what the program wrote, what that did to the flash.
 
     `given_rate` is whether the rate was asked for; else rounds follow each other without a break.
-    `bytes_by_cause` adds up to what was programmed; a real kernel does not say.
+    `bytes_by_cause` adds up to what was programmed; a real kernel does not say. All counts contain
+    those of the flush after the round, `bytes_flushed` are those that it programmed; None is not
+    known.
     """
 
     seconds: float | None
@@ -50,6 +54,8 @@ class Workload:
     bytes_by_cause: Mapping[str, int] | None
     bytes_programmed: int | None
     bytes_erased: int | None
+    programs: int | None = None
+    bytes_flushed: int | None = None
 
     def a_byte_written(self) -> dict[str, float | None]:
         """Bytes programmed, erased and of each cause for each byte written; None is unknown."""
@@ -77,61 +83,108 @@ class Subject:
     workload: Workload | None = None
 
 
-def cases_of(directory: Path, case_id: str | None, rounds_per_day: float | None) -> list[Subject]:
-    """The cases of a run directory that have a wear table. Raises `InputError`."""
+def cases_of(
+    directory: Path,
+    rounds_per_day: float | None,
+    *,
+    case_ids: Collection[str] | None = None,
+    target: str | None = None,
+) -> list[Subject]:
+    """The cases of a run directory that have a wear table, or those of them that are named.
+
+    Raises `InputError`.
+    """
     wear = read_table(directory, "wear")
     cases = read_table(directory, "cases")
-    if case_id is not None:
-        cases = cases.filter(pl.col("case_id") == case_id)
-        if not cases.height:
-            raise InputError(f"--case {case_id}: no such case in {shown(directory)}")
-    rounds = _rounds(read_table(directory, "requests"))
+    if case_ids is not None:
+        cases = cases.filter(pl.col("case_id").is_in(list(case_ids)))
+    if target is not None:
+        cases = cases.filter(pl.col("target") == target)
+    if not cases.height and (case_ids is not None or target is not None):
+        raise InputError(f"{shown(directory)}: no case that was asked for is in it")
+    rounds = _rounds(directory, cases)
     of_case = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     subjects = []
     for case in cases.to_dicts():
         key = (case["case_id"], case["target"])
-        if key not in of_case:
-            if case_id is None:
-                continue
+        if key in of_case:
+            board = kept_board(directory, case["board"])
+            subjects.append(_case(case, of_case[key], board, rounds.get(key), rounds_per_day))
+        elif case_ids is not None:
             raise InputError(
                 f"{shown(directory)}: no wear of {key[0]} on {key[1]}; `--trace wear` records it"
             )
-        board = kept_board(directory, case["board"])
-        block_bytes = board.chip.page_bytes * board.chip.pages_per_block
-        seconds, written = rounds.get(key, (0.0, 0))
-        causes = {name: case.get(f"bytes_{name}") for name in CAUSES}
-        known = {name: count for name, count in causes.items() if count is not None}
-        # A real kernel's programs are taken to be of whole pages.
-        whole_pages = case["flash_programs"] * board.chip.page_bytes
-        programmed = sum(known.values()) if known else whole_pages
-        erases = int(of_case[key]["erases_measured"].sum())
-        workload = Workload(
-            seconds=seconds,
-            rounds_per_day=_per_day(rounds_per_day, seconds, key[0]),
-            given_rate=rounds_per_day is not None,
-            bytes_written=written,
-            bytes_by_cause=known or None,
-            bytes_programmed=programmed,
-            bytes_erased=erases * block_bytes,
-        )
-        subjects.append(
-            _of_wear(
-                of_case[key], key[0], workload, board,
-                target=key[1], fs=case["fs"], programmed_blocks=programmed / block_bytes,
-            )
-        )  # fmt: skip
     return subjects
 
 
-def _rounds(requests: pl.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
-    """Case and target -> seconds from the mark to the end, pauses included; bytes written.
+def _case(
+    case: Mapping[str, Any],
+    wear: pl.DataFrame,
+    board: Board,
+    from_requests: tuple[float, int] | None,
+    rounds_per_day: float | None,
+) -> Subject:
+    """A case with its wear; `from_requests` are seconds and bytes where `cases` has none."""
+    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+    if case["elapsed_ns"] is not None:
+        seconds, written = case["elapsed_ns"] / 1e9, case["bytes_written"]
+    else:
+        seconds, written = from_requests or (None, None)
+    causes = {
+        name: case[f"bytes_{name}"] + (case[f"flush_bytes_{name}"] or 0)
+        for name in CAUSES
+        if case[f"bytes_{name}"] is not None
+    }
+    # A real kernel's programs are taken to be of whole pages.
+    programs = case["flash_programs"] + (case["flush_programs"] or 0)
+    programmed = sum(causes.values()) if causes else programs * board.chip.page_bytes
+    workload = Workload(
+        seconds=seconds,
+        rounds_per_day=_per_day(rounds_per_day, seconds, case["case_id"]),
+        given_rate=rounds_per_day is not None,
+        bytes_written=written,
+        bytes_by_cause=causes or None,
+        bytes_programmed=programmed,
+        bytes_erased=int(_erases(wear).sum()) * block_bytes,
+        programs=programs,
+        bytes_flushed=_flushed(case, board.chip.page_bytes),
+    )
+    return _of_wear(
+        wear, case["case_id"], workload, board,
+        target=case["target"], fs=case["fs"], programmed_blocks=programmed / block_bytes,
+    )  # fmt: skip
 
-    Where code takes no time (user-mode Linux) an operation takes the chip's.
+
+def _flushed(case: Mapping[str, Any], page_bytes: int) -> int | None:
+    """Bytes that the flush programmed; None where it is not known."""
+    causes: list[int | None] = [case[f"flush_bytes_{name}"] for name in CAUSES]
+    known = [count for count in causes if count is not None]
+    if len(known) == len(causes):
+        return sum(known)
+    programs: int | None = case["flush_programs"]
+    return None if programs is None else programs * page_bytes
+
+
+def _erases(wear: pl.DataFrame) -> pl.Series:
+    """Of each block, in the measured part and in the flush after it."""
+    return wear["erases_measured"] + wear["erases_flush"].fill_null(0)
+
+
+def _rounds(directory: Path, cases: pl.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
+    """Seconds from the mark to the end, pauses included, and bytes written, by case and target.
+
+    From `requests`, for cases of a version whose table `cases` had neither. Where code takes no
+    time (user-mode Linux) an operation takes the chip's.
     """
+    path = directory / "requests.parquet"
+    if not cases["elapsed_ns"].null_count() or not path.is_file():
+        return {}
     took = pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0, pl.Int64))
     written = pl.col("result").filter(pl.col("op") == "write").clip(lower_bound=0).sum()
-    rows = requests.group_by("case_id", "target").agg(
-        (pl.col("start_ns") + took).max() / 1e9, written.alias("written")
+    rows = (
+        read_table(directory, "requests")
+        .group_by("case_id", "target")
+        .agg((pl.col("start_ns") + took).max() / 1e9, written.alias("written"))
     )
     return {
         (case_id, target): (seconds, bytes_written)
@@ -139,9 +192,11 @@ def _rounds(requests: pl.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
     }
 
 
-def _per_day(given: float | None, seconds: float, name: str) -> float:
+def _per_day(given: float | None, seconds: float | None, name: str) -> float:
     if given is not None:
         return given
+    if seconds is None:
+        raise InputError(f"{name}: how long it took is not in its tables; say --repeat, as in 1/h")
     if seconds <= 0:
         raise InputError(f"{name}: its measured part took no time; say --repeat, as in 1/min")
     return DAY_S / seconds
@@ -157,18 +212,19 @@ def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> lis
     if not columns <= set(wear.columns):
         missing = sorted(columns - set(wear.columns))
         raise InputError(f"{shown(path)}: no wear table: it has no column {missing[0]}")
-    types = {name: SCHEMAS["wear"][name] for name in columns}
+    if "erases_flush" not in wear.columns:
+        wear = wear.with_columns(pl.lit(None, pl.Int64).alias("erases_flush"))
+    types = {name: SCHEMAS["wear"][name] for name in (*columns, "erases_flush")}
     try:
         wear = wear.with_columns(pl.col(name).cast(kind) for name, kind in types.items())
     except pl.exceptions.PolarsError:
         raise InputError(f"{shown(path)}: no wear table: a column has another type") from None
     if not wear.height:
         raise InputError(f"{shown(path)}: a wear table without rows")
-    workload = Workload(None, rounds_per_day, True, None, None, None, None)
     parts = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     return [
-        _of_wear(rows, str(case_id), workload, board, target=str(target), fs=None,
-                 programmed_blocks=None)
+        _of_wear(rows, str(case_id), Workload(None, rounds_per_day, True, None, None, None, None),
+                 board, target=str(target), fs=None, programmed_blocks=None)
         for (case_id, target), rows in parts.items()
     ]  # fmt: skip
 
@@ -181,7 +237,7 @@ def _of_wear(
 
     A board that does not know the state of its blocks is taken to have good ones.
     """
-    good = wear.filter(pl.col("state").fill_null("good") == "good")["erases_measured"]
+    good = _erases(wear.filter(pl.col("state").fill_null("good") == "good"))
     if not good.len() or (good < 0).any():
         raise InputError(f"{name}: no good block with a count of erases in its wear table")
     observed = Observed(

@@ -21,6 +21,14 @@ __all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
 
 LONG_YEARS = 1000.0
 """Beyond it other things end first: data sheets promise ten years of retention."""
+EXPIRE_S = 30.0
+"""dirty_expire_centisecs of mm/page-writeback.c: how long a dirty page may wait."""
+LARGE_SHARE = 0.1
+"""Of what was programmed."""
+NOT_FLUSHED = (
+    "WARNING: what the round left in the page cache is not known and not in here;"
+    " `flashbed lifetime` of the experiment knows it"
+)
 ALIKE = 1.15
 """Ends of an interval that differ by less are one number."""
 FEW_ERASES = 10
@@ -33,6 +41,8 @@ def years_text(low: float | None, high: float | None) -> str:
         return "none: the endurance has been reached"
     if low is not None and low > LONG_YEARS:
         return f"over {LONG_YEARS:,.0f} years"
+    if low is None and high is not None and high > LONG_YEARS:
+        return f"no bound below {LONG_YEARS:,.0f} years"
     if low is None:
         return "no bound known" if high is None else f"at most {_years(high)}"
     if high is None:
@@ -92,11 +102,20 @@ def notes(subject: Subject, found: Estimate | None, endurance_source: str) -> li
         said.append(
             f"UBI moves data before blocks differ by more than {2 * seen.wl_threshold:,} erases"
         )
-    return said + (_doubts(seen, found) if found else [])
+    if work and work.bytes_flushed:
+        said.append("every round ends with sync(): what it leaves in memory is written")
+        large = work.bytes_flushed > LARGE_SHARE * (work.bytes_programmed or 0)
+        if large and work.rounds_per_day > DAY_S / EXPIRE_S:
+            said.append(
+                f"rounds less than {EXPIRE_S:.0f} s apart may overwrite in the page cache what"
+                " sync() wrote here, and then program less"
+            )
+    return said + (_doubts(subject, found) if found else [])
 
 
-def _doubts(seen: Observed, found: Estimate) -> list[str]:
-    doubts = []
+def _doubts(subject: Subject, found: Estimate) -> list[str]:
+    seen = subject.observed
+    doubts = [NOT_FLUSHED] if _unflushed(subject) else []
     if found.steady is False:
         doubts.append(
             f"WARNING: {seen.erases or 0:,.0f} blocks were erased and"
@@ -131,9 +150,13 @@ def text(subject: Subject, found: Estimate | None, endurance: int, endurance_sou
     if work:
         fact("workload", _workload(work))
     if found is None:
-        fact("lifetime" if work else "time left", "no end: nothing was programmed or erased")
+        fact("lifetime" if work else "time left", _without_wear(subject))
         return "\n".join(lines)
     fact("erases", _erases(seen, found))
+    if work and work.programs is not None:
+        fact("", _a_day(seen, work))
+    if work and work.bytes_flushed:
+        fact("flush", f"{_bytes(work.bytes_flushed)} left in memory, programmed by sync() after it")
     if work and work.bytes_written:
         fact("amplification", _amplification(work))
     fact("lifetime" if work else "time left", years_text(found.low, found.high))
@@ -181,6 +204,26 @@ def _erases(seen: Observed, found: Estimate) -> str:
     return f"mean block {_digits_small(mean)}, {worst} {of}"
 
 
+def _a_day(seen: Observed, work: Workload) -> str:
+    programs = (work.programs or 0) * work.rounds_per_day
+    erases = (seen.erases or 0) / seen.seconds * DAY_S
+    return f"{_digits_small(programs)} programs and {_digits_small(erases)} erases a day in all"
+
+
+def _unflushed(subject: Subject) -> bool:
+    """Whether a round may have left something in memory that nobody counted."""
+    work = subject.workload
+    if work is None or work.programs is None or work.bytes_written == 0:
+        return False
+    return work.bytes_flushed is None
+
+
+def _without_wear(subject: Subject) -> str:
+    if _unflushed(subject):
+        return "unknown: nothing was programmed yet, and what was written may be in the page cache"
+    return "no end: nothing was programmed or erased"
+
+
 def _amplification(work: Workload) -> str:
     share = work.a_byte_written()
     line = (
@@ -215,14 +258,15 @@ def row(subject: Subject, found: Estimate | None) -> list[str]:
     """One line of a list of many: name, target, erases a day, amplification, lifetime."""
     work = subject.workload
     ratio = work.a_byte_written()["programmed"] if work else None
-    doubt = " *" if found and _doubts(subject.observed, found) else ""
+    doubt = " *" if found and _doubts(subject, found) else ""
+    nothing = "unknown" if _unflushed(subject) else "no end"
     return [
         subject.name,
         subject.target or "",
         _digits_small(found.mean_block_per_day or 0) if found else "0",
         _digits_small(found.worst_block_per_day or 0) if found else "0",
         "-" if ratio is None else f"{ratio:.2f}",
-        (years_text(found.low, found.high) if found else "no end") + doubt,
+        (years_text(found.low, found.high) if found else nothing) + doubt,
     ]
 
 
@@ -247,6 +291,9 @@ def as_json(
         "bytes_written": work.bytes_written if work else None,
         "bytes_programmed": work.bytes_programmed if work else None,
         "bytes_erased": work.bytes_erased if work else None,
+        "bytes_flushed": work.bytes_flushed if work else None,
+        "programs_per_day": _times(work.programs, work.rounds_per_day) if work else None,
+        "erases_per_day": _times(seen.erases, DAY_S / seen.seconds),
         "bytes_by_cause": dict(work.bytes_by_cause) if work and work.bytes_by_cause else None,
         "amplification": work.a_byte_written()["programmed"] if work else None,
         "mean_block_erases_per_day": found.mean_block_per_day if found else None,
@@ -258,6 +305,10 @@ def as_json(
         "steady": found.steady if found else None,
         "stands_on": notes(subject, found, endurance_source),
     }
+
+
+def _times(count: float | None, rounds: float) -> float | None:
+    return None if count is None else count * rounds
 
 
 def _json(interval: Interval) -> dict[str, float | None]:

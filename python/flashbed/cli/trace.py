@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from flashbed.asked import FileSystem
 from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
@@ -25,6 +31,8 @@ HERE = "host"
 FORMATS = ("perfetto", "csv", "flashmon")
 LEVELS = ("nand", "page", "mtd")
 CASES_SHOWN = 3
+FLASHMON_LOG = "flashmon.log"
+PERFETTO = "trace.perfetto-trace"
 
 
 def register(app: typer.Typer) -> None:
@@ -111,12 +119,15 @@ def trace(
     asked = Asked(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
     words = what or []
     if read is not None:
+        name = read.stem
         if words or settings or case or cost or on != HERE:
             raise InputError("--read: goes with --format and --out, and with nothing to run")
         traced = trace_of_file(read)
     elif on == HERE or _is_bare_board(on, erase):
         if settings or case or cost:
             raise InputError("--set, --case, --cost: not of a command; --on names a target")
+        _check_command(words)
+        name = Path(words[0]).name if words else shown_target(on)
         traced = _command(words, asked, seconds, on)
     else:
         check_target(on, HERE)
@@ -124,8 +135,44 @@ def trace(
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")
         program = _program(words[0], settings or [], case, on, (fs, board, read_ahead_kib))
+        name = program.case_id
         traced = _case(program, on, asked, cost=cost)
-    _give(traced, out or Path("results") / "trace", output or [])
+    _give(traced, _replaced(out) if out else _free(name), output or [])
+
+
+def _check_command(words: Sequence[str]) -> None:
+    """Raises `InputError` for a single word that is no command but what a target runs."""
+    from flashbed.experiment import experiment_names
+
+    if len(words) != 1:
+        return
+    (word,) = words
+    kind = {".ops": "a file of operations", ".toml": "an experiment"}.get(Path(word).suffix)
+    if kind is None and shutil.which(word) is None and word in experiment_names():
+        kind = "an experiment"
+    if kind is not None:
+        raise InputError(f"{word}: {kind}, and no command: --on says where it runs, as in --on sim")
+
+
+def _replaced(out: Path) -> Path:
+    """The folder that was asked for; a trace that it holds is lost, which is said."""
+    from flashbed.tracing.trace import TABLES, is_trace, load
+
+    if is_trace(out):
+        say(f"flashbed: {shown(out)}: replaces the trace of {load(out).facts.name}")
+        for file in (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO):
+            (out / file).unlink(missing_ok=True)
+    return out
+
+
+def _free(name: str) -> Path:
+    """A folder of results/trace that is not there yet."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", name) or "trace"
+    folder = Path("results") / "trace"
+    numbered = (folder / f"{plain}-{number}" for number in itertools.count(2))
+    return next(
+        place for place in itertools.chain([folder / plain], numbered) if not place.exists()
+    )
 
 
 def _is_bare_board(on: str, erase: str | None) -> bool:
@@ -197,7 +244,7 @@ def _program(
             f"{f': {some}{more}' if cases else ''}"
         )
     (program,) = programs_of(experiment, cases)
-    return program
+    return replace(program, record_flush=False)  # which a trace has no table for
 
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
@@ -206,6 +253,12 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     from flashbed.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
+    kind, _, option = fs.partition(",")
+    if kind not in get_args(FileSystem) or option not in ("", "bulk_read"):
+        known = ", ".join(get_args(FileSystem))
+        raise InputError(f"--fs {fs}: one of {known}, or ubifs,bulk_read")
+    if option and kind != "ubifs":
+        raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
     try:
         operations = parse(path.read_text(encoding="utf-8"))
     except OSError as why:
@@ -216,12 +269,13 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     prepare = canonical(operations[:at]) if at else f"{HEADER}\nprepared\n"
     return Program(
         case_id=path.stem,
-        fs=fs,
+        fs=kind,
         board=load_board(board),
         kernel=load_kernel("6.1"),
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
         body=canonical(operations[at:]),
+        bulk_read=bool(option),
     )
 
 
@@ -236,11 +290,11 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
         for name, frame in traced.tables.items():
             frame.write_csv(out / f"{name}.csv")
     if "flashmon" in formats:
-        (out / "flashmon.log").write_text(written_log(traced.flash), encoding="utf-8")
+        (out / FLASHMON_LOG).write_text(written_log(traced.flash), encoding="utf-8")
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
-        write_perfetto(traced, out / "trace.perfetto-trace")
+        write_perfetto(traced, out / PERFETTO)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

@@ -28,6 +28,7 @@ from flashbed.energy.constants import Energy
 from flashbed.experiment import Experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
+from flashbed.report.again import run_again, validate_again
 from flashbed.report.judged import judged_run
 from flashbed.tables import read_table
 from flashbed.validation.kept import read_kept, summaries, worst_cases
@@ -109,6 +110,8 @@ class Content:
     wear: list[Worn]
     profiles: list[Profile]
     runs: list[dict[str, Any]]
+    again: list[str]
+    """The commands that run it again."""
 
 
 def collect(directory: Path) -> Content:
@@ -121,6 +124,7 @@ def collect(directory: Path) -> Content:
         single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(read_table(directory, "cases"))
     energy = energy_summary(cases)
+    power_cuts = _power_cuts(directory)
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
         experiment=experiment,
@@ -136,11 +140,12 @@ def collect(directory: Path) -> Content:
         statements=statement_agreement(cases, requests).to_dicts()
         if "statements" in tables
         else [],
-        power_cuts=_power_cuts(directory),
+        power_cuts=power_cuts,
         not_measured=_not_measured(directory),
         wear=_wear(directory, cases),
         profiles=_profiles(directory, cases),
         runs=_runs(cases),
+        again=run_again(directory, cases, power_cuts=bool(power_cuts)),
     )
 
 
@@ -159,6 +164,8 @@ class Validation:
 
     lines: list[dict[str, Any]]
     worst: list[dict[str, Any]]
+    again: list[str]
+    """The commands that run it again."""
     throws: int
     """Of JFFS2's dice, that were the kernel's."""
 
@@ -171,7 +178,9 @@ def collect_validation(directory: Path) -> Validation:
     """Reads what `validate` has kept in a directory. Raises `InputError`."""
     table = read_kept(directory)
     throws = int(table["throws"].sum()) if "throws" in table.columns else 0
-    return Validation(summaries(table), worst_cases(table, WORST_SHOWN), throws)
+    lines = summaries(table)
+    worst = worst_cases(table, WORST_SHOWN)
+    return Validation(lines, worst, validate_again(directory, lines), throws)
 
 
 def _flash(directory: Path) -> pl.DataFrame:
@@ -223,7 +232,7 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
     lines = wear_summary(wear, recorded, endurance).to_dicts()
     written = {
         (subject.name, subject.target): subject.workload.a_byte_written()
-        for subject in cases_of(directory, None, 1.0)
+        for subject in cases_of(directory, 1.0)
         if subject.workload
     }
     keys = [(line["case_id"], line["target"]) for line in lines]

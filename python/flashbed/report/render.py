@@ -195,6 +195,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "bounds": BOUNDS_PCT,
         "profiles": content.profiles,
         "runs": content.runs,
+        "again": content.again,
     }
 
 

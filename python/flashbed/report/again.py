@@ -1,0 +1,111 @@
+"""The commands that run a report's cases again, as they are typed in the checkout's folder.
+
+An experiment of the checkout is called by its name, any other by its file. Axes that the run had
+been narrowed or widened to become `--set`. Left out: boards over ssh, whose address no table has.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from flashbed import places
+from flashbed.errors import InputError
+from flashbed.experiment import Experiment, parse_settings, plan, read_experiment
+from flashbed.targets import BOARD
+
+__all__ = ["run_again", "validate_again"]
+
+PROGRAM = ".venv/bin/flashbed"
+_AXES = (
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
+    "pause_ns", "advice", "state", "faults", "database", "request_bytes", "file_bytes",
+)  # fmt: skip
+_ON_A_BOARD = "# and on the board: --on ssh://USER@HOST, as docs/boards.md says"
+
+
+def run_again(directory: Path, cases: pl.DataFrame, *, power_cuts: bool) -> list[str]:
+    """The commands for a run directory: all its cases, then one of them."""
+    experiment = read_experiment(directory / "experiment.toml")
+    name = _called(directory, experiment)
+    settings = _settings(experiment, cases)
+    measured = cases["target"].unique(maintain_order=True).to_list()
+    targets = [target for target in measured if target != BOARD]
+    commands = []
+    for target in targets[-1:]:
+        (case_id, *_) = cases.filter(pl.col("target") == target)["case_id"]
+        one = [*settings, "--case", case_id]
+        if power_cuts:
+            commands.append(_command("powercut", name, "--on", target, *settings))
+            commands.append(_command("powercut", name, "--on", target, *one, "--every", "1"))
+        else:
+            commands.append(_command("run", name, "--on", ",".join(targets), *settings))
+            commands.append(_command("run", name, "--on", target, *one))
+    return commands + [_ON_A_BOARD] * (BOARD in measured)
+
+
+def validate_again(directory: Path, lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The commands for what `validate` has kept in a directory, one a run."""
+    out = _path(directory)
+    elsewhere = [] if out == "results/validation" else ["--out", out]
+    commands = []
+    for line in lines:
+        if line["fs"] is None and line["target"] != BOARD:
+            what = ["--suite", line["suite"], "--on", line["target"], "--kernel", line["kernel"]]
+            commands.append(_command("validate", line["board"], *what, *elsewhere))
+    return [*commands, _command("report", out)]
+
+
+def _command(*words: str) -> str:
+    return shlex.join([PROGRAM, *words])
+
+
+def _path(path: Path) -> str:
+    """As it is called from the checkout's folder."""
+    absolute = path.resolve()
+    below = absolute.is_relative_to(places.root())
+    return str(absolute.relative_to(places.root())) if below else str(absolute)
+
+
+def _called(directory: Path, experiment: Experiment) -> str:
+    """Its name in the checkout; else its file, or the copy that was kept if that is gone."""
+    named = places.experiments_folder() / f"{experiment.id}.toml"
+    try:
+        source = json.loads((directory / "run.json").read_text(encoding="utf-8")).get("file")
+    except (OSError, ValueError):
+        source = None
+    file = Path(source) if isinstance(source, str) else named
+    if file == named and named.is_file():
+        return experiment.id
+    return _path(file if file.is_file() else directory / "experiment.toml")
+
+
+def _settings(experiment: Experiment, cases: pl.DataFrame) -> list[str]:
+    """`--set` options that leave the run's cases, and perhaps some more; none for all cases."""
+    ran = set(cases["case_id"])
+    everything = [item.case for item in experiment.planned]
+    if ran == {case.case_id for case in everything}:
+        return []
+    options: list[str] = []
+    for axis in _AXES:
+        values = [_word(value) for value in cases[axis].unique(maintain_order=True)]
+        if set(values) != {_word(getattr(case, axis)) for case in everything}:
+            options += ["--set", f"{axis}={','.join(values)}"]
+    return options if ran <= set(_left(experiment, options[1::2])) else []
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _left(experiment: Experiment, settings: Sequence[str]) -> Iterator[str]:
+    """The cases that settings leave; none if the experiment does not take them."""
+    try:
+        yield from (item.case.case_id for item in plan(experiment, parse_settings(settings)))
+    except InputError:
+        return

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from flashbed.toml_models import Strict
 
 __all__ = [
-    "LIST", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
+    "LIST", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
     "FileSystems", "Measured", "Metric", "Number", "Numbers", "Pattern", "Patterns", "Positive",
     "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestMetric", "SavingMetric",
     "StatementMetric", "TargetNames", "Text", "Texts", "Value", "check_numbers", "filled",
@@ -57,8 +57,15 @@ RateMetric = Literal[
     "energy_cpu_mj",
     "energy_mem_mj",
     "component_energy_mj",
+    "write_amplification",
+    "collected_kib",
+    "levelled_kib",
 ]
 """What is said of one case (analysis/rates.py)."""
+AgedMetric = Literal[
+    "time_over_new", "flash_time_over_new", "flash_reads_over_new", "flash_programs_over_new"
+]
+"""What is said of a case that does not start from a new partition (analysis/aged.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
@@ -67,7 +74,7 @@ FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""
-Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric
+Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric | AgedMetric
 Axis = Literal[
     "board",
     "kernel",
@@ -83,10 +90,13 @@ Axis = Literal[
     "disabled_by",
     "read_pct",
     "statement",
+    "state",
+    "faults",
+    "database",
 ]
 """Columns of the points that figures and claims choose from (docs/experiments.md)."""
 
-_OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric))
+_OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(AgedMetric))
 """Metrics with an axis of their own."""
 
 LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
@@ -106,6 +116,7 @@ Reduce = Literal[
     "only",
     "spread",
     "largest_rise",
+    "smallest_rise",
     "last_above_lowest",
     "last_above_rest",
     "largest_difference_between_fs",
@@ -150,7 +161,7 @@ class Measured(Strict):
         if self.along is not None and self.along not in self.axes:
             raise ValueError(f"along = {self.along!r} is no axis of its points")
         curve = len(self.axes[self.along]) if self.along else points
-        steps = ("largest_rise", "last_above_lowest", "last_above_rest")
+        steps = ("largest_rise", "smallest_rise", "last_above_lowest", "last_above_rest")
         if self.reduce in steps and curve < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
         fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.asked import (
     LIST,
+    AgedMetric,
     Count,
     Counts,
     Figure,
@@ -164,7 +165,7 @@ class Compared(Strict):
     note: Text
 
 
-_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | StatementMetric)
+_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | StatementMetric | AgedMetric)
 
 
 class Measures(Strict):
@@ -206,8 +207,6 @@ class Experiment(FromFile):
                 )
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")
-        if metrics and len({str(of) for grid in self.grid for of in grid.database}) > 1:
-            raise ValueError("grid: database: one where there are figures or claims")
         return self
 
     @model_validator(mode="after")

@@ -283,6 +283,9 @@ _AXIS_TITLES = {
     "disabled_by": "disabled by",
     "advice": "advice",
     "statement": "statement",
+    "state": "initial state",
+    "faults": "faults",
+    "database": "database",
     "pattern": None,
     "fs": None,
 }
@@ -290,8 +293,14 @@ _DOUBLING = ("requests", "request_bytes", "file_bytes")
 """Axes whose values double from one to the next, if they are not a row of even steps."""
 _COUNTED = (*_DOUBLING, "statement")
 """Axes with a scale of numbers; the others are drawn evenly spaced."""
-_UNORDERED = ("pattern", "fs", "board", "advice", "window", "disabled_by")
+_UNORDERED = (
+    "pattern", "fs", "board", "advice", "window", "disabled_by", "state", "faults", "database",
+)  # fmt: skip
 """Axes between whose values there is nothing, so no line."""
+
+
+_SLANTED = ("kernel", "state", "faults", "database")
+"""Axes whose values are long words."""
 
 
 def axes_figure(
@@ -400,7 +409,7 @@ def _place(axis: str, order: Sequence[Any]) -> Any:
     """Where a point stands on an axis: doubling numbers by their logarithm, words in a row."""
     title = _AXIS_TITLES.get(axis, axis)
     if axis not in _COUNTED:
-        slope = alt.Axis(labelAngle=-30 if axis == "kernel" else 0)
+        slope = alt.Axis(labelAngle=-30 if axis in _SLANTED else 0)
         return alt.X(f"{axis}:N", sort=order, title=title, axis=slope)
     values = sorted(order)
     steps = {after - before for before, after in itertools.pairwise(values)}

@@ -159,6 +159,11 @@ impl Sched {
         Sched { rcu: Rcu::Softirqs, ..self }
     }
 
+    /// When the timer interrupt comes next.
+    pub fn next_tick_after(&self, now: Ns) -> Ns {
+        Ns((now.0 / self.tick_ns + 1) * self.tick_ns)
+    }
+
     /// Who has the processor.
     #[inline]
     pub fn current(&self) -> Option<Task> {

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import (
+    aged,
     agreement,
     agreement_summary,
     curves,
@@ -25,7 +26,8 @@ from flashbed.experiment import Claim, load_experiment
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,
     "flash_programs": 0, "flash_erases": 0,
-    "flash_time_ns": None, "pause_ns": 0, "advice": "none", **dict.fromkeys(ENERGY_COLUMNS),
+    "flash_time_ns": None, "pause_ns": 0, "advice": "none",
+    "state": "new", "faults": "none", "database": "papers", **dict.fromkeys(ENERGY_COLUMNS),
 }  # fmt: skip
 
 
@@ -206,6 +208,49 @@ def test_points_are_chosen_by_their_axes_or_are_the_usual_ones() -> None:
     assert named["requests"].to_list() == [16, 8]
     one = chosen(saved, "time_saved_pct", {"requests": [8]}, ["disabled_by"])
     assert sorted(one["value"].to_list()) == [pytest.approx(40), 50]
+
+
+AGED = [
+    case(0, 1, 100, 10), case(0, 2, 200, 0),
+    case(0, 1, 300, 20, state="full"), case(0, 2, 400, 20, state="full"),
+    case(0, 1, 500, 20, state="full", faults="bad"), case(0, 3, 700, 20, state="full"),
+]  # fmt: skip
+
+
+def test_a_state_is_held_against_the_same_case_on_a_new_partition() -> None:
+    points = aged(pl.DataFrame(AGED)).select(
+        "state", "faults", "time_over_new", "flash_reads_over_new", "seeds"
+    )
+    assert points.rows() == [
+        ("new", "none", 1.0, 1.0, 2),
+        (
+            "full",
+            "none",
+            2.5,
+            2.0,
+            3,
+        ),  # 3 and 2; a seed without a partner, and nothing to divide by
+        ("full", "bad", 5.0, 2.0, 1),
+    ]
+
+
+def test_without_a_name_the_new_partition_is_meant_and_a_name_chooses_another() -> None:
+    points = aged(pl.DataFrame(AGED))
+    assert chosen(points, "time_over_new", {}, ["requests"])["value"].to_list() == [1.0]
+    drawn = chosen(points, "time_over_new", {"faults": ["none"]}, ["state"])
+    assert drawn["value"].to_list() == [1.0, 2.5]
+    only_full = points.filter(pl.col("state") != "new")
+    assert chosen(only_full, "time_over_new", {}, [])["faults"].to_list() == ["none"]
+    experiment = load_experiment("figure3")
+    ratios = [
+        (claim("only", ">", 1, requests=[8]), 1.0),
+        (claim("smallest_rise", ">", 1, requests=[8], at={"state": ["new", "full"]}), 1.5),
+        (claim("only", ">", 1, requests=[8], at={"state": ["full"], "faults": ["bad"]}), 5.0),
+    ]
+    for one, expected in ratios:
+        about = one.model_copy(update={"metric": "time_over_new"})
+        (found,) = judge(experiment.model_copy(update={"claim": (about,)}), {"aged": points})
+        assert found.judged["sim"].value == expected
 
 
 def test_a_curve_runs_along_the_axis_that_is_named() -> None:

@@ -11,6 +11,7 @@ from flashbed.analysis import per_request, rate_points, rates
 from flashbed.case import Case
 from flashbed.energy.fold import ENERGY_COLUMNS
 from flashbed.errors import InputError
+from flashbed.lifetime.observed import CAUSES
 from flashbed.operations import parse
 from flashbed.workloads import WORKLOADS
 
@@ -19,7 +20,8 @@ CASE = {
     "pattern": "sequential", "requests": 2, "request_bytes": 4096, "time_ns": 4_000_000,
     "flash_time_ns": 1_000_000, "bytes": 8192, "flash_reads": 3, "flash_programs": 5,
     "flash_erases": 1, "file_bytes": 8192, "pause_ns": 0, "read_ahead_kib": 0, "advice": "none",
-    **dict.fromkeys(ENERGY_COLUMNS),
+    "state": "new", "faults": "none", "database": "papers",
+    **dict.fromkeys(ENERGY_COLUMNS), **{f"bytes_{cause}": 1024 for cause in CAUSES},
 }  # fmt: skip
 
 

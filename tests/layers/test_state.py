@@ -124,6 +124,45 @@ def test_a_fragmented_file_holds_what_it_would_hold(fs: str) -> None:
 
 
 @pytest.mark.extension
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+def test_a_file_of_many_contents_is_fragmented_too(fs: str) -> None:
+    """A database was never fragmented, and nothing said so.
+
+    Each of its pages is a write of other bytes, and only writes of the same bytes made a stretch.
+    """
+    pages = [(page * 1024, 1024, 10 + page, 50) for page in range(256)]
+    lines = "".join("write 0 {} {} {} {}\n".format(*page) for page in pages)
+    prepare = f"flashbed-ops 1\nopen 0 a.db rw,create\n{lines}fsync 0\nclose 0\nprepared\n"
+    written: dict[int, tuple[int, ...]] = {}
+    offsets = []
+    for operation in parse(
+        in_state(State(fragmented=1.0), fs, load_board("emulated"), (), prepare)
+    ):
+        if operation.name == "write":
+            _, offset, length, *content = map(int, operation.fields)
+            written[offset] = (offset, length, *content)
+            offsets.append(offset)
+    assert sorted(written.values()) == pages
+    assert sum(a > b for a, b in pairwise(offsets)) > len(offsets) / 10
+
+
+@pytest.mark.extension
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs", "yaffs2"])
+def test_a_file_that_compresses_leaves_the_filler_its_share(fs: str) -> None:
+    """A database half of whose bytes are saved counted whole: `valid` came out a tenth too low."""
+
+    def filler(compressibility: int) -> int:
+        lines = [f"write 0 {at} 4096 1 {compressibility}" for at in range(0, 8 * MIB, 4096)]
+        prepare = prepared([["open 0 a rw,create", *lines, "close 0"]], 1000)
+        text = in_state(State(valid=0.8), fs, load_board("emulated"), (), prepare)
+        writes = [operation.fields for operation in parse(text) if operation.name == "write"]
+        return sum(int(fields[2]) for fields in writes) - 8 * MIB
+
+    more = 0 if fs == "yaffs2" else 4 * MIB
+    assert filler(50) - filler(0) == pytest.approx(more, rel=0.02)
+
+
+@pytest.mark.extension
 @pytest.mark.parametrize(
     ("fs", "state", "says"),
     [

@@ -175,7 +175,7 @@ def test_a_sentence_names_only_claims_that_exist(studied: Path) -> None:
         in_order(load_study("small"), study_experiments("small"))
 
 
-SOURCES = ("readahead", "sqlite")
+SOURCES = ("readahead", "sqlite", "aged")
 
 
 @pytest.mark.parametrize("name", SOURCES)

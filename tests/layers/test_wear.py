@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import wear_map, wear_summary
+from flashbed.conditions import State, Worn
 from flashbed.experiment import load_experiment, plan
 from flashbed.lifetime.observed import CAUSES
 from flashbed.profiles import load_board, load_kernel
@@ -19,6 +20,7 @@ from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of
 from flashbed.targets.guest.stream import CaseDone, Reader
 from flashbed.targets.sim import SimTarget
+from flashbed.workloads.files import prepared, written_file
 from tests.fake import FakeTarget
 
 HEADER = "flashbed-ops 1\n"
@@ -72,6 +74,29 @@ def test_a_ring_file_on_ubifs_wears_some_blocks_many_times() -> None:
     (batch,) = SimTarget().run([ring("a", "ubifs")], trace_flash=True, progress=lambda *_: None)
     check_whole(batch)
     assert batch.wear["erases_measured"].sum() > 100
+
+
+@pytest.mark.extension
+def test_a_block_that_cannot_be_moved_yet_does_not_stop_the_writer() -> None:
+    """The simulator tried for ever, for a try took no time.
+
+    UBI's thread tries again while the writer has the LEB locked. The driver of this board keeps the
+    page with the header, and its profile has no price for reading it from there.
+    """
+    board = load_board("apf27")
+    state = State(worn=Worn(mean=50_000, spread=20_000))
+    writes = "\n".join(
+        f"write 0 {n * 37 % 1280 * 4096} 4096 {n} 0" + ("\nfsync 0" if n % 8 == 7 else "")
+        for n in range(3000)
+    )
+    prepare = prepared([written_file("file.bin", 5 << 20, 4096, 1)], 10_000_000_000)
+    program = Program(
+        "a", "ubifs", board, load_kernel("2.6.29"), 0, prepare,
+        f"{HEADER}open 0 file.bin rw\nmark\n{writes}\n",
+        erases=state.erases(board.partition.blocks),
+    )  # fmt: skip
+    (batch,) = SimTarget().run([program], trace_flash=False, progress=lambda *_: None)
+    assert batch.cases["bytes_wear_levelling"].item() > 0
 
 
 @pytest.mark.extension

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flashbed.analysis.aged import aged
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.claims import Verdict, WithoutSeed, judge, with_board
 from flashbed.analysis.energy import energy_gaps, energy_summary
@@ -15,6 +16,7 @@ from flashbed.analysis.wear import wear_map, wear_summary
 __all__ = [
     "Verdict",
     "WithoutSeed",
+    "aged",
     "agreement",
     "agreement_summary",
     "curves",

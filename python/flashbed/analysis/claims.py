@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.analysis.points import USUAL, table_of
+from flashbed.analysis.points import USUAL, as_usual, table_of
 from flashbed.asked import Measured, Number
 from flashbed.claim import Claim, Differs
 from flashbed.errors import InputError
@@ -296,6 +296,7 @@ def _curves(
     usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
     asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
     axes = list(asked[0])
+    rows = as_usual(rows, axes)
     values: dict[tuple[Any, ...], float | None] = {}
     for *where, value in rows.select(*axes, measured.metric).iter_rows():
         if values.setdefault(tuple(where), value) != value:
@@ -340,6 +341,8 @@ def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[flo
             return _ratio(max(everything), min(everything))
         case "largest_rise":
             return max(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
+        case "smallest_rise":
+            return min(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
         case "last_above_lowest":
             return max(curve[-1] - min(curve) for curve in curves.values())
         case "last_above_rest":

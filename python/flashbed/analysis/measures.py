@@ -1,9 +1,10 @@
 """What is read off the tables, a row each per point of an experiment (seeds taken together).
 
-A point is target, board, kernel, fs, pattern, number and size of requests, pause, how read-ahead
-was disabled and what it was before. Savings compare the run without read-ahead
-with the run with it, seed by seed, and are then averaged, so a seed weighs the same whatever its
-time. Energy is of one convention a metric (docs/energy.md), and unknown where a case's is.
+A point is target, board, kernel, fs, pattern, number and size of requests, pause, state, faults
+and database of the case, how read-ahead was disabled and what it was before. Savings compare the
+run without read-ahead with the run with it, seed by seed, and are then averaged, so a seed weighs
+the same whatever its time. Energy is of one convention a metric (docs/energy.md), and unknown where
+a case's is.
 """
 
 from __future__ import annotations
@@ -12,10 +13,21 @@ import polars as pl
 
 from flashbed.energy.fold import COMPONENTS
 
-__all__ = ["COMPONENT_NJ", "PAUSE_MS", "POINT", "SAVING_POINT", "curves", "measures", "savings"]
+__all__ = [
+    "COMPONENT_NJ",
+    "CONDITIONS",
+    "PAUSE_MS",
+    "POINT",
+    "SAVING_POINT",
+    "curves",
+    "measures",
+    "savings",
+]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
-_CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns"]
+CONDITIONS = ["state", "faults", "database"]
+"""What a case starts from and what goes wrong in it, by name."""
+_CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns", *CONDITIONS]
 SAVING_POINT = [*_CASE, "disabled_by", "window"]
 PAUSE_MS = (pl.col("pause_ns") / 1e6).alias("pause_ms")
 

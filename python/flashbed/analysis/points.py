@@ -1,29 +1,54 @@
 """Points: rows that figures draw and claims judge, each a metric's values at a place on the axes.
 
-Four tables have them: `savings` (measures.py), `rates` (rates.py), `file-reads` (file_reads.py),
-`statements` (statements.py). A metric is a column of one of them. An axis is a column too; what a
-figure or claim does not choose is as usual (`USUAL`).
+Five tables have them: `savings` (measures.py), `rates` (rates.py), `file-reads` (file_reads.py),
+`statements` (statements.py), `aged` (aged.py). A metric is a column of one of them. An axis is a
+column too; what a figure or claim does not choose is as usual (`USUAL`, `as_usual`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
 import polars as pl
 
-from flashbed.asked import FileReadMetric, SavingMetric, StatementMetric
+from flashbed.asked import AgedMetric, FileReadMetric, SavingMetric, StatementMetric
+from flashbed.conditions import NEW, NONE
 
-__all__ = ["USUAL", "chosen", "table_of"]
+__all__ = ["USUAL", "as_usual", "chosen", "table_of"]
 
 USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": "forced"}
 """Axis -> the value that is meant where nobody names one."""
+_FIRST = {"state": str(NEW), "faults": str(NONE), "database": None}
+"""Axis -> the name that is meant where nobody names one and there are several."""
+_OF_MACHINE = ["target", "board", "kernel", "fs", "pattern"]
 
 
 def table_of(metric: str) -> str:
     """The table that has a metric."""
-    tables = {"savings": SavingMetric, "file-reads": FileReadMetric, "statements": StatementMetric}
+    tables = {
+        "savings": SavingMetric, "file-reads": FileReadMetric, "statements": StatementMetric,
+        "aged": AgedMetric,
+    }  # fmt: skip
     return next((name for name, metrics in tables.items() if metric in get_args(metrics)), "rates")
+
+
+def as_usual(points: pl.DataFrame, named: Collection[str]) -> pl.DataFrame:
+    """The points of one state, faults and database each, but for the axes that are named.
+
+    That is a new partition of a chip that does not fail; where a machine, file system and pattern
+    has none, the first it has. Of databases the first.
+    """
+    for axis, usual in _FIRST.items():
+        if axis in named or axis not in points.columns:
+            continue
+        value = pl.col(axis)
+        first = value.first().over(_OF_MACHINE)
+        if usual is not None:
+            there = (value == usual).any().over(_OF_MACHINE)
+            first = pl.when(there).then(pl.lit(usual)).otherwise(first)
+        points = points.filter(value == first)
+    return points
 
 
 def chosen(
@@ -34,7 +59,7 @@ def chosen(
     `only` keeps these values of an axis, `drawn` are the axes it is drawn over, of which all values
     stay. `low` and `high` are a standard deviation over seeds from the mean, the mean if unknown.
     """
-    kept = points.filter(pl.col(metric).is_not_null())
+    kept = as_usual(points.filter(pl.col(metric).is_not_null()), {*only, *drawn})
     for axis in reversed(list(only)):  # in the order in which they are named
         named = pl.Series(only[axis]).cast(kept.schema[axis])
         place = pl.col(axis).replace_strict(named, range(len(named)), default=len(named))

@@ -1,7 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
 A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
-read-ahead, advice; seeds are averaged. What
+read-ahead, advice, state, faults, database; seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -12,15 +12,19 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, CONDITIONS, PAUSE_MS, POINT
+from flashbed.lifetime.observed import CAUSES
 
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
-RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
+RATE_POINT = [
+    *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice", *CONDITIONS,
+]  # fmt: skip
 _MS = 1e6
 _MJ = 1e6
 _COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
+_CAUSES = tuple(f"bytes_{cause}" for cause in CAUSES)
 _OF_DATA = ("read", "write", "erase")
 """Operations whose number is `requests`."""
 MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
@@ -32,7 +36,9 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
 
     `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
     chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
-    moved for them; `flash_share_pct` is the chip's part of the case's time;
+    moved for them; `write_amplification` is what was programmed for each of these bytes, and
+    `collected_kib` and `levelled_kib` what collection and UBI's wear levelling moved, which only
+    the simulator knows; `flash_share_pct` is the chip's part of the case's time;
     `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
@@ -50,6 +56,11 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
             *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
+            (pl.sum_horizontal(*_CAUSES, ignore_nulls=False) / 1024 / data_kib).alias(
+                "write_amplification"
+            ),
+            (pl.col("bytes_collection") / 1024).alias("collected_kib"),
+            (pl.col("bytes_wear_levelling") / 1024).alias("levelled_kib"),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -60,6 +71,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "data_kib_s", "flash_reads_per_kib", "flash_programs_per_kib",
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
+                "write_amplification", "collected_kib", "levelled_kib",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )

@@ -22,7 +22,7 @@ from flashbed.analysis import (
     wear_map,
     wear_summary,
 )
-from flashbed.analysis.points import chosen, table_of
+from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.constants import Energy
 from flashbed.experiment import Experiment
@@ -273,12 +273,12 @@ def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.Da
         columns = [name for name in published.columns if name in points.columns]
         return points, published.select(*columns, "text")
     if figure.metric in get_args(RequestMetric):
-        measured = content.single.filter(pl.col(figure.metric).is_not_null())
+        measured = as_usual(content.single, ()).filter(pl.col(figure.metric).is_not_null())
         measured = measured.with_columns(pl.col(figure.metric).alias("value"))
     elif figure.metric in get_args(SavingMetric):
-        measured = curves(content.tables["savings"], figure.metric)
+        measured = curves(as_usual(content.tables["savings"], ()), figure.metric)
     else:
-        measured = rate_points(content.tables["rates"], figure.metric)
+        measured = rate_points(as_usual(content.tables["rates"], ()), figure.metric)
     panel = [name for name in ("machine", "fs", "pattern") if name in measured.columns]
     panels = measured.select(panel).unique(maintain_order=True)
     usual = published.select(

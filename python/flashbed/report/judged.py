@@ -14,6 +14,7 @@ import polars as pl
 from flashbed.analysis import (
     Verdict,
     WithoutSeed,
+    aged,
     file_reads,
     judge,
     measures,
@@ -101,6 +102,8 @@ def points_of(
         tables["file-reads"] = file_reads(cases, requests)
     if "statements" in wanted:
         tables["statements"] = statement_points(cases, requests)
+    if "aged" in wanted:
+        tables["aged"] = aged(cases)
     return tables
 
 

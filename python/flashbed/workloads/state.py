@@ -13,10 +13,12 @@ fragments of the filler.
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 
 from flashbed.conditions import State
 from flashbed.errors import InputError
@@ -37,6 +39,8 @@ PAGES_A_SYNC = 4
 """Of a stretch, where pages lie in the page cache until they are synced, and are then sorted."""
 DIRTY_BLOCK_MAX = 0.45
 """JFFS2 collects blocks that are half obsolete once there are some (jffs2_thread_should_wake)."""
+SECTOR_BYTES = 512
+UNCOMPRESSED = ("yaffs2",)
 _SETTLE_NS = 10_000_000_000
 _SEED = 1_000_000
 """Seed of the filler's first file, far from those of workloads."""
@@ -59,34 +63,41 @@ def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) 
     operations = parse(prepare)
     lines: list[str] = []
     if state.valid or state.invalid:
-        lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations))
+        lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations, fs))
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
     return "\n".join((HEADER, *lines, ""))
 
 
-def _bytes_of_files(operations: Sequence[Operation]) -> int:
-    """How long the files are that a preparation leaves behind."""
+def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
+    """How much the files that a preparation leaves behind take, once they are compressed.
+
+    Of a file every sector's compressibility is known, which is what a compressor saves of it.
+    """
     slots: dict[object, str] = {}
-    sizes: dict[str, int] = {}
+    files: dict[str, dict[int, int]] = {}  # path -> sector -> compressibility
     for operation in operations:
         fields = operation.fields
         match operation.name:
             case "open":
-                slots[fields[0]] = str(fields[1])
-                if "trunc" in str(fields[2]).split(","):
-                    sizes.pop(str(fields[1]), None)
+                path = slots[fields[0]] = str(fields[1])
+                if path not in files or "trunc" in str(fields[2]).split(","):
+                    files[path] = {}
             case "write":
-                path, end = slots[fields[0]], int(fields[1]) + int(fields[2])
-                sizes[path] = max(sizes.get(path, 0), end)
+                first, end = int(fields[1]), int(fields[1]) + int(fields[2])
+                sectors = range(first // SECTOR_BYTES, -(-end // SECTOR_BYTES))
+                saved = 0 if fs in UNCOMPRESSED else int(fields[4])
+                files[slots[fields[0]]] |= dict.fromkeys(sectors, saved)
             case "truncate":
-                sizes[slots[fields[0]]] = int(fields[1])
+                path, end = slots[fields[0]], -(-int(fields[1]) // SECTOR_BYTES)
+                files[path] = {at: saved for at, saved in files[path].items() if at < end}
             case "unlink":
-                sizes.pop(str(fields[0]), None)
+                files.pop(str(fields[0]), None)
             case "rename":
-                sizes[str(fields[1])] = sizes.pop(str(fields[0]), 0)
+                files[str(fields[1])] = files.pop(str(fields[0]), {})
             case _:
                 pass
-    return sum(sizes.values())
+    kept = sum(100 - saved for sectors in files.values() for saved in sectors.values())
+    return SECTOR_BYTES * kept // 100
 
 
 @dataclass(frozen=True)
@@ -193,19 +204,30 @@ def _keeps_pages(fs: str) -> bool:
 
 @dataclass(frozen=True)
 class _Written:
-    """Writes in a row that make one stretch of bytes."""
+    """Writes in a row that make one stretch of bytes: `parts` are offset and content of each."""
 
     slot: int
-    offset: int
-    length: int
-    content: tuple[int, int]
+    parts: tuple[tuple[int, tuple[int, int]], ...]
+    end: int
 
-    def cut(self, start: int, end: int) -> str:
-        return " ".join(map(str, ("write", self.slot, start, end - start, *self.content)))
+    @property
+    def offset(self) -> int:
+        return self.parts[0][0]
+
+    def cut(self, start: int, end: int) -> Iterator[str]:
+        """The bytes from `start` to `end`, a write for each content."""
+        first = bisect_right(self.parts, start, key=itemgetter(0)) - 1
+        for part in range(first, len(self.parts)):
+            at, content = self.parts[part]
+            if at >= end:
+                break
+            after = self.parts[part + 1][0] if part + 1 < len(self.parts) else self.end
+            start, stop = max(at, start), min(after, end)
+            yield " ".join(map(str, ("write", self.slot, start, stop - start, *content)))
 
     def in_order(self, start: int, end: int) -> Iterator[str]:
         for at in range(start, end, PAGE_BYTES):
-            yield self.cut(at, min(at + PAGE_BYTES, end))
+            yield from self.cut(at, min(at + PAGE_BYTES, end))
 
 
 def _fragmented(state: State, fs: str, operations: Sequence[Operation]) -> list[str]:
@@ -218,8 +240,8 @@ def _fragmented(state: State, fs: str, operations: Sequence[Operation]) -> list[
             lines.append(str(item))
             continue
         stretch = STRETCH_PAGES * PAGE_BYTES
-        for start in range(item.offset, item.offset + item.length, stretch):
-            end = min(start + stretch, item.offset + item.length)
+        for start in range(item.offset, item.end, stretch):
+            end = min(start + stretch, item.end)
             stretches += 1
             share = state.fragmented
             if int(stretches * share + 1e-9) == int((stretches - 1) * share + 1e-9):
@@ -246,7 +268,7 @@ def _shuffled_pages(
     """Whole pages, synced some at a time: what lies in the page cache is written back in order."""
     places = _shuffle(list(range(start, end, PAGE_BYTES)), draw)
     for number, place in enumerate(places, start=1):
-        yield item.cut(place, min(place + PAGE_BYTES, end))
+        yield from item.cut(place, min(place + PAGE_BYTES, end))
         if number % PAGES_A_SYNC == 0:
             yield f"fsync {item.slot}"
 
@@ -258,26 +280,23 @@ def _again_in_pieces(
     pieces = range(start, end - PIECE_BYTES, PIECE_BYTES)
     places = [place for place in pieces if (place + PIECE_BYTES) % PAGE_BYTES]
     for place in _shuffle(places, draw):
-        yield item.cut(place, place + PIECE_BYTES)
+        yield from item.cut(place, place + PIECE_BYTES)
 
 
 def _joined(operations: Sequence[Operation]) -> Iterator[Operation | _Written]:
     """The operations, those writes as one that go on where the one before ended."""
-    now: _Written | None = None
+    slot, end = -1, 0
+    parts: list[tuple[int, tuple[int, int]]] = []
     for operation in operations:
-        if operation.name != "write":
-            if now:
-                yield now
-            now = None
+        numbers = tuple(map(int, operation.fields)) if operation.name == "write" else ()
+        if parts and numbers[:2] != (slot, end):
+            yield _Written(slot, tuple(parts), end)
+            parts = []
+        if not numbers:
             yield operation
             continue
-        slot, offset, length, seed, compressibility = map(int, operation.fields)
-        follows = now is not None and (now.slot, now.offset + now.length) == (slot, offset)
-        if now and follows and now.content == (seed, compressibility):
-            now = _Written(slot, now.offset, now.length + length, now.content)
-            continue
-        if now:
-            yield now
-        now = _Written(slot, offset, length, (seed, compressibility))
-    if now:
-        yield now
+        slot, end, content = numbers[0], numbers[1] + numbers[2], (numbers[3], numbers[4])
+        if not parts or parts[-1][1] != content:
+            parts.append((numbers[1], content))
+    if parts:
+        yield _Written(slot, tuple(parts), end)

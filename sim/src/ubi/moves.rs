@@ -109,6 +109,11 @@ impl<F: Flash> Ubi<F> {
         match moving.next {
             Next::ReadHeader => match self.read_header(now, from, self.header_bytes)? {
                 (Seen::Damaged, now) => self.gave_up_moving(now),
+                // The driver still has the page of the try before, so a try takes no time here. The
+                // thread then repeats it until a tick takes the processor away.
+                (_, read) if read == now && self.locked == Some(leb) => {
+                    Ok((then(Next::ReadData), self.sched.next_tick_after(now)))
+                }
                 (_, now) => Ok((then(Next::ReadData), now)),
             },
             Next::ReadData if self.locked == Some(leb) => {

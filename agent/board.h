@@ -33,6 +33,7 @@ struct mounted {
 	char path[MAX_PATH_BYTES + 1];  /* where */
 	char source[256];
 	char type[32];
+	dev_t device;  /* of the directory */
 	int mtd;       /* of the flash below; -1 for none */
 	int ubi;       /* ubi device and volume; -1 for none */
 	int volume;
@@ -57,11 +58,15 @@ int guard_run(const struct guarded *guarded);  /* the agent's exit status */
 
 /* tidy.c: what of a board is not as it was */
 
+enum { TIDY_WINDOWS = 2 };
+
 struct tidy {
 	char home[MAX_PATH_BYTES + 1];    /* empty for none, as all of these */
 	char folder[MAX_PATH_BYTES + 1];  /* of the cases, in a mounted directory */
-	char window[128];                 /* the read_ahead_kb that is changed */
-	char window_kib[24];              /* and what it was */
+	struct {
+		char path[WINDOW_PATH_BYTES];  /* a read_ahead_kb that is changed */
+		char kib[24];                  /* and what it was */
+	} windows[TIDY_WINDOWS];
 	int mtd;                          /* the partition that is formatted, or -1 */
 };
 

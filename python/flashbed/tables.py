@@ -46,6 +46,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "kernel": _TEXT,
         "fs": _TEXT,
         "read_ahead_kib": _WHOLE,
+        "window": _TEXT,
         "bulk_read": pl.Boolean(),
         "pattern": _TEXT,
         "requests": _WHOLE,

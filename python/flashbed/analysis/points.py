@@ -13,10 +13,11 @@ from typing import get_args
 import polars as pl
 
 from flashbed.asked import FileReadMetric, SavingMetric, StatementMetric
+from flashbed.case import FORCED
 
 __all__ = ["USUAL", "chosen", "table_of"]
 
-USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": "forced"}
+USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": FORCED}
 """Axis -> the value that is meant where nobody names one."""
 
 

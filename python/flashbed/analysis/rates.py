@@ -1,7 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
 A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
-read-ahead, advice; seeds are averaged. What
+read-ahead and who chose it, advice; seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -16,7 +16,9 @@ from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
 
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
-RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
+RATE_POINT = [
+    *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "window", "advice",
+]  # fmt: skip
 _MS = 1e6
 _MJ = 1e6
 _COUNTS = ("flash_reads", "flash_programs", "flash_erases")

@@ -34,9 +34,7 @@ from flashbed.energy.constants import Energy
 from flashbed.experiment import Experiment, read_experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
-from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
 from flashbed.tables import CHIP_ALONE, empty_table, read_table
-from flashbed.toml_models import read_model, read_toml
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -129,7 +127,7 @@ def collect(directory: Path) -> Content:
     if metrics:
         omitted = "requests" in experiment.experiment.omit
         requests = empty_table("requests") if omitted else read_table(directory, "requests")
-        tables = _points(experiment, cases, requests, directory)
+        tables = _points(experiment, cases, requests)
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
     table = agreement(every)
@@ -167,14 +165,13 @@ def _not_measured(directory: Path) -> list[dict[str, Any]]:
 
 
 def _points(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, directory: Path
+    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """The tables of points that the experiment's metrics are in."""
     wanted = {table_of(metric) for metric in experiment.metrics}
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
-        shipped = _shipped_kib(directory, cases)
-        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns, shipped)
+        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns)
     if "rates" in wanted:
         tables["rates"] = rates(cases, requests)
     if "file-reads" in wanted:
@@ -182,29 +179,6 @@ def _points(
     if "statements" in wanted:
         tables["statements"] = statement_points(cases, requests)
     return tables
-
-
-def _shipped_kib(directory: Path, cases: pl.DataFrame) -> pl.DataFrame:
-    """kernel, fs, shipped_kib: the window that a kernel has unless told otherwise."""
-    rows = []
-    for name in cases["kernel"].unique(maintain_order=True):
-        defaults = _defaults(directory, name)
-        rows += [
-            {"kernel": name, "fs": fs, "shipped_kib": getattr(defaults, f"{fs}_read_ahead_kib")}
-            for fs in ("jffs2", "yaffs2", "ubifs")
-        ]
-    return pl.DataFrame(
-        rows, schema={"kernel": pl.String, "fs": pl.String, "shipped_kib": pl.Int64}
-    )
-
-
-def _defaults(directory: Path, kernel: str) -> KernelDefaults:
-    """Of the profile that is kept with a run, or the project's. Raises `InputError`."""
-    kept = directory / "profiles" / f"kernel-{kernel}.toml"
-    if not kept.is_file():
-        return load_kernel(kernel).defaults
-    table = read_toml(kept, ProfileError).get("defaults", {})
-    return read_model(KernelDefaults, table, kept, ProfileError)
 
 
 @dataclass(frozen=True)

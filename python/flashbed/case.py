@@ -69,9 +69,14 @@ class Case:
     bulk_read: bool = False
 
     @property
+    def forced_kib(self) -> int | None:
+        """The window that is set; None leaves the one that the kernel gives."""
+        return None if self.read_ahead_kib == SHIPPED else self.read_ahead_kib
+
+    @property
     def window(self) -> str:
         """Who chose the read-ahead window."""
-        return SHIPPED if self.read_ahead_kib == SHIPPED else FORCED
+        return SHIPPED if self.forced_kib is None else FORCED
 
     @cached_property
     def case_id(self) -> str:

@@ -72,7 +72,7 @@ def programs_of(
                 fs=case.fs,
                 board=board,
                 kernel=kernels[case.kernel],
-                read_ahead_kib=None if case.read_ahead_kib == SHIPPED else case.read_ahead_kib,
+                read_ahead_kib=case.forced_kib,
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
@@ -144,9 +144,7 @@ def _described(
 ) -> dict[str, pl.DataFrame]:
     """A batch's tables with axes, target, energy and provenance, but for those to `omit`."""
     named = pl.lit(target).alias("target")
-    cases = batch.cases.join(
-        axes, on="case_id", how="left", maintain_order="left", suffix="_asked"
-    )
+    cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left", suffix="_asked")
     if "read_ahead_kib_asked" in cases.columns:
         read_back = pl.coalesce("read_ahead_kib", "read_ahead_kib_asked")
         cases = cases.with_columns(read_back.alias("read_ahead_kib")).drop("read_ahead_kib_asked")

@@ -15,26 +15,21 @@ from flashbed.analysis import (
     curves,
     energy_gaps,
     energy_summary,
-    file_reads,
-    judge,
-    measures,
     per_request,
     power_points,
     rate_points,
-    rates,
     statement_agreement,
-    statement_points,
     wear_map,
     wear_summary,
-    with_board,
 )
 from flashbed.analysis.points import chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.constants import Energy
-from flashbed.experiment import Experiment, read_experiment
+from flashbed.experiment import Experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
-from flashbed.tables import CHIP_ALONE, empty_table, read_table
+from flashbed.report.judged import judged_run
+from flashbed.tables import read_table
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -118,19 +113,13 @@ class Content:
 
 def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
-    every = read_table(directory, "cases")
-    cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
-    experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
-    single = pl.DataFrame()
-    tables: dict[str, pl.DataFrame] = {}
+    run = judged_run(directory)
+    experiment, cases, requests, tables = run.experiment, run.cases, run.requests, run.tables
     metrics = experiment.metrics
-    if metrics:
-        omitted = "requests" in experiment.experiment.omit
-        requests = empty_table("requests") if omitted else read_table(directory, "requests")
-        tables = _points(experiment, cases, requests)
+    single = pl.DataFrame()
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
-    table = agreement(every)
+    table = agreement(read_table(directory, "cases"))
     energy = energy_summary(cases)
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
@@ -141,7 +130,7 @@ def collect(directory: Path) -> Content:
         power=_power(directory, experiment, cases),
         energy=energy,
         energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
-        verdicts=judge(experiment, tables),
+        verdicts=run.verdicts,
         agreement=table,
         agreement_summary=agreement_summary(table),
         statements=statement_agreement(cases, requests).to_dicts()
@@ -162,23 +151,6 @@ def _not_measured(directory: Path) -> list[dict[str, Any]]:
         "target", "reason", maintain_order=True
     )
     return reasons.len("cases").to_dicts()
-
-
-def _points(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame
-) -> dict[str, pl.DataFrame]:
-    """The tables of points that the experiment's metrics are in."""
-    wanted = {table_of(metric) for metric in experiment.metrics}
-    tables = {}
-    if "savings" in wanted and experiment.measures is not None:
-        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns)
-    if "rates" in wanted:
-        tables["rates"] = rates(cases, requests)
-    if "file-reads" in wanted:
-        tables["file-reads"] = file_reads(cases, requests)
-    if "statements" in wanted:
-        tables["statements"] = statement_points(cases, requests)
-    return tables
 
 
 @dataclass(frozen=True)

@@ -145,8 +145,8 @@ def batch_of(
     # How much SQLite wrote is not known.
     bytes_moved = None if statements else transferred
     measured = (
-        case_id, case.read_ahead_kib, *state, *totals, bytes_moved, reads, programs, erases, *page_cache,
-        *erase_counts, bad, corrected, uncorrected, kernel_release,
+        case_id, case.read_ahead_kib, *state, *totals, bytes_moved, reads, programs, erases,
+        *page_cache, *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
         cases=_frame([measured], _CASES),

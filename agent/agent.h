@@ -334,6 +334,12 @@ int job_run(struct channel *in, struct channel *out, const struct job_place *pla
 
 int init_main(void);
 
+/* A file of the kernel's that is changed, and what it held. */
+struct setting {
+	char path[WINDOW_PATH_BYTES];
+	char text[64];
+};
+
 /* files.c */
 
 const char *error_name(int error);

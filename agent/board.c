@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 /* A line of /proc/meminfo, KiB. */
 static uint64_t amount(const char *text, const char *name)

@@ -4,7 +4,7 @@
 #ifndef FLASHBED_BOARD_H
 #define FLASHBED_BOARD_H
 
-#include "agent.h"
+#include "trace.h"
 
 enum { PARTITIONS = 64, REASON_BYTES = 200, PARTITION_NAME_BYTES = 64 };
 
@@ -58,15 +58,12 @@ int guard_run(const struct guarded *guarded);  /* the agent's exit status */
 
 /* tidy.c: what of a board is not as it was */
 
-enum { TIDY_WINDOWS = 2 };
+enum { TIDY_SETTINGS = 2 + TRACE_SETTINGS };
 
 struct tidy {
 	char home[MAX_PATH_BYTES + 1];    /* empty for none, as all of these */
 	char folder[MAX_PATH_BYTES + 1];  /* of the cases, in a mounted directory */
-	struct {
-		char path[WINDOW_PATH_BYTES];  /* a read_ahead_kb that is changed */
-		char kib[24];                  /* and what it was */
-	} windows[TIDY_WINDOWS];
+	struct setting settings[TIDY_SETTINGS];  /* read-ahead windows, and a buffer for tracing; empty paths for none */
 	int mtd;                          /* the partition that is formatted, or -1 */
 };
 

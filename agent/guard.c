@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 enum { POLL_MS = 200 };
 
@@ -36,15 +35,13 @@ static int complain(const char *why)
 
 static void plan_window(const char *path, struct tidy *state)
 {
+	struct setting *setting = state->settings[0].path[0] ? &state->settings[1] : &state->settings[0];
 	uint64_t kib = 0;
-	size_t at = 0;
 
-	while (at < TIDY_WINDOWS && state->windows[at].path[0])
-		at++;
-	if (at == TIDY_WINDOWS || window_read(path, &kib))
+	if (window_read(path, &kib))
 		return;
-	(void)snprintf(state->windows[at].path, sizeof(state->windows[at].path), "%s", path);
-	(void)snprintf(state->windows[at].kib, sizeof(state->windows[at].kib), "%" PRIu64, kib);
+	(void)snprintf(setting->path, sizeof(setting->path), "%s", path);
+	(void)snprintf(setting->text, sizeof(setting->text), "%" PRIu64, kib);
 }
 
 /* The windows that cases on a partition set: the one that all JFFS2 of the board share, and the disk's that YAFFS2 may be mounted on; that of a
@@ -78,6 +75,7 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	*state = (struct tidy){.mtd = guarded->mtd};
 	(void)snprintf(state->home, sizeof(state->home), "%s", guarded->home);
 	(void)snprintf(folder, size, "%s/mnt", guarded->home);
+	(void)tracefs_settings(&state->settings[2]);
 	if (!guarded->directory) {
 		plan_windows_of(guarded->mtd, state);
 		return 0;

@@ -9,6 +9,8 @@
  *   flashbed-agent window --dir DIR     print the read-ahead window that files of a directory have, KiB, by reading one (trial.c)
  *   flashbed-agent window --root FOLDER --fs FS [--device MAJOR:MINOR] [--volume UBI_VOLUME]
  *                                       print where it is set and what it is, of the kernel whose /sys and /proc are below FOLDER; for tests
+ *   flashbed-agent session --root TRACEFS
+ *                                       begin a tracing session in a folder laid out as tracefs, and end it; for tests
  *   flashbed-agent board [--dir DIR]    print what the board has, and what DIR is on (board.c)
  *   flashbed-agent job --home FOLDER (--mtd N [--name NAME] | --dir DIR)
  *                                       a job from standard input, its stream to standard output: erases mtd N if it may and is called NAME,
@@ -28,7 +30,6 @@
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
 static char *load(const char *path, size_t *length)
@@ -224,6 +225,21 @@ static int window(int argc, char **argv)
 	return 0;
 }
 
+/* A session of a tracefs that is laid out somewhere, begun and ended. */
+static int session(const char *folder)
+{
+	const struct tracefs_options options = {64, false};
+	struct tracefs *made = NULL;
+	char detail[TRACE_DETAIL] = "yes";
+
+	tracefs_below(folder);
+	const int err = tracefs_open(&made, &options, detail);
+
+	tracefs_close(made);
+	(void)puts(detail);
+	return err ? 1 : 0;
+}
+
 static int measure_window(const char *directory)
 {
 	int64_t kib = -1;
@@ -248,6 +264,8 @@ int main(int argc, char **argv)
 		return run(argv[2], argv[4], contents);
 	if (argc == 5 && strcmp(argv[1], "survey") == 0 && strcmp(argv[3], "--dir") == 0)
 		return survey_dir(argv[2], argv[4]);
+	if (argc == 4 && strcmp(argv[1], "session") == 0 && strcmp(argv[2], "--root") == 0)
+		return session(argv[3]);
 	if (argc == 4 && strcmp(argv[1], "window") == 0 && strcmp(argv[2], "--dir") == 0)
 		return measure_window(argv[3]);
 	if (argc >= 4 && strcmp(argv[1], "window") == 0)

@@ -83,9 +83,9 @@ static void take_back(const struct tidy *state, bool keep_home)
 	}
 	if (state->folder[0])
 		(void)tidy_remove(state->folder);
-	for (size_t i = 0; i < TIDY_WINDOWS; i++)
-		if (state->windows[i].path[0])
-			(void)write_file(state->windows[i].path, state->windows[i].kib);
+	for (size_t i = 0; i < TIDY_SETTINGS; i++)
+		if (state->settings[i].path[0])
+			(void)write_file(state->settings[i].path, state->settings[i].text);
 	if (state->home[0] && !keep_home)
 		(void)tidy_remove(state->home);
 }
@@ -106,8 +106,8 @@ int tidy_write(const struct tidy *state)
 		return -errno;
 	bool written = fprintf(out, "pid %d\nmtd %d\nfolder %s\n", getpid(), state->mtd, state->folder) > 0;
 
-	for (size_t i = 0; i < TIDY_WINDOWS; i++)
-		written = written && fprintf(out, "window%zu %s\nkib%zu %s\n", i, state->windows[i].path, i, state->windows[i].kib) > 0;
+	for (size_t i = 0; i < TIDY_SETTINGS; i++)
+		written = written && fprintf(out, "setting%zu %s\ntext%zu %s\n", i, state->settings[i].path, i, state->settings[i].text) > 0;
 	return fclose(out) || !written ? -EIO : 0;
 }
 
@@ -145,13 +145,13 @@ static bool abandoned(const char *home, struct tidy *state)
 	value_of(text, "\nmtd ", number, sizeof(number));
 	state->mtd = number[0] ? (int)strtol(number, NULL, 10) : -1;
 	value_of(text, "\nfolder ", state->folder, sizeof(state->folder));
-	for (size_t i = 0; i < TIDY_WINDOWS; i++) {
-		char key[24];
+	for (size_t i = 0; i < TIDY_SETTINGS; i++) {
+		char key[32];
 
-		(void)snprintf(key, sizeof(key), "\nwindow%zu ", i);
-		value_of(text, key, state->windows[i].path, sizeof(state->windows[i].path));
-		(void)snprintf(key, sizeof(key), "\nkib%zu ", i);
-		value_of(text, key, state->windows[i].kib, sizeof(state->windows[i].kib));
+		(void)snprintf(key, sizeof(key), "\nsetting%zu ", i);
+		value_of(text, key, state->settings[i].path, sizeof(state->settings[i].path));
+		(void)snprintf(key, sizeof(key), "\ntext%zu ", i);
+		value_of(text, key, state->settings[i].text, sizeof(state->settings[i].text));
 	}
 	(void)snprintf(state->home, sizeof(state->home), "%s", home);
 	return pid > 0 && kill(pid, 0) && errno == ESRCH;

@@ -51,6 +51,16 @@ static int64_t largest_step(int fd, void *mapped, unsigned char *pages, size_t c
 	return times > 1 ? (int64_t)largest : -1;
 }
 
+static int make_holes(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const int err = fd < 0 || ftruncate(fd, TRIAL_BYTES) ? -errno : 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return err;
+}
+
 int window_measure(const char *directory, int64_t *kib)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -61,9 +71,12 @@ int window_measure(const char *directory, int64_t *kib)
 
 	*kib = -1;
 	(void)snprintf(path, sizeof(path), "%s/flashbed-window", directory);
-	const int fd = err ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (!err)
+		err = make_holes(path);
+	/* JFFS2 maps nothing shared that could be written by the descriptor (generic_file_readonly_mmap). */
+	const int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 
-	if (!err && (fd < 0 || ftruncate(fd, TRIAL_BYTES)))
+	if (!err && fd < 0)
 		err = -errno;
 	void *mapped = err ? MAP_FAILED : mmap(NULL, TRIAL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -75,11 +88,10 @@ int window_measure(const char *directory, int64_t *kib)
 		*kib = step < 0 ? -1 : step == 1 ? 0 : step * (int64_t)page / 1024;
 		(void)munmap(mapped, TRIAL_BYTES);
 	}
-	if (fd >= 0) {
+	if (fd >= 0)
 		(void)close(fd);
-		if (unlink(path) && !err)
-			err = -errno;
-	}
+	if (unlink(path) && !err)
+		err = -errno;
 	free(pages);
 	return err;
 }

@@ -80,7 +80,7 @@ HEADER_PAGE = """\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
 """
 
 
-def tracefs(folder: Path, entries: int = 0, **files: str) -> Path:
+def tracefs(folder: Path, files: dict[str, str], entries: int = 0) -> Path:
     """/sys/kernel/debug/tracing of 2.6.37, as kernel/trace/trace.c makes it: two processors."""
     there = {
         "kprobe_events": "",
@@ -107,7 +107,7 @@ def test_a_kernel_without_instances_is_traced_and_put_back(tmp_path: Path) -> No
 
     A buffer that nobody had used came back at 7 KiB, where the kernel itself makes it 1,408.
     """
-    root = tracefs(tmp_path, tracing_on="0\n")
+    root = tracefs(tmp_path, {"tracing_on": "0\n"})
     before = {path.name: path.read_text() for path in root.rglob("*") if path.is_file()}
     done = agent("session", "--root", root)
     assert (done.stdout, done.returncode) == ("yes\n", 0)
@@ -124,7 +124,7 @@ def test_a_kernel_without_instances_is_traced_and_put_back(tmp_path: Path) -> No
 
 
 def test_the_option_to_keep_what_came_first_is_put_back(tmp_path: Path) -> None:
-    root = tracefs(tmp_path, **{"options/overwrite": "1\n", "buffer_size_kb": "1408\n"})
+    root = tracefs(tmp_path, {"options/overwrite": "1\n", "buffer_size_kb": "1408\n"})
     assert agent("session", "--root", root).stdout == "yes\n"
     assert (root / "options" / "overwrite").read_text() == "1\n"
     assert (root / "buffer_size_kb").read_text() == "1408\n"
@@ -142,7 +142,7 @@ def test_the_option_to_keep_what_came_first_is_put_back(tmp_path: Path) -> None:
 def test_somebodys_trace_in_the_only_buffer_is_left_alone(
     tmp_path: Path, entries: int, files: dict[str, str], why: str
 ) -> None:
-    root = tracefs(tmp_path, entries, **files)
+    root = tracefs(tmp_path, files, entries)
     before = {path: path.read_text() for path in root.rglob("*") if path.is_file()}
     done = agent("session", "--root", root)
     assert done.returncode == 1
@@ -152,7 +152,7 @@ def test_somebodys_trace_in_the_only_buffer_is_left_alone(
 
 
 def test_a_kernel_with_instances_has_its_buffer_left_alone(tmp_path: Path) -> None:
-    root = tracefs(tmp_path, 3, **{"current_tracer": "function\n", "instances/README": ""})
+    root = tracefs(tmp_path, {"current_tracer": "function\n", "instances/README": ""}, 3)
     agent("session", "--root", root)
     assert (root / "trace_clock").read_text() == "[local] global \n"
     assert (root / "buffer_size_kb").read_text() == "7 (expanded: 1408)\n"

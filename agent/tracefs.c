@@ -518,6 +518,18 @@ int tracefs_lost(struct tracefs *session, uint64_t *lost)
 	return err || text ? err : -EIO;
 }
 
+/* Opening `trace` to write it anew empties the buffer: what is left in it is ours, and would be somebody's to the next tracer. */
+static void clear(const char *root)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof(path), "%s/trace", root);
+	const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 void tracefs_close(struct tracefs *session)
 {
 	if (!session)
@@ -527,6 +539,8 @@ void tracefs_close(struct tracefs *session)
 	ring_close(&session->ring);
 	if (session->instance)
 		(void)rmdir(session->dir);
+	if (session->kept_count)
+		clear(session->root);
 	for (size_t i = 0; i < session->kept_count; i++)
 		(void)write_file(session->kept[i].path, session->kept[i].text);
 	if (session->mounted)

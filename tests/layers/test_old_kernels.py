@@ -89,6 +89,7 @@ def tracefs(folder: Path, files: dict[str, str], entries: int = 0) -> Path:
         "buffer_size_kb": "7 (expanded: 1408)\n",
         "tracing_on": "1\n",
         "trace_marker": "",
+        "trace": "# tracer: nop\n",
         "current_tracer": "nop\n",
         "events/enable": "0\n",
         "events/header_page": HEADER_PAGE,
@@ -119,7 +120,7 @@ def test_a_kernel_without_instances_is_traced_and_put_back(tmp_path: Path) -> No
     # A file of the kernel takes what is written as its value; these keep the bytes behind it.
     assert changed.pop("trace_clock").startswith("local")
     assert changed.pop("buffer_size_kb").startswith("1408")
-    assert changed == {"trace_marker": "flashbed"}
+    assert changed == {"trace_marker": "flashbed", "trace": ""}
     assert not (root / "options").exists()
 
 

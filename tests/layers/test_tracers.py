@@ -149,7 +149,7 @@ def test_the_global_buffer_is_put_back(said: list[Said]) -> None:
         assert before.shown == after.shown
     before, after = (part for part in said if part.line == f"show {TRACEFS}/buffer_size_kb")
     expanded = before.shown[0].rpartition("expanded: ")[2].rstrip(")")
-    assert after.shown == [expanded]
+    assert after.shown == (expanded,)
     rows = [one(said, f"run flashmon{mode} -- {CHIP}").of("flash") for mode in ("", " --global")]
     assert [row[1:7] for row in rows[0]] == [row[1:7] for row in rows[1]]
     instance = one(said, "run vfsmon -- /init check /modules").of("vfs")

@@ -151,7 +151,7 @@ def test_the_global_buffer_is_put_back(said: list[Said]) -> None:
     expanded = before.shown[0].rpartition("expanded: ")[2].rstrip(")")
     assert after.shown == (expanded,)
     rows = [one(said, f"run flashmon{mode} -- {CHIP}").of("flash") for mode in ("", " --global")]
-    assert [row[1:7] for row in rows[0]] == [row[1:7] for row in rows[1]]
+    assert [row[1:6] for row in rows[0]] == [row[1:6] for row in rows[1]]
     instance = one(said, "run vfsmon -- /init check /modules").of("vfs")
     there = one(said, "run vfsmon --global -- /init check /modules").of("vfs")
     kinds = [[row[2], *row[4:7], row[9]] for row in instance if row[9] == "modules"]

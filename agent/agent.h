@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 enum { SLOTS = 64, MAX_LINE = 4096, MAX_PATH_BYTES = 1023, MAX_NAME_BYTES = 255, MAX_ID = 255, MAX_FIELDS = 5, ROW_BYTES = 160 };
 
@@ -159,7 +160,15 @@ void wear_free(struct wear *wear);
 
 /* fs.c: a fresh file system on an erased partition */
 
-enum fs_kind { FS_NONE, FS_JFFS2, FS_YAFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER };
+enum fs_kind { FS_NONE, FS_JFFS2, FS_YAFFS2, FS_UBIFS, FS_MTD, FS_MTD_DRIVER, FS_KINDS };
+
+/* What trial.c found of a file system's read-ahead. */
+struct window_trial {
+	bool tried;
+	int err;        /* why it could not be; nothing is known then */
+	bool switched;  /* by the read_ahead_kb that was tried */
+	int64_t kib;    /* as the mount came; -1 for not known */
+};
 
 /* What df says is available, and of the partition: pages that are programmed, blocks that are bad (-1 where nobody knows). */
 struct fs_room {
@@ -179,6 +188,7 @@ struct fs {
 	char options[32];  /* of mount(2), empty for none */
 	struct flash_geometry geometry;
 	struct fs_room fresh;  /* of the file system when it was made */
+	struct window_trial trials[FS_KINDS];
 	char detail[200];  /* what went wrong, for the error row */
 };
 
@@ -193,15 +203,33 @@ int fs_unmount(struct fs *fs);
 int fs_mount(struct fs *fs);  /* what is on the partition, unformatted; not while anything is mounted */
 int fs_remount(struct fs *fs);
 int fs_room(struct fs *fs, struct fs_room *room);
-int fs_set_read_ahead(struct fs *fs, uint64_t kib);
+void fs_try_window(struct fs *fs);               /* on a fresh mount: whether its window can be set; writes to it */
+/* Gives what is mounted a window (WINDOW_SHIPPED: its own), and says what it has then, -1 for not known. -ENOTSUP with `detail` where it cannot. */
+int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there);
 
-/* window.c: read_ahead_kb of a file system, by its name as mount(2) has it */
+/* window.c: the backing device that the inodes of a file system look at, and its read_ahead_kb */
 
-enum { WINDOW_PATH_BYTES = 64 };
+enum { WINDOW_PATH_BYTES = 320, WINDOW_SHIPPED = -1, MTD_DISKS_MAJOR = 31 };
 
-int window_path(const char *fs, int ubi, int volume, char *path, size_t size);
-int window_read(const char *fs, int ubi, int volume, uint64_t *kib);
-int window_set(const char *fs, int ubi, int volume, uint64_t kib);
+struct window_of {
+	const char *fs;   /* as mount(2) has it */
+	dev_t device;     /* of a file in it */
+	int ubi;          /* of UBIFS: the UBI device and the volume */
+	int volume;
+};
+
+int window_path(const struct window_of *of, char *path, size_t size);  /* -ENOENT where the kernel has no such device */
+int window_disk_path(unsigned int mtd, char *path, size_t size);       /* of mtdblock */
+bool window_needs_disk(const char *fs);  /* it is mounted on a block device */
+int window_read(const char *path, uint64_t *kib);
+int window_shipped(const char *path, uint64_t *kib);  /* what was there before the first window_set */
+int window_set(const char *path, uint64_t kib);
+void window_below(const char *folder);   /* another root of /sys and /proc; for tests */
+
+/* trial.c: which window files really have */
+
+int window_measure(const char *directory, int64_t *kib);
+int window_try(const char *directory, const char *switch_path, struct window_trial *trial);  /* NULL where there is no switch */
 
 /* raw.c: the partition itself as the one file of a directory */
 
@@ -309,6 +337,12 @@ int job_run(struct channel *in, struct channel *out, const struct job_place *pla
 /* init.c: when the agent is process 1 */
 
 int init_main(void);
+
+/* A file of the kernel's that is changed, and what it held. */
+struct setting {
+	char path[WINDOW_PATH_BYTES];
+	char text[64];
+};
 
 /* files.c */
 

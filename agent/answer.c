@@ -9,6 +9,34 @@
 
 #include "job.h"
 
+/* `counts` or `flash`, then perhaps `,contents`, `,changes`, `,wear`, `,calls`, `,flush`, in this order. */
+bool answer_parse(char *words, struct trace *trace)
+{
+	char *at = NULL;
+	const char *word = strtok_r(words, ",", &at);
+
+	trace->flash = word && strcmp(word, "flash") == 0;
+	if (!word || (!trace->flash && strcmp(word, "counts") != 0))
+		return false;
+	word = strtok_r(NULL, ",", &at);
+	trace->contents = word && strcmp(word, "contents") == 0;
+	if (trace->contents)
+		word = strtok_r(NULL, ",", &at);
+	trace->changes = word && strcmp(word, "changes") == 0;
+	if (trace->changes)
+		word = strtok_r(NULL, ",", &at);
+	trace->wear = word && strcmp(word, "wear") == 0;
+	if (trace->wear)
+		word = strtok_r(NULL, ",", &at);
+	trace->calls = word && strcmp(word, "calls") == 0;
+	if (trace->calls)
+		word = strtok_r(NULL, ",", &at);
+	trace->flush = word && strcmp(word, "flush") == 0;
+	if (trace->flush)
+		word = strtok_r(NULL, ",", &at);
+	return !word;
+}
+
 void answer_printable(char *words)
 {
 	for (; *words; words++)
@@ -149,10 +177,18 @@ static int say_flushed(struct job *job, const struct trace *trace, const struct 
 			      flushed->of[FLASH_ERASE] - after->of[FLASH_ERASE], flushed->missed - after->missed);
 }
 
+/* The window that its files were opened with. */
+static int say_window(struct job *job)
+{
+	return job->window_kib < 0 ? channel_printf(job->out, "a -\n") : channel_printf(job->out, "a %" PRId64 "\n", job->window_kib);
+}
+
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after)
 {
-	int err = say_flash(job, trace, after);
+	int err = say_window(job);
 
+	if (!err)
+		err = say_flash(job, trace, after);
 	if (!err)
 		err = say_faults(job, after);
 	if (!err && trace->flush)

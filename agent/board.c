@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 /* A line of /proc/meminfo, KiB. */
 static uint64_t amount(const char *text, const char *name)
@@ -139,6 +138,7 @@ static int say_directory(struct channel *out, const char *directory)
 {
 	struct mounted mounted;
 	uint64_t kib = 0;
+	char path[WINDOW_PATH_BYTES];
 	char window[24] = "-";
 	char mtd[16] = "-";
 	const int err = folder_mounted(directory, &mounted);
@@ -147,7 +147,9 @@ static int say_directory(struct channel *out, const char *directory)
 		return channel_printf(out, "dir - - - %s\n", strerror(-err));
 	if (access(directory, W_OK))
 		return channel_printf(out, "dir - - - %s\n", strerror(errno));
-	if (window_read(mounted.type, mounted.ubi, mounted.volume, &kib) == 0)
+	const struct window_of of = {mounted.type, mounted.device, mounted.ubi, mounted.volume};
+
+	if (window_path(&of, path, sizeof(path)) == 0 && window_read(path, &kib) == 0)
 		(void)snprintf(window, sizeof(window), "%" PRIu64, kib);
 	if (mounted.mtd >= 0)
 		(void)snprintf(mtd, sizeof(mtd), "%d", mounted.mtd);

@@ -4,7 +4,7 @@
 #ifndef FLASHBED_BOARD_H
 #define FLASHBED_BOARD_H
 
-#include "agent.h"
+#include "trace.h"
 
 enum { PARTITIONS = 64, REASON_BYTES = 200, PARTITION_NAME_BYTES = 64 };
 
@@ -33,6 +33,7 @@ struct mounted {
 	char path[MAX_PATH_BYTES + 1];  /* where */
 	char source[256];
 	char type[32];
+	dev_t device;  /* of the directory */
 	int mtd;       /* of the flash below; -1 for none */
 	int ubi;       /* ubi device and volume; -1 for none */
 	int volume;
@@ -57,11 +58,12 @@ int guard_run(const struct guarded *guarded);  /* the agent's exit status */
 
 /* tidy.c: what of a board is not as it was */
 
+enum { TIDY_SETTINGS = 2 + TRACE_SETTINGS };
+
 struct tidy {
 	char home[MAX_PATH_BYTES + 1];    /* empty for none, as all of these */
 	char folder[MAX_PATH_BYTES + 1];  /* of the cases, in a mounted directory */
-	char window[128];                 /* the read_ahead_kb that is changed */
-	char window_kib[24];              /* and what it was */
+	struct setting settings[TIDY_SETTINGS];  /* read-ahead windows, and a buffer for tracing; empty paths for none */
 	int mtd;                          /* the partition that is formatted, or -1 */
 };
 

@@ -8,6 +8,10 @@
  * Invariant: an access is handed on once. A page function may come to the core's, mtd_read to mtd_read_oob; so an access of an outer
  * point waits until its function returns, and one of the same kind and page at a deeper point takes its place.
  *
+ * Before 4.4 page functions are not told which page they write (ecc->write_page), before 3.16 not which one they read a part of. There the
+ * functions are looked at that MTD calls: its own where they are functions, else the core's (nand_read and the like), whose mtd_info is
+ * the chip's.
+ *
  * Leaves out: column changes within a page (nand_change_read_column_op), SPI NAND but for LEVEL_MTD, durations.
  */
 #define _GNU_SOURCE
@@ -287,21 +291,35 @@ static int find_mtd(struct flashmon *flashmon, int mtd)
 	return err ? err : tracefs_drain(flashmon->session, UINT64_MAX, see_mtd, flashmon);
 }
 
+struct mtd_function {
+	const char *name;
+	enum flash_kind kind;
+	enum depth depth;
+};
+
+/* MTD's, if those for spare areas are functions too (mtd_write_oob was inline until 4.14); else the NAND core's, which it calls by pointer. */
+static const struct mtd_function *mtd_functions(const struct symbols *symbols)
+{
+	static const struct mtd_function of_mtd[] = {
+		{"mtd_read_oob", FLASH_READ, DEPTH_INNER}, {"mtd_read", FLASH_READ, DEPTH_OUTER}, {"mtd_write_oob", FLASH_PROGRAM, DEPTH_INNER},
+		{"mtd_write", FLASH_PROGRAM, DEPTH_OUTER}, {"mtd_erase", FLASH_ERASE, DEPTH_INNER}, {NULL, FLASH_READ, DEPTH_INNER},
+	};
+	static const struct mtd_function of_core[] = {
+		{"nand_read_oob", FLASH_READ, DEPTH_INNER}, {"nand_read", FLASH_READ, DEPTH_OUTER}, {"nand_write_oob", FLASH_PROGRAM, DEPTH_INNER},
+		{"nand_write", FLASH_PROGRAM, DEPTH_OUTER}, {"nand_erase", FLASH_ERASE, DEPTH_INNER}, {NULL, FLASH_READ, DEPTH_INNER},
+	};
+	const bool whole = symbols_have(symbols, "mtd_read_oob") && symbols_have(symbols, "mtd_write_oob");
+
+	return !whole && symbols_have(symbols, "nand_write_oob") && symbols_have(symbols, "nand_erase") ? of_core : of_mtd;
+}
+
 static int arm_mtd(struct flashmon *flashmon, const struct symbols *symbols, int mtd)
 {
-	static const struct {
-		const char *function;
-		enum flash_kind kind;
-		enum depth depth;
-	} functions[] = {
-		{"mtd_read_oob", FLASH_READ, DEPTH_INNER}, {"mtd_read", FLASH_READ, DEPTH_OUTER}, {"mtd_write_oob", FLASH_PROGRAM, DEPTH_INNER},
-		{"mtd_write", FLASH_PROGRAM, DEPTH_OUTER}, {"mtd_erase", FLASH_ERASE, DEPTH_INNER},
-	};
 	int err = 0;
 
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !err; i++)
-		if (symbols_have(symbols, functions[i].function))
-			err = add_mtd_point(flashmon, functions[i].function, functions[i].kind, functions[i].depth);
+	for (const struct mtd_function *function = mtd_functions(symbols); function->name && !err; function++)
+		if (symbols_have(symbols, function->name))
+			err = add_mtd_point(flashmon, function->name, function->kind, function->depth);
 	if (!err && !flashmon->count)
 		err = -ENOENT;
 	return err ? err : find_mtd(flashmon, mtd);
@@ -323,6 +341,10 @@ int flashmon_open(struct flashmon **made, struct tracefs *session, const struct 
 	points[0] = '\0';
 	int err = symbols_read(&symbols);
 
+	if (level == LEVEL_CHOOSE && kernel_version() < 404)
+		level = LEVEL_MTD;
+	if (!err && level == LEVEL_PAGE && kernel_version() < 404)
+		err = tracefs_refuse(session, -ENOTSUP, "points=page: before Linux 4.4 page functions do not know their page; points=mtd");
 	if (level == LEVEL_CHOOSE) {
 		level = symbols_have(&symbols, "nand_read_page_op") && symbols_have(&symbols, "nand_erase_op") ? LEVEL_NAND : LEVEL_PAGE;
 		if (level == LEVEL_PAGE && !symbols_have(&symbols, "nand_read_page_swecc") && !symbols_have(&symbols, "nand_read_page_hwecc"))

@@ -80,6 +80,7 @@ int folder_mounted(const char *directory, struct mounted *mounted)
 	char real[PATH_MAX];
 	size_t longest = 0;
 	struct mntent entry;
+	struct stat about;
 	char text[4096];
 
 	memset(mounted, 0, sizeof(*mounted));
@@ -102,6 +103,8 @@ int folder_mounted(const char *directory, struct mounted *mounted)
 		(void)snprintf(mounted->type, sizeof(mounted->type), "%s", entry.mnt_type);
 	}
 	(void)endmntent(mounts);
+	if (stat(real, &about) == 0)
+		mounted->device = about.st_dev;
 	if (strcmp(mounted->type, "ubifs") == 0)
 		find_volume(mounted);
 	else if ((mounted->mtd = mtd_of(mounted->source)) < 0)

@@ -339,9 +339,9 @@ static int ubi_control(unsigned long request, void *argument)
 
 static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 {
-	char device[16];
+	char device[32];
 
-	(void)snprintf(device, sizeof(device), "mtd%d", fs->mtd);
+	(void)snprintf(device, sizeof(device), window_needs_disk(type) ? "/dev/mtdblock%d" : "mtd%d", fs->mtd);
 	return fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
 }
 
@@ -494,9 +494,58 @@ int fs_remount(struct fs *fs)
 	return err ? err : fs_mount(fs);
 }
 
-int fs_set_read_ahead(struct fs *fs, uint64_t kib)
+/* Where the window of what is mounted is set; empty where nowhere. */
+static void find_window(const struct fs *fs, char *path, size_t size)
 {
+	struct stat about;
+	const bool there = stat(fs->mount_point, &about) == 0;
+	const struct window_of of = {names[fs->mounted], there ? about.st_dev : 0, fs->ubi, fs->volume};
+
+	if (!there || window_path(&of, path, size))
+		path[0] = '\0';
+}
+
+void fs_try_window(struct fs *fs)
+{
+	struct window_trial *trial = &fs->trials[fs->mounted];
+	char path[WINDOW_PATH_BYTES];
+
+	find_window(fs, path, sizeof(path));
+	*trial = (struct window_trial){.tried = true, .kib = -1};
+	trial->err = window_try(fs->mount_point, *path ? path : NULL, trial);
+}
+
+static int lacks_window(struct fs *fs, const char *path)
+{
+	const int err = fs->trials[fs->mounted].err;
+
+	if (err)
+		(void)snprintf(fs->detail, sizeof(fs->detail), "which window its files have could not be tried: %.100s", strerror(-err));
+	else if (*path)
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s is not what its files are read ahead by", path);
+	else
+		(void)snprintf(fs->detail, sizeof(fs->detail), "the kernel has no read_ahead_kb of the device that its inodes look at");
+	return -ENOTSUP;
+}
+
+int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there)
+{
+	const struct window_trial *trial = &fs->trials[fs->mounted];
+	char path[WINDOW_PATH_BYTES];
+	uint64_t wanted = (uint64_t)kib;
+
+	*there = 0;
 	if (raw_kind(fs->mounted))
-		return kib ? fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
-	return fail(fs, window_set(names[fs->mounted], fs->ubi, fs->volume, kib), "setting read_ahead_kb");
+		return kib > 0 ? fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
+	find_window(fs, path, sizeof(path));
+	if (!*path || (trial->tried && !trial->switched)) {
+		*there = trial->tried ? trial->kib : -1;
+		return *there >= 0 && (kib == WINDOW_SHIPPED || kib == *there) ? 0 : lacks_window(fs, path);
+	}
+	int err = kib == WINDOW_SHIPPED ? window_shipped(path, &wanted) : 0;
+
+	if (!err)
+		err = window_set(path, wanted);
+	*there = (int64_t)wanted;
+	return fail(fs, err, "setting read_ahead_kb");
 }

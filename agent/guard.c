@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 enum { POLL_MS = 200 };
 
@@ -34,16 +33,38 @@ static int complain(const char *why)
 	return 1;
 }
 
-/* The window that cases set: of a directory's file system; of a partition MTD's, which all JFFS2 and YAFFS2 of the board share, while that of a UBIFS
- * of ours goes with it.
- */
-static void plan_window(const char *fs, int ubi, int volume, struct tidy *state)
+static void plan_window(const char *path, struct tidy *state)
 {
+	struct setting *setting = state->settings[0].path[0] ? &state->settings[1] : &state->settings[0];
 	uint64_t kib = 0;
 
-	if (window_read(fs, ubi, volume, &kib) || window_path(fs, ubi, volume, state->window, sizeof(state->window)))
+	if (window_read(path, &kib))
 		return;
-	(void)snprintf(state->window_kib, sizeof(state->window_kib), "%" PRIu64, kib);
+	(void)snprintf(setting->path, sizeof(setting->path), "%s", path);
+	(void)snprintf(setting->text, sizeof(setting->text), "%" PRIu64, kib);
+}
+
+/* The windows that cases on a partition set: the one that all JFFS2 of the board share, and the disk's that YAFFS2 may be mounted on; that of a
+ * UBIFS of ours goes with it.
+ */
+static void plan_windows_of(int mtd, struct tidy *state)
+{
+	const struct window_of jffs2 = {"jffs2", 0, -1, -1};
+	char path[WINDOW_PATH_BYTES];
+
+	if (window_path(&jffs2, path, sizeof(path)) == 0)
+		plan_window(path, state);
+	if (window_disk_path((unsigned int)mtd, path, sizeof(path)) == 0)
+		plan_window(path, state);
+}
+
+static void plan_window_of(const struct mounted *mounted, struct tidy *state)
+{
+	const struct window_of of = {mounted->type, mounted->device, mounted->ubi, mounted->volume};
+	char path[WINDOW_PATH_BYTES];
+
+	if (window_path(&of, path, sizeof(path)) == 0)
+		plan_window(path, state);
 }
 
 /* What will not be as it was. */
@@ -54,8 +75,9 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	*state = (struct tidy){.mtd = guarded->mtd};
 	(void)snprintf(state->home, sizeof(state->home), "%s", guarded->home);
 	(void)snprintf(folder, size, "%s/mnt", guarded->home);
+	(void)tracefs_settings(&state->settings[2]);
 	if (!guarded->directory) {
-		plan_window("jffs2", -1, -1, state);
+		plan_windows_of(guarded->mtd, state);
 		return 0;
 	}
 	const int err = folder_mounted(guarded->directory, &mounted);
@@ -67,7 +89,7 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	if (access(folder, F_OK) == 0)
 		return -EEXIST;
 	(void)snprintf(state->folder, sizeof(state->folder), "%s", folder);
-	plan_window(mounted.type, mounted.ubi, mounted.volume, state);
+	plan_window_of(&mounted, state);
 	return 0;
 }
 

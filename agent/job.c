@@ -154,9 +154,9 @@ static int set_time_of_day(const struct job *job)
 	return adjtimex(&shift) < 0 ? -errno : 0;
 }
 
-static int set_read_ahead(struct job *job, uint64_t kib)
+static int set_read_ahead(struct job *job, int64_t kib)
 {
-	const int err = fs_set_read_ahead(&job->fs, kib);
+	const int err = fs_set_read_ahead(&job->fs, kib, &job->window_kib);
 
 	job->read_ahead_set = !err;
 	job->read_ahead_kib = kib;
@@ -308,6 +308,20 @@ static int say_group(struct job *job, const char *id)
 	return err ? err : channel_flush(job->out);
 }
 
+/* On somebody's board, whose kernel may be any: on a fresh file system, which is made again afterwards. */
+static int try_window(struct job *job, const char *fs_name)
+{
+	if (!job->shared || job->fs.trials[job->fs.kind].tried || raw_kind(job->fs.kind))
+		return 0;
+	int err = fs_mount_fresh(&job->fs);
+
+	if (err)
+		return err;
+	fs_try_window(&job->fs);
+	err = fs_unmount(&job->fs);
+	return err ? err : fs_format(&job->fs, fs_name);
+}
+
 static int prepare(struct job *job, const char *id, const char *fs_name, const struct ops *ops)
 {
 	int err = run_open_directory(&job->runner, NULL);
@@ -316,6 +330,8 @@ static int prepare(struct job *job, const char *id, const char *fs_name, const s
 		err = set_up_chip(job);
 	if (!err)
 		err = fs_format(&job->fs, fs_name);
+	if (!err)
+		err = try_window(job, fs_name);
 	if (!err)
 		err = sleep_to_dice(job);
 	if (!err)
@@ -395,13 +411,13 @@ static int flush(struct job *job, const struct trace *trace)
 	return err ? err : flash_counts(&job->flushed);
 }
 
-static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
+static int measure(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
 	int err = set_read_ahead(job, read_ahead_kib);
 
 	if (err)
-		return say_error(job, "case", id, 0, error_name(err), job->fs.detail);
+		return say_error(job, "case", id, 0, err == -ENOTSUP ? "not-measured" : error_name(err), job->fs.detail);
 	err = channel_printf(job->out, "case %s\n", id);
 	if (!err)
 		err = channel_flush(job->out);
@@ -435,7 +451,7 @@ static int measure(struct job *job, const char *id, uint64_t read_ahead_kib, con
 	return err;
 }
 
-static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, const struct trace *trace)
+static int one_case(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace)
 {
 	struct ops ops = {0};
 	size_t length = 0;
@@ -458,32 +474,13 @@ static int one_case(struct job *job, const char *id, uint64_t read_ahead_kib, co
 	return err > 0 ? 0 : err;
 }
 
-/* `counts` or `flash`, then perhaps `,contents`, perhaps `,changes`, perhaps `,wear`, perhaps `,calls`, perhaps `,flush`. */
-static bool parse_trace(char *words, struct trace *trace)
+/* KiB, or the one that the kernel gives a fresh mount. */
+static bool parse_window(const char *word, int64_t *kib)
 {
-	char *at = NULL;
-	const char *word = strtok_r(words, ",", &at);
+	char *end = NULL;
 
-	trace->flash = word && strcmp(word, "flash") == 0;
-	if (!word || (!trace->flash && strcmp(word, "counts") != 0))
-		return false;
-	word = strtok_r(NULL, ",", &at);
-	trace->contents = word && strcmp(word, "contents") == 0;
-	if (trace->contents)
-		word = strtok_r(NULL, ",", &at);
-	trace->changes = word && strcmp(word, "changes") == 0;
-	if (trace->changes)
-		word = strtok_r(NULL, ",", &at);
-	trace->wear = word && strcmp(word, "wear") == 0;
-	if (trace->wear)
-		word = strtok_r(NULL, ",", &at);
-	trace->calls = word && strcmp(word, "calls") == 0;
-	if (trace->calls)
-		word = strtok_r(NULL, ",", &at);
-	trace->flush = word && strcmp(word, "flush") == 0;
-	if (trace->flush)
-		word = strtok_r(NULL, ",", &at);
-	return !word;
+	*kib = strcmp(word, "shipped") == 0 ? WINDOW_SHIPPED : (int64_t)strtoul(word, &end, 10);
+	return *kib == WINDOW_SHIPPED || (*word >= '0' && *word <= '9' && *end == '\0');
 }
 
 static int chip(struct job *job, const char *command)
@@ -520,6 +517,7 @@ static int step(struct job *job)
 	char asked[2][32] = {"", ""};
 	bool wear;
 	struct trace trace = {false, false, false, false, false, false};
+	int64_t window = 0;
 	uint64_t number = 0;
 	uint64_t seed = 0;
 	const int got = channel_get_line(job->in, job->line, sizeof(job->line));
@@ -530,8 +528,8 @@ static int step(struct job *job)
 		return 1;
 	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 && parse_group(job, asked[0], asked[1], &wear))
 		return group(job, id, word, wear);
-	if (sscanf(job->line, "case %255s %" SCNu64 " %47s", id, &number, word) == 3 && parse_trace(word, &trace))
-		return one_case(job, id, number, &trace);
+	if (sscanf(job->line, "case %255s %31s %47s", id, asked[0], word) == 3 && parse_window(asked[0], &window) && answer_parse(word, &trace))
+		return one_case(job, id, window, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
 		return add_setup(job, command);
 	if (sscanf(job->line, "chip %63[^\n]", command) == 1)

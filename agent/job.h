@@ -34,7 +34,8 @@ struct job {
 	uint64_t counted_until_ns;
 	bool group_ready;
 	bool read_ahead_set;        /* of this mount; else it is as mounting left it */
-	uint64_t read_ahead_kib;
+	int64_t read_ahead_kib;     /* or WINDOW_SHIPPED */
+	int64_t window_kib;         /* that was read back; -1 for not known */
 	struct contents contents;   /* of the group's writes and its cases' */
 	char recorded[MAX_ID + 1];  /* the case whose changes the chip remembers, or empty */
 	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES];  /* for the next mark */
@@ -49,6 +50,7 @@ struct job {
 
 /* answer.c: the rows of a case that was measured, but for its `end` */
 
+bool answer_parse(char *words, struct trace *trace);  /* TRACE of a case line, which it changes */
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after);
 int answer_count_bad(struct job *job);   /* the bad blocks by now, where they are known */
 void answer_printable(char *words);  /* SQLite's words are another program's: one line, and nothing of a journal's binary */

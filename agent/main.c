@@ -6,6 +6,11 @@
  *                                       run a file's operations in a directory and print its stream rows; no flash counts, no remount
  *   flashbed-agent survey FILE --dir DIR
  *                                       print what the files in a directory hold, of what the file's writes write, as stream rows
+ *   flashbed-agent window --dir DIR     print the read-ahead window that files of a directory have, KiB, by reading one (trial.c)
+ *   flashbed-agent window --root FOLDER --fs FS [--device MAJOR:MINOR] [--volume UBI_VOLUME]
+ *                                       print where it is set and what it is, of the kernel whose /sys and /proc are below FOLDER; for tests
+ *   flashbed-agent session --root TRACEFS
+ *                                       begin a tracing session in a folder laid out as tracefs, and end it; for tests
  *   flashbed-agent board [--dir DIR]    print what the board has, and what DIR is on (board.c)
  *   flashbed-agent job --home FOLDER (--mtd N [--name NAME] | --dir DIR)
  *                                       a job from standard input, its stream to standard output: erases mtd N if it may and is called NAME,
@@ -21,10 +26,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "board.h"
-#include "trace.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
 static char *load(const char *path, size_t *length)
@@ -192,6 +197,61 @@ static int board(int argc, char **argv)
 	return err ? 1 : 0;
 }
 
+/* Which window below another root; with --dir the one that files of a directory have. */
+static int window(int argc, char **argv)
+{
+	struct window_of of = {.fs = "", .ubi = -1, .volume = -1};
+	char path[WINDOW_PATH_BYTES];
+	unsigned int numbers[2] = {0, 0};
+	uint64_t kib = 0;
+
+	for (int i = 2; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--root") == 0)
+			window_below(argv[i + 1]);
+		else if (strcmp(argv[i], "--fs") == 0)
+			of.fs = argv[i + 1];
+		else if (strcmp(argv[i], "--device") == 0 && sscanf(argv[i + 1], "%u:%u", &numbers[0], &numbers[1]) == 2)
+			of.device = makedev(numbers[0], numbers[1]);
+		else if (strcmp(argv[i], "--volume") != 0 || sscanf(argv[i + 1], "%d_%d", &of.ubi, &of.volume) != 2)
+			return 2;
+	}
+	const int err = window_path(&of, path, sizeof(path));
+
+	if (err) {
+		(void)printf("none\n");
+		return 1;
+	}
+	(void)printf("%s %" PRIu64 "\n", path, window_read(path, &kib) ? 0 : kib);
+	return 0;
+}
+
+/* A session of a tracefs that is laid out somewhere, begun and ended. */
+static int session(const char *folder)
+{
+	const struct tracefs_options options = {64, false};
+	struct tracefs *made = NULL;
+	char detail[TRACE_DETAIL] = "yes";
+
+	tracefs_below(folder);
+	const int err = tracefs_open(&made, &options, detail);
+
+	tracefs_close(made);
+	(void)puts(detail);
+	return err ? 1 : 0;
+}
+
+static int measure_window(const char *directory)
+{
+	int64_t kib = -1;
+	const int err = window_measure(directory, &kib);
+
+	if (err)
+		(void)fprintf(stderr, "%s: %s\n", directory, strerror(-err));
+	else
+		(void)printf("%" PRId64 "\n", kib);
+	return err ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (getpid() == 1)
@@ -204,6 +264,12 @@ int main(int argc, char **argv)
 		return run(argv[2], argv[4], contents);
 	if (argc == 5 && strcmp(argv[1], "survey") == 0 && strcmp(argv[3], "--dir") == 0)
 		return survey_dir(argv[2], argv[4]);
+	if (argc == 4 && strcmp(argv[1], "session") == 0 && strcmp(argv[2], "--root") == 0)
+		return session(argv[3]);
+	if (argc == 4 && strcmp(argv[1], "window") == 0 && strcmp(argv[2], "--dir") == 0)
+		return measure_window(argv[3]);
+	if (argc >= 4 && strcmp(argv[1], "window") == 0)
+		return window(argc, argv);
 	struct guarded guarded;
 
 	if (argc >= 2 && strcmp(argv[1], "board") == 0)
@@ -215,6 +281,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
 		if (strcmp(argv[1], tracers[i]) == 0)
 			return trace_main(argc, argv);
-	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N [--name NAME] | --dir DIR)\n", stderr);
+	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N [--name NAME] | --dir DIR)\n", stderr);
 	return 2;
 }

@@ -83,8 +83,9 @@ static void take_back(const struct tidy *state, bool keep_home)
 	}
 	if (state->folder[0])
 		(void)tidy_remove(state->folder);
-	if (state->window[0])
-		(void)write_file(state->window, state->window_kib);
+	for (size_t i = 0; i < TIDY_SETTINGS; i++)
+		if (state->settings[i].path[0])
+			(void)write_file(state->settings[i].path, state->settings[i].text);
 	if (state->home[0] && !keep_home)
 		(void)tidy_remove(state->home);
 }
@@ -103,9 +104,10 @@ int tidy_write(const struct tidy *state)
 
 	if (!out)
 		return -errno;
-	const bool written =
-	    fprintf(out, "pid %d\nmtd %d\nfolder %s\nwindow %s\nkib %s\n", getpid(), state->mtd, state->folder, state->window, state->window_kib) > 0;
+	bool written = fprintf(out, "pid %d\nmtd %d\nfolder %s\n", getpid(), state->mtd, state->folder) > 0;
 
+	for (size_t i = 0; i < TIDY_SETTINGS; i++)
+		written = written && fprintf(out, "setting%zu %s\ntext%zu %s\n", i, state->settings[i].path, i, state->settings[i].text) > 0;
 	return fclose(out) || !written ? -EIO : 0;
 }
 
@@ -143,8 +145,14 @@ static bool abandoned(const char *home, struct tidy *state)
 	value_of(text, "\nmtd ", number, sizeof(number));
 	state->mtd = number[0] ? (int)strtol(number, NULL, 10) : -1;
 	value_of(text, "\nfolder ", state->folder, sizeof(state->folder));
-	value_of(text, "\nwindow ", state->window, sizeof(state->window));
-	value_of(text, "\nkib ", state->window_kib, sizeof(state->window_kib));
+	for (size_t i = 0; i < TIDY_SETTINGS; i++) {
+		char key[32];
+
+		(void)snprintf(key, sizeof(key), "\nsetting%zu ", i);
+		value_of(text, key, state->settings[i].path, sizeof(state->settings[i].path));
+		(void)snprintf(key, sizeof(key), "\ntext%zu ", i);
+		value_of(text, key, state->settings[i].text, sizeof(state->settings[i].text));
+	}
 	(void)snprintf(state->home, sizeof(state->home), "%s", home);
 	return pid > 0 && kill(pid, 0) && errno == ESRCH;
 }

@@ -44,6 +44,8 @@ const char *trace_string(const struct trace_event *event, unsigned int offset, c
 
 /* tracefs.c: a tracing session */
 
+enum { TRACE_SETTINGS = 4 };
+
 struct tracefs_options {
 	uint64_t buffer_kib;   /* of each processor; 0 for 16 MiB */
 	bool global;           /* do as if the kernel had no instances */
@@ -63,7 +65,18 @@ int tracefs_ignore(struct tracefs *session, int pid);  /* what that task does */
 int tracefs_stop(struct tracefs *session);           /* records no more */
 int tracefs_lost(struct tracefs *session, uint64_t *lost);
 void tracefs_close(struct tracefs *session);         /* removes everything */
+void tracefs_below(const char *folder);              /* another tracefs; for tests */
 const char *tracefs_detail(const struct tracefs *session);
+int tracefs_refuse(struct tracefs *session, int err, const char *why);  /* the error, with `why` as its detail */
+
+/* buffer.c: the global buffer; lists have room for TRACE_SETTINGS */
+
+size_t buffer_settings(const char *root, struct setting *list);
+size_t tracefs_settings(struct setting *list);  /* of a kernel that has no instances; else none */
+/* What the processors' stats say of these, `\nNAME: `, in all. */
+int buffer_sum(const char *folder, size_t processors, const char *const *names, size_t count, uint64_t *sum);
+/* -EBUSY and why, if somebody uses it; `left`: what it holds is a killed tracer's of ours. */
+int buffer_check(const char *root, size_t processors, bool left, char *why, size_t size);
 
 /* tasks.c */
 

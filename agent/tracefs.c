@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tracing session: probes of our own, whose events go into a buffer of our own.
  *
- * Kernel interface: tracefs (Documentation/trace/ftrace.rst, kprobetrace.rst), from Linux 3.10 on. `instances/flashbed-PID-N` is the buffer,
- * `flashbed_PID_N/` the group of the probes; without instances the global buffer is used and put back. ring.c reads it.
+ * Kernel interface: tracefs (Documentation/trace/ftrace.rst, kprobetrace.rst), in debugfs before 4.1. `instances/flashbed-PID-N` is the
+ * buffer, `flashbed_PID_N/` the group of the probes. Kernels with kprobe events (2.6.33) and without instances (3.10) have the global buffer
+ * alone: it is used if nobody traces, and put back. ring.c reads it.
  *
  * Invariants: 1. whatever ends a session removes its probes and its instance, and a session begins by removing those of processes that are
  * no more. 2. What the kernel drops or overwrites is counted (tracefs_lost).
  *
- * Leaves out: clocks other than `mono` (Linux 3.17) but for `global`, which is brought to CLOCK_MONOTONIC at the beginning.
+ * Leaves out: clocks other than `mono` (Linux 3.17) but for `global`, which is brought to CLOCK_MONOTONIC at the beginning; keeping the
+ * first events of a full buffer where there is no option for it (`overwrite`, 2.6.39): the last ones stay there, the others are counted.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -33,11 +35,6 @@ struct probe {
 	bool ours;               /* made by us, not a trace point of the kernel's */
 };
 
-struct kept {
-	char name[24];
-	char text[64];
-};
-
 struct tracefs {
 	char root[64];
 	char dir[PATH_BYTES];
@@ -45,7 +42,8 @@ struct tracefs {
 	char suffix[32];
 	const char *mounted;     /* by us */
 	bool instance;
-	struct kept kept[3];     /* what the global buffer was set to */
+	struct setting kept[TRACE_SETTINGS];  /* what the global buffer was set to */
+	size_t kept_count;
 	struct ring ring;
 	struct probe *probes;
 	size_t probe_count;
@@ -62,6 +60,12 @@ static int complain(struct tracefs *session, int err, const char *what)
 {
 	if (err)
 		(void)snprintf(session->detail, sizeof(session->detail), "tracing: %.120s: %s", what, strerror(-err));
+	return err;
+}
+
+int tracefs_refuse(struct tracefs *session, int err, const char *why)
+{
+	(void)snprintf(session->detail, sizeof(session->detail), "tracing: %.180s", why);
 	return err;
 }
 
@@ -97,11 +101,22 @@ static bool usable(const char *root)
 	return access(path, W_OK) == 0;
 }
 
+static char below[64];
+
+void tracefs_below(const char *folder)
+{
+	(void)snprintf(below, sizeof(below), "%s", folder);
+}
+
 static int find_root(struct tracefs *session)
 {
 	static const char *const mounts[][3] = {{"tracefs", "/sys/kernel/tracing", "/sys/kernel/tracing"},
 						{"debugfs", "/sys/kernel/debug", "/sys/kernel/debug/tracing"}};
 
+	if (below[0]) {
+		(void)snprintf(session->root, sizeof(session->root), "%s", below);
+		return 0;
+	}
 	for (int mounting = 0; mounting < 2; mounting++) {
 		for (size_t i = 0; i < 2; i++) {
 			const char *const *m = mounts[i];
@@ -145,11 +160,12 @@ static bool parse_probe(const char *line, int *pid, char *name, size_t size)
 }
 
 /* All probes of a process, or of all that are no more (pid 0); they have to be off first, which they are when no instance has them on. */
-static void remove_probes(const char *root, const char *group)
+static bool remove_probes(const char *root, const char *group)
 {
 	char path[PATH_BYTES];
 	char *line = NULL;
 	size_t room = 0;
+	bool any = false;
 
 	(void)snprintf(path, sizeof(path), "%s/kprobe_events", root);
 	for (bool found = true; found;) {
@@ -170,12 +186,15 @@ static void remove_probes(const char *root, const char *group)
 			(void)snprintf(command, sizeof(command), "-:%s\n", name);
 			/* One that cannot be removed would be found for ever. */
 			found = change_probes(root, command) == 0;
+			any = any || found;
 		}
 	}
 	free(line);
+	return any;
 }
 
-static void remove_stale(const struct tracefs *session)
+/* Whether a tracer that was killed had left probes. */
+static bool remove_stale(const struct tracefs *session)
 {
 	char path[PATH_BYTES];
 
@@ -192,26 +211,7 @@ static void remove_stale(const struct tracefs *session)
 	}
 	if (instances)
 		(void)closedir(instances);
-	remove_probes(session->root, NULL);
-}
-
-static int keep(struct tracefs *session, size_t at, const char *name)
-{
-	char path[PATH_BYTES];
-	char text[256];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", session->root, name);
-	const int got = read_file(path, text, sizeof(text));
-
-	if (got < 0)
-		return complain(session, got, path);
-	/* trace_clock shows all and puts brackets around the one that is set. */
-	const char *from = strchr(text, '[');
-	const size_t length = from ? strcspn(++from, "]") : strcspn(text, " \n");
-
-	(void)snprintf(session->kept[at].name, sizeof(session->kept[at].name), "%s", name);
-	(void)snprintf(session->kept[at].text, sizeof(session->kept[at].text), "%.*s", (int)(length > 63 ? 63 : length), from ? from : text);
-	return 0;
+	return remove_probes(session->root, NULL);
 }
 
 static int make_buffer(struct tracefs *session, const struct tracefs_options *options)
@@ -224,10 +224,40 @@ static int make_buffer(struct tracefs *session, const struct tracefs_options *op
 	if (session->instance)
 		return 0;
 	(void)snprintf(session->dir, sizeof(session->dir), "%s", session->root);
-	int err = keep(session, 0, "trace_clock");
+	return 0;
+}
 
-	err = err ? err : keep(session, 1, "buffer_size_kb");
-	return err ? err : keep(session, 2, "options/overwrite");
+/* The global buffer, once it is seen that nobody has it. */
+static int take_buffer(struct tracefs *session, bool left)
+{
+	struct setting before[TRACE_SETTINGS];
+	char path[PATH_BYTES + 16];
+	char why[TRACE_DETAIL - 80];
+	const size_t count = buffer_settings(session->root, before);
+	const int err = buffer_check(session->root, session->ring.processors, left, why, sizeof(why));
+
+	if (err) {
+		(void)snprintf(session->detail, sizeof(session->detail), "tracing: the kernel has one buffer (instances came with Linux 3.10), %s", why);
+		return err;
+	}
+	memcpy(session->kept, before, sizeof(before));
+	session->kept_count = count;
+	(void)snprintf(path, sizeof(path), "%s/tracing_on", session->root);
+	return access(path, F_OK) ? 0 : write_at(session, session->root, "tracing_on", "1");
+}
+
+/* A full buffer is to keep what came first. Instances have the option in trace_options before 4.4. */
+static int keep_first(struct tracefs *session)
+{
+	char path[PATH_BYTES + 32];
+
+	(void)snprintf(path, sizeof(path), "%s/options/overwrite", session->dir);
+	if (access(path, F_OK) == 0)
+		return write_at(session, session->dir, "options/overwrite", "0");
+	(void)snprintf(path, sizeof(path), "%s/trace_options", session->dir);
+	if (session->instance)
+		(void)write_file(path, "nooverwrite");
+	return 0;
 }
 
 /* The clock by which events are stamped. `global` counts from the boot as CLOCK_MONOTONIC does but for a constant: it is read off a mark
@@ -266,26 +296,12 @@ static int bring_clock(struct tracefs *session)
 	return err;
 }
 
-static int sum_stats(struct tracefs *session, uint64_t *lost)
+static int sum_lost(struct tracefs *session, uint64_t *lost)
 {
-	static const char *const names[] = {"\noverrun: ", "commit overrun: ", "dropped events: "};
-	char path[PATH_BYTES + 64];
-	char text[512];
+	static const char *const names[] = {"\noverrun: ", "\ncommit overrun: ", "\ndropped events: "};
+	const int err = buffer_sum(session->dir, session->ring.processors, names, sizeof(names) / sizeof(names[0]), lost);
 
-	*lost = 0;
-	for (size_t cpu = 0; cpu < session->ring.processors; cpu++) {
-		(void)snprintf(path, sizeof(path), "%s/per_cpu/cpu%zu/stats", session->dir, cpu);
-		const int got = read_file(path, text, sizeof(text));
-
-		if (got < 0)
-			return complain(session, got, path);
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			const char *found = strstr(text, names[i]);
-
-			*lost += found ? strtoull(found + strlen(names[i]), NULL, 10) : 0;
-		}
-	}
-	return 0;
+	return complain(session, err, "reading what the buffer has lost");
 }
 
 static int set_up(struct tracefs *session, const struct tracefs_options *options)
@@ -295,22 +311,25 @@ static int set_up(struct tracefs *session, const struct tracefs_options *options
 
 	if (err)
 		return err;
-	remove_stale(session);
+	const bool left = remove_stale(session);
+
 	err = make_buffer(session, options);
+	if (!err)
+		err = complain(session, ring_open(&session->ring, session->root, session->dir), "opening the buffer");
+	if (!err && !session->instance)
+		err = take_buffer(session, left);
 	if (!err)
 		err = set_clock(session);
 	(void)snprintf(size, sizeof(size), "%" PRIu64, options->buffer_kib ? options->buffer_kib : 16384);
 	if (!err)
 		err = write_at(session, session->dir, "buffer_size_kb", size);
 	if (!err)
-		err = write_at(session, session->dir, "options/overwrite", "0");
-	if (!err)
-		err = complain(session, ring_open(&session->ring, session->root, session->dir), "opening the buffer");
+		err = keep_first(session);
 	if (!err && !session->instance)
 		err = tracefs_drain(session, UINT64_MAX, NULL, NULL);
 	if (!err)
 		err = bring_clock(session);
-	return err ? err : sum_stats(session, &session->lost_before);
+	return err ? err : sum_lost(session, &session->lost_before);
 }
 
 int tracefs_open(struct tracefs **made, const struct tracefs_options *options, char *detail)
@@ -407,7 +426,7 @@ int tracefs_forget_probes(struct tracefs *session)
 		free(session->probes[i].format);
 	}
 	session->probe_count = 0;
-	remove_probes(session->root, session->group);
+	(void)remove_probes(session->root, session->group);
 	return 0;
 }
 
@@ -489,7 +508,7 @@ static char *read_profile(const struct tracefs *session)
 int tracefs_lost(struct tracefs *session, uint64_t *lost)
 {
 	char *text = read_profile(session);
-	const int err = sum_stats(session, lost);
+	const int err = sum_lost(session, lost);
 
 	*lost -= err ? 0 : session->lost_before;
 	for (size_t i = 0; text && i < session->probe_count; i++)
@@ -497,6 +516,18 @@ int tracefs_lost(struct tracefs *session, uint64_t *lost)
 			*lost += missed_by(text, session->probes[i].event);
 	free(text);
 	return err || text ? err : -EIO;
+}
+
+/* Opening `trace` to write it anew empties the buffer: what is left in it is ours, and would be somebody's to the next tracer. */
+static void clear(const char *root)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof(path), "%s/trace", root);
+	const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)close(fd);
 }
 
 void tracefs_close(struct tracefs *session)
@@ -508,9 +539,10 @@ void tracefs_close(struct tracefs *session)
 	ring_close(&session->ring);
 	if (session->instance)
 		(void)rmdir(session->dir);
-	for (size_t i = 0; i < 3 && !session->instance; i++)
-		if (session->kept[i].name[0])
-			(void)write_at(session, session->root, session->kept[i].name, session->kept[i].text);
+	if (session->kept_count)
+		clear(session->root);
+	for (size_t i = 0; i < session->kept_count; i++)
+		(void)write_file(session->kept[i].path, session->kept[i].text);
 	if (session->mounted)
 		(void)umount(session->mounted);
 	free(session->probes);

@@ -365,7 +365,8 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 
 	if (!err)
 		err = find_number(vfsmon);
-	if (err == -ENOENT)
+	/* The probes of the oldest kernels have no strings (before 2.6.36), or shorter lines (WRITE_BUFSIZE): the trial's is refused there. */
+	if (err == -ENOENT || (err == -EINVAL && kernel_arguments_known()))
 		say_point(vfsmon, "files-unnamed");
 	else if (err)
 		return err;

@@ -79,6 +79,9 @@ class FakeTarget:
                 pl.lit(0, pl.Int64).alias("flash_programs"),
                 pl.lit(0, pl.Int64).alias("flash_erases"),
             )
+            windows = {program.case_id: program.modelled_kib for program in good}
+            window = pl.col("case_id").replace_strict(windows, return_dtype=pl.Int64)
+            cases = cases.with_columns(window.alias("read_ahead_kib"))
             requests = requests.drop("_flash_reads")
         flash = _flash(cases) if trace_flash and good else pl.DataFrame()
         failed = [program.case_id for program in programs if program.case_id in self.fails]
@@ -126,7 +129,7 @@ def _requests(program: Program) -> pl.DataFrame:
         page = offset_bytes // 4096
         reads = 0
         if page not in cached:
-            window = range(page, page + max(1, program.read_ahead_kib // 4))
+            window = range(page, page + max(1, program.modelled_kib // 4))
             reads = 2 * len(set(window) - cached)
             cached |= set(window)
         latency_ns = REQUEST_NS + reads * READ_NS

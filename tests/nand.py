@@ -173,6 +173,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Path]:
             "partition.c",
             "raw.c",
             "tidy.c",
+            "trial.c",
             "window.c",
         )
     ]

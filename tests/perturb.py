@@ -58,7 +58,7 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
             break
         draw, choices = random.Random(seed), FACTORS[seed % len(FACTORS)]
         moved = scaled(cases, CASES, draw, choices), scaled(requests, REQUESTS, draw, choices)
-        tables = points_of(run.experiment, *moved, run.directory, wanted)
+        tables = points_of(run.experiment, *moved, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from flashbed.conditions import NEW, NONE, Faults, State
 from flashbed.sqlite.settings import PAPERS, Database
 
-__all__ = ["AXES", "NO_ADVICE", "Case"]
+__all__ = ["AXES", "FORCED", "NO_ADVICE", "SHIPPED", "Case", "ReadAhead"]
 
 AXES = (
     "board",
     "kernel",
     "fs",
     "read_ahead_kib",
+    "window",
     "bulk_read",
     "pattern",
     "requests",
@@ -35,11 +37,16 @@ AXES = (
 
 
 NO_ADVICE = "none"
+FORCED = "forced"
+SHIPPED: Literal["shipped"] = "shipped"
+"""The two values of `window`: a case sets it, or leaves the one the kernel gives the mount."""
+ReadAhead = int | Literal["shipped"]
+"""KiB, 0 is off; or that which the kernel ships, known when the case was measured."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One point of an experiment. `read_ahead_kib` 0 is off.
+    """One point of an experiment.
 
     `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file.
     """
@@ -48,7 +55,7 @@ class Case:
     board: str
     kernel: str
     fs: str
-    read_ahead_kib: int
+    read_ahead_kib: ReadAhead
     pattern: str
     requests: int
     request_bytes: int
@@ -60,6 +67,16 @@ class Case:
     pause_ns: int = 0
     advice: str = NO_ADVICE
     bulk_read: bool = False
+
+    @property
+    def forced_kib(self) -> int | None:
+        """The window that is set; None leaves the one that the kernel gives."""
+        return None if self.read_ahead_kib == SHIPPED else self.read_ahead_kib
+
+    @property
+    def window(self) -> str:
+        """Who chose the read-ahead window."""
+        return SHIPPED if self.forced_kib is None else FORCED
 
     @cached_property
     def case_id(self) -> str:

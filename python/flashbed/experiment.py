@@ -34,7 +34,7 @@ from flashbed.asked import (
     Text,
     Texts,
 )
-from flashbed.case import NO_ADVICE, Case
+from flashbed.case import NO_ADVICE, SHIPPED, Case, ReadAhead
 from flashbed.claim import Claim
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 Booleans = Annotated[tuple[bool, ...], LIST]
+ReadAheads = Annotated[tuple[Count | Literal["shipped"], ...], LIST]
 
 
 class ExperimentError(InputError):
@@ -135,7 +136,7 @@ class Grid(Strict):
     board: Texts
     kernel: Texts
     fs: FileSystems
-    read_ahead_kib: Counts
+    read_ahead_kib: ReadAheads
     pattern: Patterns
     requests: Positives
     seed: Counts
@@ -193,7 +194,7 @@ class Experiment(FromFile):
         of_pairs = [metric for metric in metrics if metric in get_args(SavingMetric)]
         if of_pairs and self.measures is None:
             raise ValueError("measures: missing, and there are figures or claims of savings")
-        windows: dict[str, set[int]] = {}
+        windows: dict[str, set[ReadAhead]] = {}
         for grid in self.grid:
             for fs in grid.fs:
                 windows.setdefault(fs, set()).update(grid.read_ahead_kib)
@@ -268,16 +269,26 @@ _GRID_AXES = (
     "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
     "pause_ns", "advice",
 )  # fmt: skip
-_NUMBERS = frozenset(
-    {"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes", "pause_ns"}
-)
+_NUMBERS = frozenset({"requests", "seed", "request_bytes", "file_bytes", "pause_ns"})
+
+
+def _read_ahead(value: str) -> ReadAhead:
+    return SHIPPED if value == SHIPPED else int(value)
+
+
 _YES_OR_NO = {"true": True, "false": False}
 _READ: Mapping[str, Callable[[str], int | bool | str]] = {
     **dict.fromkeys(_NUMBERS, int),
+    "read_ahead_kib": _read_ahead,
     "bulk_read": _YES_OR_NO.__getitem__,
     "advice": {word: word for word in get_args(Advice)}.__getitem__,
 }
 """Axes with values of their own, and what reads them. What no grid has is added to all."""
+_TAKES = {
+    "read_ahead_kib": "whole numbers and shipped",
+    "bulk_read": "true and false",
+    "advice": ", ".join(get_args(Advice)),
+}
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {
     "state": State, "faults": Faults, "database": Database,
@@ -395,7 +406,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
             convert: Callable[[str], str | int | bool] = _READ.get(axis, str)
             settings[axis] = tuple(convert(value) for value in values.split(","))
         except (ValueError, KeyError):
-            what = "whole numbers" if axis in _NUMBERS else "true and false"
+            what = _TAKES.get(axis, "whole numbers")
             raise ExperimentError(f"--set {text}: {axis} takes {what}") from None
     return settings
 

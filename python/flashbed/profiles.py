@@ -36,6 +36,8 @@ Ps = Annotated[int, Field(ge=0, lt=2**62)]
 Text = Annotated[str, Field(min_length=1)]
 
 PAGE_BYTES_MAX = 65_536
+FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
+CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
 HOST_POINTER_BYTES = 8
 """CONFIG_HZ of 250."""
@@ -358,13 +360,39 @@ class UbifsOptions(Strict):
     compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
 
 
-class KernelDefaults(Strict):
-    """`[defaults]`: the read-ahead a file system gets when nobody asks, KiB; 0 is off."""
+BackingDevice = Literal["default", "mtd", "block", "ubifs"]
+
+
+class BackingDevices(Strict):
+    """`[backing_devices]`: whose `ra_pages` become the window of a file when it is opened.
+
+    file_ra_state_init (mm/readahead.c) takes them from the inode's `mapping`, and since 4.0 from
+    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info's, but for file systems
+    on a block device, which have the disk's, and UBIFS, which sets its own. A superblock has that
+    of its MTD device, its disk or its UBIFS.
+    """
 
     source: Text
-    jffs2_read_ahead_kib: Count
-    yaffs2_read_ahead_kib: Count
-    ubifs_read_ahead_kib: Count
+    looked_up: Literal["mapping", "superblock"]
+    yaffs2_mounts: Literal["block", "mtd"]
+    ra_pages: dict[BackingDevice, Count]
+
+    def device(self, fs: str) -> BackingDevice:
+        """The one that inodes of a file system look at."""
+        if fs == "ubifs":
+            return "ubifs"
+        if fs == "yaffs2" and self.yaffs2_mounts == "block":
+            return "block"
+        return "default" if self.looked_up == "mapping" else "mtd"
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        needed = {self.device(fs) for fs in FILE_SYSTEMS}
+        odd = sorted(needed ^ self.ra_pages.keys())
+        if odd:
+            problem = "missing" if odd[0] in needed else "no file system looks at it"
+            raise ValueError(f"ra_pages.{odd[0]}: {problem}")
+        return self
 
 
 class Kernel(FromFile):
@@ -374,7 +402,7 @@ class Kernel(FromFile):
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
     ubifs: UbifsOptions | None = None
-    defaults: KernelDefaults
+    backing_devices: BackingDevices
 
     @model_validator(mode="after")
     def _simulated_whole(self) -> Self:
@@ -386,6 +414,12 @@ class Kernel(FromFile):
     def name(self) -> str:
         """The name it is asked for by."""
         return self.kernel.name
+
+    def shipped_kib(self, fs: str) -> int:
+        """The window the kernel gives a file of a fresh mount, KiB; a partition has none."""
+        if fs not in FILE_SYSTEMS:
+            return 0
+        return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
 
     @cached_property
     def sim_json(self) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from flashbed import __version__, places
-from flashbed.case import AXES, Case
+from flashbed.case import AXES, SHIPPED, Case
 from flashbed.conditions import NONE
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
@@ -72,7 +72,7 @@ def programs_of(
                 fs=case.fs,
                 board=board,
                 kernel=kernels[case.kernel],
-                read_ahead_kib=case.read_ahead_kib,
+                read_ahead_kib=case.forced_kib,
                 prepare=in_state(case.state, case.fs, board, bad, prepare),
                 body=body,
                 record_wear=record_wear,
@@ -117,7 +117,7 @@ def _keys(
             program.kernel.sha256,
             prepared[program.prepare],
             program.mounted,
-            str(program.read_ahead_kib),
+            SHIPPED if program.read_ahead_kib is None else str(program.read_ahead_kib),
             f"{trace_flash} {program.record_wear}",
             program.body,
             *([] if program.record_requests else ["without requests"]),
@@ -145,7 +145,10 @@ def _described(
 ) -> dict[str, pl.DataFrame]:
     """A batch's tables with axes, target, energy and provenance, but for those to `omit`."""
     named = pl.lit(target).alias("target")
-    cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
+    cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left", suffix="_asked")
+    if "read_ahead_kib_asked" in cases.columns:
+        read_back = pl.coalesce("read_ahead_kib", "read_ahead_kib_asked")
+        cases = cases.with_columns(read_back.alias("read_ahead_kib")).drop("read_ahead_kib_asked")
     requests = pl.DataFrame() if "requests" in omit else batch.requests
     energies = energy_of(cases, requests, boards, activity)
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
@@ -173,6 +176,7 @@ def _axes(
     for axis in AXES:
         values = (getattr(case, axis) for case in cases)
         columns[axis] = [value if isinstance(value, int) else str(value) for value in values]
+    columns["read_ahead_kib"] = [program.read_ahead_kib for program in programs]
     columns["board_sha256"] = [program.board.sha256 for program in programs]
     columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
     return pl.DataFrame(columns, strict=False).with_columns(

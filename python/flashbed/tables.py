@@ -19,6 +19,7 @@ from pathlib import Path
 
 import polars as pl
 
+from flashbed.case import FORCED
 from flashbed.errors import InputError
 from flashbed.places import shown
 
@@ -46,6 +47,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "kernel": _TEXT,
         "fs": _TEXT,
         "read_ahead_kib": _WHOLE,
+        "window": _TEXT,
         "bulk_read": pl.Boolean(),
         "pattern": _TEXT,
         "requests": _WHOLE,
@@ -251,7 +253,7 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
-        return conform(pl.read_parquet(path), table)
+        return _as_now(conform(pl.read_parquet(path), table), table)
     except (pl.exceptions.PolarsError, OSError, ValueError):
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
 
@@ -394,7 +396,13 @@ def _stored(folder: Path, name: str) -> pl.DataFrame | None:
         frame = pl.read_ipc(folder / f"{name}.arrow")
     else:
         return None
-    return conform(frame, name) if name in SCHEMAS else frame
+    return _as_now(conform(frame, name), name) if name in SCHEMAS else frame
+
+
+def _as_now(frame: pl.DataFrame, table: str) -> pl.DataFrame:
+    """What an earlier version did not say because there was one way: windows were set."""
+    known = table == "cases"
+    return frame.with_columns(pl.col("window").fill_null(FORCED)) if known else frame
 
 
 def _places(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:

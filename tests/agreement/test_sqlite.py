@@ -32,7 +32,7 @@ def program(fs: str, pattern: str, journal: str) -> Program:
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
     board, kernel = load_board(case.board).without_software(), load_kernel(case.kernel)
-    return Program(case.case_id, fs, board, kernel, case.read_ahead_kib, prepare, body)
+    return Program(case.case_id, fs, board, kernel, case.forced_kib, prepare, body)
 
 
 Ran = dict[str, tuple[pl.DataFrame, pl.DataFrame]]

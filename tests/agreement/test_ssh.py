@@ -85,18 +85,19 @@ def unchanged(shared_board: SshBoard) -> Iterator[SshBoard]:
 
 def test_a_partition_is_measured_as_the_simulator_says(unchanged: SshBoard, tmp_path: Path) -> None:
     out = tmp_path / "board"
-    few = (*NARROW, "--set", "requests=8")
+    few = (*NARROW, "--set", "requests=8", "--set", "read_ahead_kib=128,0,shipped")
     words = ("run", SMALL, "--on", "ssh://board", *USED, *few, "--out", str(out))
     done = flashbed(unchanged, *words)
-    assert "8 cases measured" in done.stderr
+    assert "12 cases measured" in done.stderr
     there, here = cases(out), simulated(tmp_path / "sim", *few)
     assert there["target"].unique().to_list() == ["board"]
     assert there["kernel_release"].unique().to_list() == [unchanged.release]
     assert there["case_id"].to_list() == here["case_id"].to_list()
-    for column in ("flash_reads", "flash_programs", "flash_erases", "bytes"):
+    for column in ("flash_reads", "flash_programs", "flash_erases", "bytes", "read_ahead_kib"):
         assert there[column].to_list() == here[column].to_list()
+    assert set(there.filter(window="shipped")["read_ahead_kib"]) == {0}
     assert (there["time_ns"] > there["flash_time_ns"]).all()
-    assert "0 cases measured, 8 were there" in flashbed(unchanged, *words).stderr
+    assert "0 cases measured, 12 were there" in flashbed(unchanged, *words).stderr
 
 
 def test_what_the_board_lacks_is_not_measured(unchanged: SshBoard, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from flashbed import validation
 from flashbed.analysis import savings
-from flashbed.experiment import load_experiment, plan
+from flashbed.experiment import load_experiment, parse_settings, plan
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
 from flashbed.profiles import load_board, load_kernel
@@ -85,6 +85,28 @@ def test_sequential_savings_are_those_of_the_algorithm(results: Path) -> None:
         for requests, percent in SEQUENTIAL.items():
             (row,) = saved.filter(fs=fs, requests=requests).to_dicts()
             assert row["flash_reads_saved_pct"] == pytest.approx(percent, abs=0.5), (fs, requests)
+
+
+def test_a_fresh_mount_has_the_window_that_its_kernel_ships(tmp_path: Path) -> None:
+    """Read from the mount, behind a case that had set another one."""
+    experiment = load_experiment("kernels")
+    few = ["kernel=6.1", "requests=8", "pattern=sequential", "read_ahead_kib=128,shipped"]
+    planned = [item for item in plan(experiment, parse_settings(few)) if "uml" in item.targets]
+    done = run_target(
+        experiment,
+        planned,
+        load_target("uml"),
+        RunDirectory.create(tmp_path / "run", experiment.id),
+        trace_flash=False,
+        progress=lambda *_: None,
+    )
+    assert (done.failures, done.not_measured, done.measured) == ((), (), 4)
+    cases = read_table(tmp_path / "run", "cases")
+    for fs in ("jffs2", "ubifs"):
+        (shipped,) = cases.filter(window="shipped", fs=fs)["read_ahead_kib"]
+        assert shipped == load_kernel("6.1").shipped_kib(fs) == 0
+        (set_to,) = cases.filter(window="forced", fs=fs)["read_ahead_kib"]
+        assert set_to == 128
 
 
 def test_the_flash_sees_the_same_operations_in_the_same_order(results: Path) -> None:

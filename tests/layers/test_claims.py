@@ -9,9 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flashbed.analysis import measures
 from flashbed.analysis.claims import Judged, WithoutSeed, judge, worst
 from flashbed.claim import Claim
-from flashbed.experiment import load_experiment
+from flashbed.experiment import load_experiment, plan
+from flashbed.profiles import load_kernel
+from flashbed.tables import SCHEMAS, empty_table
+
+POINTS = (
+    "board", "kernel", "fs", "window", "pattern", "requests", "request_bytes", "file_bytes",
+    "seed", "pause_ns", "advice",
+)  # fmt: skip
 
 
 def claim(**other: Any) -> Claim:
@@ -98,3 +106,43 @@ def test_one_file_system_that_differs_makes_a_claim_differ() -> None:
     assert worst(["agrees", "agrees in direction"]) == "agrees in direction"
     assert worst(["not measured", "agrees"]) == "agrees"
     assert worst([]) == "not measured"
+
+
+SHIPPED = {
+    "shipped-then": 0.5,
+    "shipped-ubifs": 1.1,
+    "shipped-now": 1.1,
+    "shipped-now-block": 0.5,
+    "shipped-now-real": 1.1,
+}
+"""Claims about what kernels ship, and what to do to the reads of those cases alone."""
+
+
+def of_kernels(moved: float) -> pl.DataFrame:
+    """The cases of `kernels` on sim: a window doubles the reads; shipped ones times a factor."""
+    rows = []
+    for item in plan(load_experiment("kernels")):
+        case = item.case
+        shipped_kib = load_kernel(case.kernel).shipped_kib(case.fs)
+        kib = shipped_kib if case.forced_kib is None else case.forced_kib
+        reads = round((200 if kib else 100) * (moved if case.window == "shipped" else 1))
+        axes = {axis: getattr(case, axis) for axis in POINTS}
+        rows.append({"target": "sim", **axes, "read_ahead_kib": kib, "flash_reads": reads})
+    empty = pl.DataFrame(schema=SCHEMAS["cases"])
+    return pl.concat([empty, pl.DataFrame(rows)], how="diagonal_relaxed").with_columns(
+        case_id=pl.int_range(pl.len()).cast(pl.String)
+    )
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_claim_about_what_is_shipped_hangs_on_those_cases_alone(name: str) -> None:
+    """They agreed whatever was measured: cases without a window were compared with themselves."""
+    kernels = load_experiment("kernels")
+    (one,) = [claim for claim in kernels.claim if claim.id == name]
+    experiment = kernels.model_copy(update={"claim": (one,), "figure": ()})
+    words = []
+    for moved in (1, SHIPPED[name]):
+        points = {"savings": measures(of_kernels(moved), empty_table("requests"), 1)}
+        verdicts = judge(experiment, points)
+        words.append({verdict.judged["sim"].verdict for verdict in verdicts})
+    assert words == [{"agrees"}, {"differs"}]

@@ -87,6 +87,7 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
     assert batch.cases.to_dicts() == [
         {
             "case_id": "one",
+            "read_ahead_kib": None,
             "state_valid": 0.4,
             "state_invalid": pytest.approx(293 * 2048 / 1_000_000 - 0.4),
             "time_ns": 50,
@@ -111,6 +112,33 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
         ("pause", None, None, None, 0),
     ]
     assert batch.flash.height == 0
+
+
+def test_the_window_that_was_read_back_is_the_cases(board: Boards) -> None:
+    """A case was measured with whatever window its files had, and named after the one asked for."""
+    windows = ("a 0", "a 128", "a 128", "a -", "error case:c4 0 not-measured nothing looks at it")
+    said = f"""
+for name, window in zip(cases, {windows!r}):
+    text = CASE.format(name).replace("\\nr ", "\\n" + window + "\\nr ", 1)
+    out.write(text if window[0] == "a" else window + "\\n")
+out.write("done\\n")
+"""
+    programs = [program("right"), program("wrong"), program("shipped"), program("unknown")]
+    programs += [program("refused")]
+    shipped = [replace(item, read_ahead_kib=None) for item in programs[2:4]]
+    programs[2:4] = shipped
+    batches = list(board(ANSWER + said).run(programs, trace_flash=False, progress=lambda *_: None))
+    measured = [row for batch in batches for row in batch.cases.to_dicts()]
+    assert {row["case_id"]: row["read_ahead_kib"] for row in measured} == {
+        "right": 0, "shipped": 128,
+    }  # fmt: skip
+    failures = [failure for batch in batches for failure in batch.failures]
+    assert all(failure.not_measured for failure in failures)
+    assert {failure.case_id: failure.message for failure in failures} == {
+        "wrong": "read_ahead_kib: 0 was set, the kernel has 128",
+        "unknown": "read_ahead_kib: the kernel does not say which window it gives jffs2",
+        "refused": "read_ahead_kib: nothing looks at it",
+    }
 
 
 def test_a_finished_case_is_yielded_before_the_next_one_runs(board: Boards) -> None:

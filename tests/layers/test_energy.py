@@ -179,7 +179,8 @@ def test_a_time_shorter_than_the_driver_needs_is_not_clipped() -> None:
 def point(**given: Any) -> dict[str, Any]:
     return {
         "target": "sim", "kernel": "2.6.37", "requests": 8, "request_bytes": 4096,
-        "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "flash_time_ns": 1,
+        "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "window": "forced",
+        "flash_time_ns": 1,
         **case(**given),
     }  # fmt: skip
 

@@ -206,3 +206,17 @@ def test_a_script_is_of_postmark_only(small: Path) -> None:
     file.write_text(text)
     with pytest.raises(ExperimentError, match="script: only postmark has one"):
         load_experiment("one")
+
+
+def test_a_window_may_be_left_to_the_kernel() -> None:
+    experiment = load_experiment("figure3")
+    settings = parse_settings(
+        ["read_ahead_kib=0,shipped", "fs=jffs2", "seed=1", "requests=8", "pattern=sequential"]
+    )
+    planned = [item.case for item in plan(experiment, settings) if item.case.kernel == "2.6.37"]
+    told = {case.case_id.split("-")[-2]: (case.forced_kib, case.window) for case in planned}
+    assert told == {"ra0": (0, "forced"), "rashipped": (None, "shipped")}
+    (program,) = programs_of(experiment, planned[-1:])
+    assert (program.read_ahead_kib, program.modelled_kib) == (None, 128)
+    with pytest.raises(ExperimentError, match="read_ahead_kib takes whole numbers and shipped"):
+        parse_settings(["read_ahead_kib=many"])

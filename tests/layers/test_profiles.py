@@ -46,6 +46,40 @@ def test_a_kernel_that_is_only_real_is_not_simulated(small: Path) -> None:
         _ = load_kernel("6.12").sim_json
 
 
+@pytest.mark.parametrize(
+    ("kernel", "fs", "device", "kib"),
+    [
+        ("2.6.29", "jffs2", "default", 128),
+        ("2.6.37", "jffs2", "default", 128),
+        ("2.6.37", "yaffs2", "block", 128),
+        ("2.6.37", "ubifs", "ubifs", 0),
+        ("3.13", "jffs2", "default", 128),
+        ("4.0", "jffs2", "mtd", 0),
+        ("4.0", "yaffs2", "block", 128),
+        ("6.1", "jffs2", "mtd", 0),
+        ("6.1", "yaffs2", "mtd", 0),
+        ("6.12", "ubifs", "ubifs", 0),
+    ],
+)
+def test_a_window_is_that_of_the_backing_device(
+    kernel: str, fs: str, device: str, kib: int
+) -> None:
+    profile = load_kernel(kernel)
+    assert (profile.backing_devices.device(fs), profile.shipped_kib(fs)) == (device, kib)
+    assert profile.shipped_kib("mtd") == 0
+
+
+def test_a_backing_device_that_is_missing_is_named(small: Path) -> None:
+    file = small / "boards" / "kernels" / "6.12.toml"
+    text = file.read_text()
+    file.write_text(text.replace("mtd = 0, ubifs", "ubifs"))
+    with pytest.raises(ProfileError, match=r"6\.12\.toml: .*ra_pages\.mtd: missing"):
+        load_kernel("6.12")
+    file.write_text(text.replace("mtd = 0, ubifs", "default = 32, mtd = 0, ubifs"))
+    with pytest.raises(ProfileError, match=r"ra_pages\.default: no file system looks at it"):
+        load_kernel("6.12")
+
+
 def test_every_shipped_board_is_complete() -> None:
     assert {"emulated", "emulated-4k", "omap3evm"} <= set(board_names())
     pages = {name: load_board(name).chip.page_bytes for name in board_names()}

@@ -55,6 +55,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
             "erase_count_mean": 1.5,
             "state_valid": 0.6,
             "state_invalid": pytest.approx(0.2),
+            "read_ahead_kib": 0,
         }
     ]
     assert batch.requests["flash_time_ns"].to_list() == [6, 0]

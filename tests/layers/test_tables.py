@@ -108,6 +108,13 @@ def test_results_of_before_a_column_was_there_are_gone_on_with(small: Path) -> N
     assert before.height == before["flash_time_ns"].null_count() == 32
 
 
+def test_windows_of_before_they_could_be_left_to_the_kernel_were_set(small: Path) -> None:
+    run(FakeTarget("sim"), Path("a"))
+    file = Path("a/cases.parquet")
+    pl.read_parquet(file).drop("window").write_parquet(file)
+    assert set(read_table(Path("a"), "cases")["window"]) == {"forced"}
+
+
 def test_an_unknown_column_is_a_bug() -> None:
     with pytest.raises(ValueError, match="cases has no column colour"):
         conform(pl.DataFrame({"colour": ["red"]}), "cases")

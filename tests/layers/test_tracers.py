@@ -28,8 +28,13 @@ SCRIPT = [
     "run vfsmon --func",
     f"show {TRACEFS}/trace_clock",
     f"show {TRACEFS}/buffer_size_kb",
+    f"show {TRACEFS}/options/overwrite",
+    f"show {TRACEFS}/tracing_on",
     "run vfsmon --global -- /init check /modules",
+    f"run flashmon --global -- {CHIP}",
     f"show {TRACEFS}/trace_clock",
+    f"show {TRACEFS}/options/overwrite",
+    f"show {TRACEFS}/tracing_on",
     f"show {TRACEFS}/buffer_size_kb",
     *LEFT,
     "signalled 4000 flashmon",
@@ -138,9 +143,15 @@ def test_a_wrong_command_line_is_refused(said: list[Said]) -> None:
 
 
 def test_the_global_buffer_is_put_back(said: list[Said]) -> None:
-    for name in ("trace_clock", "buffer_size_kb"):
+    """What the first one leaves in the buffer must not keep the second one out."""
+    for name in ("trace_clock", "options/overwrite", "tracing_on"):
         before, after = (part for part in said if part.line == f"show {TRACEFS}/{name}")
         assert before.shown == after.shown
+    before, after = (part for part in said if part.line == f"show {TRACEFS}/buffer_size_kb")
+    expanded = before.shown[0].rpartition("expanded: ")[2].rstrip(")")
+    assert after.shown == (expanded,)
+    rows = [one(said, f"run flashmon{mode} -- {CHIP}").of("flash") for mode in ("", " --global")]
+    assert [row[1:6] for row in rows[0]] == [row[1:6] for row in rows[1]]
     instance = one(said, "run vfsmon -- /init check /modules").of("vfs")
     there = one(said, "run vfsmon --global -- /init check /modules").of("vfs")
     kinds = [[row[2], *row[4:7], row[9]] for row in instance if row[9] == "modules"]

@@ -241,7 +241,8 @@ def test_a_map_of_erases_that_were_only_seen_while_measuring() -> None:
 
 def test_bad_blocks_are_no_part_of_the_sums() -> None:
     axes = {"case_id": "a", "target": "sim", "board": "b", "kernel": "6.1", "fs": "jffs2",
-            "read_ahead_kib": 0, "pattern": "random", "requests": 8, "seed": 1}  # fmt: skip
+            "read_ahead_kib": 0, "window": "forced", "pattern": "random", "requests": 8,
+            "seed": 1}  # fmt: skip
     cases = pl.DataFrame({name: [value] for name, value in axes.items()})
     (line,) = wear_summary(wear_rows(101), cases, {"b": 100_000}).to_dicts()
     assert (line["blocks"], line["erased"], line["worst"], line["mean"]) == (100, 90, 99, 49.5)

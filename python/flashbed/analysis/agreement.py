@@ -23,7 +23,7 @@ ERRORS = {
 }
 """Column of the error -> column of `cases` it is of."""
 
-_AXES = ["fs", "pattern", "requests", "read_ahead_kib", "seed"]
+_AXES = ["fs", "pattern", "requests", "read_ahead_kib", "window", "seed"]
 
 
 def error_pct(simulated: pl.Expr, real: pl.Expr) -> pl.Expr:

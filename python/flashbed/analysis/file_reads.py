@@ -12,6 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from flashbed.analysis.rates import RATE_POINT
+from flashbed.case import FORCED
 
 __all__ = ["FILE_READ_POINT", "READ_PCT", "file_reads"]
 
@@ -30,9 +31,10 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(
         pl.col("read_throughput_mb_s").mean(), pl.len().cast(pl.Int64).alias("seeds")
     )
-    keys = [axis for axis in FILE_READ_POINT if axis not in ("read_ahead_kib", "advice")]
+    how = ("read_ahead_kib", "window", "advice")
+    keys = [axis for axis in FILE_READ_POINT if axis not in how]
     plain = pl.col("advice") == "none"
-    off = points.filter(plain, pl.col("read_ahead_kib") == 0)
+    off = points.filter(plain, pl.col("window") == FORCED, pl.col("read_ahead_kib") == 0)
     with_off = points.join(
         off.select(*keys, pl.col("read_throughput_mb_s").alias("off")),
         on=keys, how="left", maintain_order="left",

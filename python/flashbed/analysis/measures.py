@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from flashbed.case import FORCED
 from flashbed.energy.fold import COMPONENTS
 
 __all__ = [
@@ -41,7 +42,7 @@ _SAVED = {
 }
 
 
-def savings(cases: pl.DataFrame, shipped_kib: pl.DataFrame | None = None) -> pl.DataFrame:
+def savings(cases: pl.DataFrame) -> pl.DataFrame:
     """What disabling read-ahead saves, in percent of the run with it.
 
     Columns: the point; what is saved of time, flash reads, energy and energy by component (mean
@@ -50,32 +51,28 @@ def savings(cases: pl.DataFrame, shipped_kib: pl.DataFrame | None = None) -> pl.
     read-ahead paper, Figures 3 and 4.
 
     `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
-    `forced`, the one that was set; or `shipped`, what the kernel itself has for the file system
-    (`shipped_kib`: kernel, fs, shipped_kib), which saves nothing where that is none.
+    `forced`, one that was set; or `shipped`, the one that the kernel gave the mount, in a case of
+    its own, even if it is none.
     """
     summed = cases.with_columns(COMPONENT_NJ.alias("component_nj"))
     plain = summed.filter(pl.col("advice") == "none")
-    off = plain.filter(pl.col("read_ahead_kib") == 0)
-    on = plain.filter(pl.col("read_ahead_kib") > 0)
-    advised = summed.filter(pl.col("advice") == "random", pl.col("read_ahead_kib") > 0)
+    forced = pl.col("window") == FORCED
+    off = plain.filter(forced, pl.col("read_ahead_kib") == 0)
+    on = plain.filter(~forced | (pl.col("read_ahead_kib") > 0))
+    advised = summed.filter(pl.col("advice") == "random")
     pair = [*_CASE, "seed"]
+    same = [*pair, "window", "read_ahead_kib"]
     compared = [
-        _saved(on.join(off, on=pair, suffix="_off"), "kernel", "forced"),
-        _saved(on.join(advised, on=[*pair, "read_ahead_kib"], suffix="_off"), "fadvise", "forced"),
+        _saved(on.join(off, on=pair, suffix="_off"), "kernel"),
+        _saved(on.join(advised, on=same, suffix="_off"), "fadvise"),
     ]
-    if shipped_kib is not None:
-        known = plain.join(shipped_kib, on=["kernel", "fs"], maintain_order="left")
-        shipped = known.filter(pl.col("read_ahead_kib") == pl.col("shipped_kib"))
-        pairs = shipped.drop("shipped_kib").join(off, on=pair, suffix="_off")
-        compared.append(_saved(pairs, "kernel", "shipped"))
     return pl.concat(compared).with_columns(PAUSE_MS)
 
 
-def _saved(pairs: pl.DataFrame, disabled_by: str, window: str) -> pl.DataFrame:
+def _saved(pairs: pl.DataFrame, disabled_by: str) -> pl.DataFrame:
     saved = [_saved_pct(column).alias(name) for name, column in _SAVED.items()]
-    how = [pl.lit(disabled_by).alias("disabled_by"), pl.lit(window).alias("window")]
     return (
-        pairs.with_columns(*how, *saved)
+        pairs.with_columns(pl.lit(disabled_by).alias("disabled_by"), *saved)
         .group_by(SAVING_POINT, maintain_order=True)
         .agg(
             pl.col(*_SAVED).mean(),
@@ -98,7 +95,8 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     did. What sequential requests read ahead at a time is
     the distance in the file between two that did: its median over a case, mean over seeds.
     """
-    on = cases.filter(pl.col("read_ahead_kib") > 0, pl.col("advice") == "none")
+    forced = pl.col("window") == FORCED
+    on = cases.filter(forced, pl.col("read_ahead_kib") > 0, pl.col("advice") == "none")
     on = on.select("case_id", *_CASE)
     reads = (
         requests.lazy()
@@ -120,17 +118,11 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     )
 
 
-def measures(
-    cases: pl.DataFrame,
-    requests: pl.DataFrame,
-    stall_ns: int,
-    shipped_kib: pl.DataFrame | None = None,
-) -> pl.DataFrame:
+def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
     """Savings, cache_hit_pct and prefetch_kib (null where they mean nothing) of every point."""
-    forced = [pl.lit("kernel").alias("disabled_by"), pl.lit("forced").alias("window")]
+    forced = [pl.lit("kernel").alias("disabled_by"), pl.lit(FORCED).alias("window")]
     waits = _waits(cases, requests, stall_ns).with_columns(forced)
-    saved = savings(cases, shipped_kib)
-    return saved.join(waits, on=SAVING_POINT, how="left", maintain_order="left")
+    return savings(cases).join(waits, on=SAVING_POINT, how="left", maintain_order="left")
 
 
 def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -144,7 +136,7 @@ def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:
         {"sim": "simulated"}, default=pl.format("real ({})", "target")
     )
     spread = pl.col(f"{metric}_sd").fill_null(0.0)
-    usual = measured.filter(pl.col("disabled_by") == "kernel", pl.col("window") == "forced")
+    usual = measured.filter(pl.col("disabled_by") == "kernel", pl.col("window") == FORCED)
     return usual.filter(pl.col(metric).is_not_null()).select(
         "fs",
         "pattern",

@@ -13,11 +13,12 @@ from typing import get_args
 import polars as pl
 
 from flashbed.asked import AgedMetric, FileReadMetric, SavingMetric, StatementMetric
+from flashbed.case import FORCED
 from flashbed.conditions import NEW, NONE
 
 __all__ = ["USUAL", "as_usual", "chosen", "table_of"]
 
-USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": "forced"}
+USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": FORCED}
 """Axis -> the value that is meant where nobody names one."""
 _FIRST = {"state": str(NEW), "faults": str(NONE), "database": None}
 """Axis -> the name that is meant where nobody names one and there are several."""

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from flashbed.analysis.rates import MACHINE
+from flashbed.case import SHIPPED
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import activity
 from flashbed.energy.timeline import RAILS, power_over_time, sampled
@@ -63,7 +64,8 @@ def _line(case: Mapping[str, object], axes: list[str]) -> str:
     names = {"requests": "{} requests", "seed": "seed {}", "kernel": "Linux {}",
              "request_bytes": "of {} bytes"}  # fmt: skip
     words = [names.get(axis, "{}").format(case[axis]) for axis in axes]
-    return ", ".join(["read-ahead on" if case["read_ahead_kib"] else "read-ahead off", *words])
+    ahead = "read-ahead on" if case["read_ahead_kib"] else "read-ahead off"
+    return ", ".join([f"{ahead}, as shipped" if case["window"] == SHIPPED else ahead, *words])
 
 
 def _points(steps: pl.DataFrame, case: Mapping[str, object], line: str) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
 A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
-read-ahead, advice, state, faults, database; seeds are averaged. What
+read-ahead and what chose it, advice, state, faults, database; seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -18,7 +18,8 @@ from flashbed.lifetime.observed import CAUSES
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [
-    *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice", *CONDITIONS,
+    *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "window", "advice",
+    *CONDITIONS,
 ]  # fmt: skip
 _MS = 1e6
 _MJ = 1e6

@@ -80,7 +80,7 @@ def wear_summary(
         {"board": list(endurance), "endurance": list(endurance.values())},
         schema={"board": pl.String, "endurance": pl.Int64},
     )
-    axes = ["board", "kernel", "fs", "read_ahead_kib", "pattern", "requests", "seed"]
+    axes = ["board", "kernel", "fs", "read_ahead_kib", "window", "pattern", "requests", "seed"]
     of_case = cases.select(*_CASE, *axes).join(sums, on=_CASE, maintain_order="left")
     return of_case.join(named, on="board", how="left", maintain_order="left").with_columns(
         (pl.col("worst") / pl.col("endurance") * 100).alias("worst_pct")

@@ -25,9 +25,7 @@ from flashbed.analysis import (
 from flashbed.analysis.points import table_of
 from flashbed.case import AXES
 from flashbed.experiment import Experiment, read_experiment
-from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
 from flashbed.tables import CHIP_ALONE, empty_table, read_table
-from flashbed.toml_models import read_model, read_toml
 
 __all__ = ["JudgedRun", "judged_run", "points_of"]
 
@@ -58,14 +56,14 @@ def judged_run(directory: Path) -> JudgedRun:
     omitted = "requests" in experiment.experiment.omit
     requests = empty_table("requests") if omitted else read_table(directory, "requests")
     wanted = {table_of(metric) for metric in experiment.metrics}
-    tables = points_of(experiment, cases, requests, directory, wanted)
-    without = _without_seeds(experiment, cases, requests, directory)
+    tables = points_of(experiment, cases, requests, wanted)
+    without = _without_seeds(experiment, cases, requests)
     verdicts = judge(experiment, tables, without)
     return JudgedRun(directory, experiment, cases, requests, tables, verdicts)
 
 
 def _without_seeds(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, directory: Path
+    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame
 ) -> list[WithoutSeed]:
     """The points without each seed, where there are others beside it."""
     if not experiment.claim:
@@ -79,7 +77,7 @@ def _without_seeds(
         left = (pl.col("seed") != seed) | ~pl.col("several")
         targets = frozenset(several.filter(~left)["target"].unique().to_list())
         kept = several.filter(left).drop("several")
-        points = points_of(experiment, kept, requests, directory, wanted)
+        points = points_of(experiment, kept, requests, wanted)
         found.append(WithoutSeed(targets, points))
     return found
 
@@ -88,14 +86,12 @@ def points_of(
     experiment: Experiment,
     cases: pl.DataFrame,
     requests: pl.DataFrame,
-    directory: Path,
     wanted: Collection[str],
 ) -> dict[str, pl.DataFrame]:
     """The wanted tables of points (analysis/points.py), of these cases."""
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
-        shipped = _shipped_kib(directory, cases)
-        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns, shipped)
+        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns)
     if "rates" in wanted:
         tables["rates"] = rates(cases, requests)
     if "file-reads" in wanted:
@@ -105,26 +101,3 @@ def points_of(
     if "aged" in wanted:
         tables["aged"] = aged(cases)
     return tables
-
-
-def _shipped_kib(directory: Path, cases: pl.DataFrame) -> pl.DataFrame:
-    """kernel, fs, shipped_kib: the window that a kernel has unless told otherwise."""
-    rows = []
-    for name in cases["kernel"].unique(maintain_order=True):
-        defaults = _defaults(directory, name)
-        rows += [
-            {"kernel": name, "fs": fs, "shipped_kib": getattr(defaults, f"{fs}_read_ahead_kib")}
-            for fs in ("jffs2", "yaffs2", "ubifs")
-        ]
-    return pl.DataFrame(
-        rows, schema={"kernel": pl.String, "fs": pl.String, "shipped_kib": pl.Int64}
-    )
-
-
-def _defaults(directory: Path, kernel: str) -> KernelDefaults:
-    """Of the profile that is kept with a run, or the project's. Raises `InputError`."""
-    kept = directory / "profiles" / f"kernel-{kernel}.toml"
-    if not kept.is_file():
-        return load_kernel(kernel).defaults
-    table = read_toml(kept, ProfileError).get("defaults", {})
-    return read_model(KernelDefaults, table, kept, ProfileError)

@@ -62,7 +62,8 @@ class Program:
     fs: str
     board: Board
     kernel: Kernel
-    read_ahead_kib: int
+    read_ahead_kib: int | None
+    """None leaves the window that the kernel gives the mount; `Batch.cases` has which it was."""
     prepare: str
     body: str
     check_contents: bool = False
@@ -87,6 +88,13 @@ class Program:
     """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
+
+    @property
+    def modelled_kib(self) -> int:
+        """The window of its files, of a kernel that does as its profile says."""
+        if self.read_ahead_kib is not None:
+            return self.read_ahead_kib
+        return self.kernel.shipped_kib(self.fs)
 
     @property
     def mounted(self) -> str:

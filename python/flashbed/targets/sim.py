@@ -124,7 +124,7 @@ def row_of(program: Program) -> tuple[Any, ...]:
         cut.change for cut in program.cuts
     ]  # what is left of a change does not depend on chance
     return (
-        program.case_id, program.mounted, program.read_ahead_kib,
+        program.case_id, program.mounted, program.modelled_kib,
         program.prepare, program.body, cuts, _chip(program), program.dice,
     )  # fmt: skip
 
@@ -226,6 +226,9 @@ def _cases(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
         *(column for column in cases.columns if column in SCHEMAS["cases"]),
         (pl.col("erase_count_mean_milli") / 1000).alias("erase_count_mean"),
         *_states(cases, programs),
+        pl.Series(
+            "read_ahead_kib", [programs[index].modelled_kib for index in cases["case_index"]]
+        ),
     )
 
 

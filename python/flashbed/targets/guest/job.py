@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from flashbed.case import SHIPPED
 from flashbed.operations import Operation, canonical, parse, writes
 from flashbed.sqlite.board import statement_kind
 from flashbed.targets.base import Cut, Program
@@ -197,7 +198,8 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
             parts += (f"chip {command}\n" for command in begin_commands(program))
             parts += [f"trace {program.tracers}\n"] if program.tracers else []
             words = _trace(item, trace_flash=trace_flash)
-            parts.append(f"case {item.name} {program.read_ahead_kib} {words}\n")
+            window = SHIPPED if program.read_ahead_kib is None else program.read_ahead_kib
+            parts.append(f"case {item.name} {window} {words}\n")
             parts.append(_section(item.body))
             parts += (f"cut {item.name} {cut.change} {cut.seed}\n" for cut in item.cuts)
     parts.append("done\n")

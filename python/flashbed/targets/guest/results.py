@@ -10,7 +10,7 @@ import polars as pl
 
 from flashbed.operations import writes
 from flashbed.tables import SCHEMAS
-from flashbed.targets.base import Batch, Failure
+from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest.job import Item, described
 from flashbed.targets.guest.stream import CaseDone
 from flashbed.targets.room import Room, reached
@@ -21,6 +21,7 @@ _CASES = {
     name: SCHEMAS["cases"][name]
     for name in (
         "case_id",
+        "read_ahead_kib",
         "state_valid",
         "state_invalid",
         "time_ns",
@@ -118,6 +119,9 @@ def batch_of(
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
         return failed([Failure(case_id, message)])
+    wrong = _wrong_window(item.program, case.read_ahead_kib)
+    if wrong:
+        return failed([Failure(case_id, wrong, not_measured=True)])
     time_ns = transferred = written = elapsed_ns = flash_time_ns = 0
     requests: list[tuple[object, ...]] = []
     statements = False
@@ -150,8 +154,8 @@ def batch_of(
     # How much SQLite wrote is not known.
     moved, written_bytes = (None, None) if statements else (transferred, written)
     measured = (
-        case_id, *state, *totals, elapsed_ns, moved, written_bytes, reads, programs, erases,
-        *_flushed(item, case), *page_cache,
+        case_id, case.read_ahead_kib, *state, *totals, elapsed_ns, moved, written_bytes,
+        reads, programs, erases, *_flushed(item, case), *page_cache,
         *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
@@ -162,6 +166,15 @@ def batch_of(
         calls=_frame([(case_id, *call) for call in case.calls], _CALLS),
         traced={case_id: tuple(case.traced)} if case.traced else {},
     )
+
+
+def _wrong_window(program: Program, read_back: int | None) -> str | None:
+    """Why a case's window is not the one that it is about; None if it is."""
+    if program.read_ahead_kib is None and read_back is None:
+        return f"read_ahead_kib: the kernel does not say which window it gives {program.fs}"
+    if None not in (program.read_ahead_kib, read_back) and program.read_ahead_kib != read_back:
+        return f"read_ahead_kib: {program.read_ahead_kib} was set, the kernel has {read_back}"
+    return None
 
 
 def _flushed(item: Item, case: CaseDone) -> tuple[int | None, int | None, int | None]:

@@ -25,6 +25,7 @@ from flashbed.targets.guest.boot import Boot, Machine, Stopped
 from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of, failed
 from flashbed.targets.guest.stream import (
+    NOT_MEASURED,
     CaseBegun,
     CaseDone,
     CutBegun,
@@ -334,7 +335,10 @@ class _Run:
         where = f"line {trouble.line} of its operations: " if trouble.line else ""
         full = " (the board's file system is full)" if trouble.code == "ENOSPC" else ""
         what = f"{where}{trouble.code}: {trouble.message}{full}"
-        if trouble.scope == "case":
+        if trouble.scope == "case" and trouble.code == NOT_MEASURED:
+            self.running = None
+            yield from self._lacking(trouble.name, f"read_ahead_kib: {trouble.message}")
+        elif trouble.scope == "case":
             self.running = None
             yield from self._fail([trouble.name], what)
         elif trouble.scope == "group":
@@ -377,8 +381,15 @@ class _Run:
         if failures:
             yield self._failures(failures)
 
+    def _lacking(self, name: str, why: str) -> Iterator[Batch]:
+        """An item that the guest's kernel lacks something for."""
+        item = self.left.pop(name, None)
+        if item is not None:
+            yield self._failures([Failure(item.program.case_id, why, not_measured=True)])
+
     def _failures(self, failures: Sequence[Failure]) -> Batch:
         self.done += len(failures)
         for failure in failures:
-            self.progress(f"{failure.case_id} failed", self.done)
+            came = "not measured" if failure.not_measured else "failed"
+            self.progress(f"{failure.case_id} {came}", self.done)
         return failed(failures)

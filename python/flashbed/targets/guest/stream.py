@@ -14,6 +14,7 @@ from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
 from flashbed.targets.room import Room
 
 __all__ = [
+    "NOT_MEASURED",
     "CaseBegun",
     "CaseDone",
     "CutBegun",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 HEADER = "flashbed-stream 1"
+NOT_MEASURED = "not-measured"
+"""The code of an `error` row of a case that the kernel lacks something for."""
 
 
 class StreamError(Exception):
@@ -93,6 +96,8 @@ class CaseDone:
     """Reads, programs, erases and lost operations; a case that ends has them. None is not seen."""
     traced: list[str] = field(default_factory=list)
     """Rows of the tracers, as they came."""
+    read_ahead_kib: int | None = None
+    """The window that was read back; None where nothing says it."""
     flush: tuple[int, int, int, int] | None = None
     """Reads, programs, erases and lost operations of the flush after the case."""
     flush_erases: dict[int, int] = field(default_factory=dict)
@@ -187,7 +192,7 @@ class Reader:
             case "t" if self._case is not None:
                 self._case.traced.append(line[2:])
                 return None
-            case "r" | "q" | "o" | "f" | "w" | "c" | "e" | "b" | "l" | "end":
+            case "a" | "r" | "q" | "o" | "f" | "w" | "c" | "e" | "b" | "l" | "end":
                 return self._case_row(word, fields)
             case "m" | "s" | "p" | "d" | "t" | "u" | "endcut":
                 return self._cut_row(word, fields)
@@ -215,7 +220,9 @@ class Reader:
         case = self._case
         if case is None:
             raise ValueError(word)
-        if word == "r":
+        if word == "a":
+            case.read_ahead_kib = _known(fields[0])
+        elif word == "r":
             seq, line, start, latency, result = map(int, fields[:5])
             flash_time, crc, changes = map(_known, fields[5:])
             case.requests.append(Row(seq, line, start, latency, result, flash_time, crc, changes))

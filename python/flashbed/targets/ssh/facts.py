@@ -225,11 +225,9 @@ def _lacking(program: Program, board: BoardFacts, address: Address) -> str | Non
     if program.tracers and board.can["kprobes"]:
         return f"tracing: {board.can['kprobes']}"
     mounted = board.mounted
-    if mounted is None or mounted.read_ahead_kib == program.read_ahead_kib:
+    if mounted is None or program.read_ahead_kib in (None, mounted.read_ahead_kib):
         return None
-    if mounted.read_ahead_kib is None:
-        return "read_ahead_kib: the kernel has no read_ahead_kb of this file system"
-    if board.facts["user"] != "root":
+    if mounted.read_ahead_kib is not None and board.facts["user"] != "root":
         now = mounted.read_ahead_kib
         return f"read_ahead_kib: it is {now} on the board, and changing it needs root"
     return None

@@ -56,6 +56,13 @@ RateMetric = Literal[
     "energy_cpu_mj",
     "energy_mem_mj",
     "component_energy_mj",
+    "component_cpu_mj",
+    "component_mem_mj",
+    "component_flash_mj",
+    "component_cpu_mw",
+    "component_mem_mw",
+    "component_flash_mw",
+    "component_access_pct",
 ]
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]

@@ -146,7 +146,7 @@ def _described(
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left")
     requests = pl.DataFrame() if "requests" in omit else batch.requests
-    energies = energy_of(cases, requests, boards, activity)
+    energies = energy_of(cases, requests, boards, activity, batch.flash)
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.energy.fold import COMPONENTS
+from flashbed.energy.fold import COMPONENTS, RAILS
 
-__all__ = ["COMPONENT_NJ", "PAUSE_MS", "POINT", "SAVING_POINT", "curves", "measures", "savings"]
+__all__ = [
+    "COMPONENT_NJ", "COMPONENT_RAILS_NJ", "PAUSE_MS", "POINT", "SAVING_POINT", "curves", "measures",
+    "savings",
+]  # fmt: skip
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
 _CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns"]
@@ -21,6 +24,10 @@ PAUSE_MS = (pl.col("pause_ns") / 1e6).alias("pause_ms")
 
 COMPONENT_NJ = pl.sum_horizontal(*COMPONENTS, ignore_nulls=False)
 """The energy of a case in convention `component`; null if any part of it is."""
+COMPONENT_RAILS_NJ = {
+    rail: pl.sum_horizontal(*columns, ignore_nulls=False) for rail, columns in RAILS.items()
+}
+"""Rail of the board (energy/fold.py `RAILS`) -> its part of that; null if any part of it is."""
 _SAVED = {
     "time_saved_pct": "time_ns",
     "flash_reads_saved_pct": "flash_reads",

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, COMPONENT_RAILS_NJ, PAUSE_MS, POINT
+from flashbed.energy.fold import ACCESSES
 
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
 _MJ = 1e6
+_MW = 1e3  # 1 nJ in 1 ns is 1 W
 _COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _OF_DATA = ("read", "write", "erase")
@@ -34,9 +36,13 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
     moved for them; `flash_share_pct` is the chip's part of the case's time;
     `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
+    `component_RAIL_mw` is the mean power while operations run, null where the chip worked in a
+    pause; `component_access_pct` what the accesses to the flash take of all.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
+    paused = pl.col("background_flash_pct").fill_null(0) > 0
+    accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
     data_kib = count * pl.col("request_bytes") / 1024
     return (
         measured.with_columns(
@@ -50,6 +56,14 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
             *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
+            *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in COMPONENT_RAILS_NJ.items()),
+            *(
+                (nj / pl.when(~paused).then(pl.col("time_ns")) * _MW).alias(f"component_{rail}_mw")
+                for rail, nj in COMPONENT_RAILS_NJ.items()
+            ),
+            pl.when(COMPONENT_NJ > 0)
+            .then(accesses / COMPONENT_NJ * 100)
+            .alias("component_access_pct"),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -60,6 +74,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "data_kib_s", "flash_reads_per_kib", "flash_programs_per_kib",
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
+                *(f"component_{rail}_mj" for rail in COMPONENT_RAILS_NJ),
+                *(f"component_{rail}_mw" for rail in COMPONENT_RAILS_NJ), "component_access_pct",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )

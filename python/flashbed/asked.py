@@ -20,7 +20,8 @@ from flashbed.toml_models import Strict
 __all__ = [
     "LIST", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
     "FileSystems", "Measured", "Metric", "Number", "Numbers", "Pattern", "Patterns", "Positive",
-    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestMetric", "SavingMetric",
+    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestExtreme", "RequestMetric",
+    "SavingMetric",
     "StatementMetric", "TargetNames", "Text", "Texts", "Value", "check_numbers", "filled",
 ]  # fmt: skip
 
@@ -68,13 +69,15 @@ RateMetric = Literal[
 """What is said of one case (analysis/rates.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
+RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
+"""What is said of the requests of a case that are furthest from the mean (analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power.py)."""
 FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""
-Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric
+Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric
 Axis = Literal[
     "board",
     "kernel",

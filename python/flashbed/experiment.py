@@ -26,6 +26,7 @@ from flashbed.asked import (
     Positive,
     Positives,
     RateMetric,
+    RequestExtreme,
     RequestMetric,
     SavingMetric,
     StatementMetric,
@@ -164,7 +165,7 @@ class Compared(Strict):
     note: Text
 
 
-_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | StatementMetric)
+_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | RequestExtreme | StatementMetric)
 
 
 class Measures(Strict):

@@ -130,6 +130,11 @@ def test_a_page_by_the_driver_is_what_the_slides_measured() -> None:
     assert sum(program[name] for name in COMPONENTS) == 80_900
 
 
+def test_what_reaches_no_program_costs_no_copy() -> None:
+    assert energy(fs="mtd")["component_memory_nj"] == 4_243
+    assert energy(fs="mtd-driver")["component_memory_nj"] == 0
+
+
 def test_components_add_up_by_hand() -> None:
     """Two reads of 185.065 us in 1 ms leave the CPU 629.87 us at 0.28 W."""
     row = energy(time_ns=1_000_000, bytes=4096, flash_reads=2)

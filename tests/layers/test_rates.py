@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from flashbed.analysis import per_request, rate_points, rates
+from flashbed.analysis import extremes, per_request, rate_points, rates
 from flashbed.case import Case
 from flashbed.energy.fold import ENERGY_COLUMNS
 from flashbed.errors import InputError
@@ -67,6 +67,9 @@ def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
     )
     single = per_request(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash, ("program",))
     assert single.select("request", "latency_ms", "flash_pages").rows() == [(1, 1, 3), (2, 3, 2)]
+    (furthest,) = extremes(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash).to_dicts()
+    assert (furthest["longest_ms"], furthest["shortest_ms"]) == (3, 1)
+    assert (furthest["most_flash_pages"], furthest["fewest_flash_pages"]) == (3, 2)
     untraced = per_request(
         pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), pl.DataFrame(), ("program",)
     )

@@ -1,8 +1,8 @@
 """Points: rows that figures draw and claims judge, each a metric's values at a place on the axes.
 
-Four tables have them: `savings` (measures.py), `rates` (rates.py), `file-reads` (file_reads.py),
-`statements` (statements.py). A metric is a column of one of them. An axis is a column too; what a
-figure or claim does not choose is as usual (`USUAL`).
+Five tables have them: `savings` (measures.py), `rates` and `requests` (rates.py), `file-reads`
+(file_reads.py), `statements` (statements.py). A metric is a column of one of them. An axis is a
+column too; what a figure or claim does not choose is as usual (`USUAL`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import get_args
 
 import polars as pl
 
-from flashbed.asked import FileReadMetric, SavingMetric, StatementMetric
+from flashbed.asked import FileReadMetric, RequestExtreme, SavingMetric, StatementMetric
 
 __all__ = ["USUAL", "chosen", "table_of"]
 
@@ -22,7 +22,12 @@ USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": "forced"}
 
 def table_of(metric: str) -> str:
     """The table that has a metric."""
-    tables = {"savings": SavingMetric, "file-reads": FileReadMetric, "statements": StatementMetric}
+    tables = {
+        "savings": SavingMetric,
+        "requests": RequestExtreme,
+        "file-reads": FileReadMetric,
+        "statements": StatementMetric,
+    }
     return next((name for name, metrics in tables.items() if metric in get_args(metrics)), "rates")
 
 

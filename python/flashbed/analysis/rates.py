@@ -15,7 +15,7 @@ import polars as pl
 from flashbed.analysis.measures import COMPONENT_NJ, COMPONENT_RAILS_NJ, PAUSE_MS, POINT
 from flashbed.energy.fold import ACCESSES
 
-__all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
+__all__ = ["MACHINE", "RATE_POINT", "extremes", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [*POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "advice"]
 _MS = 1e6
@@ -122,11 +122,37 @@ def per_request(
     counted = _pages(numbered, flash, kinds)
     axes = cases.select("case_id", *RATE_POINT, MACHINE)
     return counted.join(axes, on=["case_id", "target"], how="inner", maintain_order="left").select(
+        "case_id",
         *RATE_POINT,
         "machine",
         "request",
         (pl.col("latency_ns") / _MS).alias("latency_ms"),
         "flash_pages",
+    )
+
+
+def extremes(cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame) -> pl.DataFrame:
+    """A row for each point: the metrics of `RequestExtreme`, and `seeds`.
+
+    Of each case the longest and the shortest request, and the pages that one programmed at most and
+    at least; null where the case was not traced.
+    """
+    single = per_request(cases, requests, flash, ("program",))
+    latency, pages = pl.col("latency_ms"), pl.col("flash_pages")
+    return (
+        single.group_by(*RATE_POINT, "case_id", maintain_order=True)
+        .agg(
+            latency.max().alias("longest_ms"),
+            latency.min().alias("shortest_ms"),
+            pages.max().alias("most_flash_pages"),
+            pages.min().alias("fewest_flash_pages"),
+        )
+        .group_by(RATE_POINT, maintain_order=True)
+        .agg(
+            pl.col("longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages").mean(),
+            pl.len().cast(pl.Int64).alias("seeds"),
+        )
+        .with_columns(PAUSE_MS)
     )
 
 

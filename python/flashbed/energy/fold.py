@@ -53,6 +53,8 @@ ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem
 _READING = frozenset({"open", "close", "read", "fadvise", "pause", "drop_caches"})
 _COMPUTING = frozenset({"compute", "sql"})
 _KINDS = ("read", "program", "erase")
+_WITHOUT_COPY = "mtd-driver"
+"""What is read or written below any file system, of which no byte reaches the program."""
 
 
 def activity(requests: pl.DataFrame) -> pl.DataFrame:
@@ -174,7 +176,8 @@ def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | N
         "bus": _each(constants, "bus", "nj", {kind: counts[kind] for kind in _KINDS[:2]}),
         **{kind: _each(constants, "flash", "nj", {kind: counts[kind]}) for kind in _KINDS},
     }
-    moved = _times(constants.memory_byte_pj, case["bytes"])
+    copied = 0 if case["fs"] == _WITHOUT_COPY else case["bytes"]
+    moved = _times(constants.memory_byte_pj, copied)
     return {
         "component_cpu_busy_nj": _busy_nj(case, constants, counts),
         "component_cpu_driver_nj": each["driver"],

@@ -14,6 +14,7 @@ import polars as pl
 from flashbed.analysis import (
     Verdict,
     WithoutSeed,
+    extremes,
     file_reads,
     judge,
     measures,
@@ -28,7 +29,7 @@ from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
 from flashbed.tables import CHIP_ALONE, empty_table, read_table
 from flashbed.toml_models import read_model, read_toml
 
-__all__ = ["JudgedRun", "judged_run", "points_of"]
+__all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 
 _BUT_SEED = [axis for axis in AXES if axis != "seed"]
 
@@ -97,11 +98,19 @@ def points_of(
         tables["savings"] = measures(cases, requests, experiment.measures.stall_ns, shipped)
     if "rates" in wanted:
         tables["rates"] = rates(cases, requests)
+    if "requests" in wanted:
+        tables["requests"] = extremes(cases, requests, traced(directory))
     if "file-reads" in wanted:
         tables["file-reads"] = file_reads(cases, requests)
     if "statements" in wanted:
         tables["statements"] = statement_points(cases, requests)
     return tables
+
+
+def traced(directory: Path) -> pl.DataFrame:
+    """Every flash operation of a run; none where they were not recorded."""
+    there = (directory / "flash.parquet").is_file()
+    return read_table(directory, "flash") if there else pl.DataFrame()
 
 
 def _shipped_kib(directory: Path, cases: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT, RAIL_NJ
 
 __all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
 
@@ -33,7 +33,9 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
     chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
     moved for them; `flash_share_pct` is the chip's part of the case's time;
-    `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
+    `background_flash_pct` the chip's time in pauses as a part of all, null without a pause;
+    `component_cpu_mw` and `component_mem_mw` are mean powers above idle of a rail, by component;
+    `read_end_kb` is where the last byte that was read lies in its file, in 1,000 bytes.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
@@ -50,6 +52,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
             *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
+            *((energy / pl.col("time_ns") * 1e3).alias(f"component_{rail}_mw")
+              for rail, energy in RAIL_NJ.items()),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -60,6 +64,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "data_kib_s", "flash_reads_per_kib", "flash_programs_per_kib",
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
+                "component_cpu_mw", "component_mem_mw", "read_end_kb",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
@@ -68,7 +73,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each case: response_ms, flash_response_ms, background_flash_pct."""
+    """A row for each case: response_ms, flash_response_ms, background_flash_pct, read_end_kb."""
     moved = pl.col("op").is_in(_OF_DATA)
     waited = pl.col("op") == "pause"
     chip = pl.col("flash_time_ns")
@@ -78,6 +83,8 @@ def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
         pl.when(waited.any())
         .then(chip.filter(waited).sum() / chip.sum() * 100)
         .alias("background_flash_pct"),
+        ((pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3)
+        .alias("read_end_kb"),
     )
 
 

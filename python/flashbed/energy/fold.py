@@ -22,7 +22,15 @@ import polars as pl
 
 from flashbed.energy.constants import ComponentConstants, Energy, RailPower, SupplyPower
 
-__all__ = ["COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "activity", "energy_of", "power_row"]
+__all__ = [
+    "COMPONENTS",
+    "COMPONENT_RAILS",
+    "CONVENTIONS",
+    "ENERGY_COLUMNS",
+    "activity",
+    "energy_of",
+    "power_row",
+]
 
 COMPONENTS = {
     "component_cpu_busy_nj": "CPU outside the driver",
@@ -34,6 +42,11 @@ COMPONENTS = {
     "component_bus_nj": "bus",
 }
 """Columns of convention `component` -> what they are of. Their sum is the case's energy."""
+COMPONENT_RAILS = {
+    "cpu": tuple(name for name in COMPONENTS if name.startswith("component_cpu_")),
+    "mem": tuple(name for name in COMPONENTS if not name.startswith("component_cpu_")),
+}
+"""Rail -> its columns: RAM, bus and chip share the one that is not the CPU's (paper, 3.2)."""
 CONVENTIONS = ("paper", "supply")
 """Values of `energy_convention`: what `energy_nj`, `energy_cpu_nj`, `energy_mem_nj` are of."""
 ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem_nj", *COMPONENTS)

@@ -264,7 +264,9 @@ def test_energy_saved_is_of_energies_not_of_times() -> None:
 def test_energies_of_single_cases_are_metrics() -> None:
     points = pl.DataFrame([point()])
     table = points.join(energy_of(points, operations("read"), OMAP), on="case_id")
-    requests = operations("read").with_columns(target=pl.lit("sim"), latency_ns=pl.lit(1))
+    requests = operations("read").with_columns(
+        target=pl.lit("sim"), latency_ns=pl.lit(1), offset_bytes=pl.lit(0), result=pl.lit(1)
+    )
     (row,) = rates(table, requests).to_dicts()
     assert row["energy_mj"] == pytest.approx(2.52)
     assert row["energy_cpu_mj"] == pytest.approx(2.23)
@@ -280,6 +282,8 @@ def test_energies_of_single_cases_are_metrics() -> None:
     assert row["component_access_pct"] == pytest.approx(
         2 * 0.0368 / row["component_energy_mj"] * 100
     )
+    milliwatts = row["component_cpu_mw"] + row["component_mem_mw"]
+    assert milliwatts == pytest.approx(row["component_energy_mj"] / 10e-3)
 
 
 def summarised(*cases: dict[str, Any]) -> list[dict[str, Any]]:

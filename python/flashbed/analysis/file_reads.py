@@ -21,7 +21,8 @@ _CASE = ["case_id", "target"]
 
 
 def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each point: read_throughput_mb_s (10^6 bytes), read_throughput_ratio, `seeds`.
+    """A row for each point: read_throughput_mb_s (10^6 bytes), read_throughput_mib_s (2^20),
+    read_throughput_ratio, `seeds`.
 
     The ratio is of the throughput with read-ahead to that without, on the row of the former; null
     where there is no such pair, or no time.
@@ -40,6 +41,7 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     ratio = pl.col("read_throughput_mb_s") / pl.col("off")
     return with_off.with_columns(
         pl.when(plain & (pl.col("read_ahead_kib") > 0)).then(ratio).alias("read_throughput_ratio"),
+        (pl.col("read_throughput_mb_s") * 1e6 / 2**20).alias("read_throughput_mib_s"),
         (pl.col("pause_ns") / 1e6).alias("pause_ms"),
     ).drop("off")
 

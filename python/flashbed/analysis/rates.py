@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, COMPONENT_RAILS_NJ, PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT, RAIL_NJ
 from flashbed.energy.fold import ACCESSES
 
 __all__ = ["MACHINE", "RATE_POINT", "extremes", "per_request", "rate_points", "rates"]
@@ -37,7 +37,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     moved for them; `flash_share_pct` is the chip's part of the case's time;
     `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
     `component_RAIL_mw` is the mean power while operations run, null where the chip worked in a
-    pause; `component_access_pct` what the accesses to the flash take of all.
+    pause; `component_access_pct` what the accesses to the flash take of all;
+    `read_end_kb` is where the last byte that was read lies in its file, in 1,000 bytes.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
@@ -56,10 +57,10 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
             *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
-            *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in COMPONENT_RAILS_NJ.items()),
+            *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in RAIL_NJ.items()),
             *(
                 (nj / pl.when(~paused).then(pl.col("time_ns")) * _MW).alias(f"component_{rail}_mw")
-                for rail, nj in COMPONENT_RAILS_NJ.items()
+                for rail, nj in RAIL_NJ.items()
             ),
             pl.when(COMPONENT_NJ > 0)
             .then(accesses / COMPONENT_NJ * 100)
@@ -74,8 +75,9 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "data_kib_s", "flash_reads_per_kib", "flash_programs_per_kib",
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
-                *(f"component_{rail}_mj" for rail in COMPONENT_RAILS_NJ),
-                *(f"component_{rail}_mw" for rail in COMPONENT_RAILS_NJ), "component_access_pct",
+                *(f"component_{rail}_mj" for rail in RAIL_NJ),
+                *(f"component_{rail}_mw" for rail in RAIL_NJ),
+                "component_access_pct", "read_end_kb",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
@@ -84,7 +86,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each case: response_ms, flash_response_ms, background_flash_pct."""
+    """A row for each case: response_ms, flash_response_ms, background_flash_pct, read_end_kb."""
     moved = pl.col("op").is_in(_OF_DATA)
     waited = pl.col("op") == "pause"
     chip = pl.col("flash_time_ns")
@@ -94,6 +96,9 @@ def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
         pl.when(waited.any())
         .then(chip.filter(waited).sum() / chip.sum() * 100)
         .alias("background_flash_pct"),
+        (
+            (pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3
+        ).alias("read_end_kb"),
     )
 
 

@@ -42,6 +42,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
+    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
     paused = pl.col("background_flash_pct").fill_null(0) > 0
     accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
     data_kib = count * pl.col("request_bytes") / 1024
@@ -50,7 +51,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             (pl.col("time_ns") / _MS).alias("time_ms"),
             (pl.col("flash_time_ns") / _MS).alias("flash_time_ms"),
             (pl.col("bytes") / pl.col("time_ns") * 1e3).alias("throughput_mb_s"),
-            (pl.col("flash_time_ns") / pl.col("time_ns") * 100).alias("flash_share_pct"),
+            (pl.col("flash_time_ns") / timed * 100).alias("flash_share_pct"),
             (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
             (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
             (data_kib / pl.col("time_ns") * 1e9).alias("data_kib_s"),
@@ -59,7 +60,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
             *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in RAIL_NJ.items()),
             *(
-                (nj / pl.when(~paused).then(pl.col("time_ns")) * _MW).alias(f"component_{rail}_mw")
+                (nj / pl.when(~paused).then(timed) * _MW).alias(f"component_{rail}_mw")
                 for rail, nj in RAIL_NJ.items()
             ),
             pl.when(COMPONENT_NJ > 0)
@@ -93,7 +94,7 @@ def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
     return requests.group_by("case_id", "target", maintain_order=True).agg(
         (pl.col("latency_ns").filter(moved).mean() / _MS).alias("response_ms"),
         (chip.filter(moved).mean() / _MS).alias("flash_response_ms"),
-        pl.when(waited.any())
+        pl.when(waited.any(), chip.sum() > 0)
         .then(chip.filter(waited).sum() / chip.sum() * 100)
         .alias("background_flash_pct"),
         (

@@ -90,8 +90,12 @@ def points_of(
     requests: pl.DataFrame,
     directory: Path,
     wanted: Collection[str],
+    flash: pl.DataFrame | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """The wanted tables of points (analysis/points.py), of these cases."""
+    """The wanted tables of points (analysis/points.py), of these cases.
+
+    `flash` is their trace, if it is not what the directory holds.
+    """
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
         shipped = _shipped_kib(directory, cases)
@@ -99,7 +103,8 @@ def points_of(
     if "rates" in wanted:
         tables["rates"] = rates(cases, requests)
     if "requests" in wanted:
-        tables["requests"] = extremes(cases, requests, traced(directory))
+        operations = traced(directory) if flash is None else flash
+        tables["requests"] = extremes(cases, requests, operations)
     if "file-reads" in wanted:
         tables["file-reads"] = file_reads(cases, requests)
     if "statements" in wanted:

@@ -23,8 +23,9 @@ _CASE = ["case_id", "target"]
 def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     """A row for each point: the metrics of `FileReadMetric`, and `seeds`.
 
-    `read_throughput_mb_s` has 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is of the throughput with read-ahead to that without, on the row of the former; null
-    where there is no such pair, or no time.
+    `read_throughput_mb_s` has 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is of the
+    throughput with read-ahead to that without, on the row of the former; null where there is no
+    such pair, or no time.
     """
     per_case = cases.join(_throughput(requests), on=_CASE, maintain_order="left")
     points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(

@@ -294,3 +294,13 @@ def test_a_file_has_been_read_so_fast_when_a_part_of_it_is_read() -> None:
     assert points.filter(read_ahead_kib=128)["read_throughput_ratio"].to_list() == [0.5] * 3
     untimed = pl.DataFrame(reads).with_columns(pl.lit(None, pl.Int64).alias("latency_ns"))
     assert file_reads(cases, untimed)["read_throughput_mb_s"].to_list() == [None] * 3
+
+
+def test_a_figure_may_choose_a_pause_by_a_whole_number() -> None:
+    """`only = { pause_ms = [0] }` ended in an internal error: the column has fractions."""
+    table = pl.DataFrame(
+        {"kernel": ["k", "k"], "target": ["sim"] * 2, "board": ["b"] * 2, "pause_ms": [0.0, 5.0],
+         "response_ms": [1.0, 2.0]}
+    )  # fmt: skip
+    kept = chosen(table, "response_ms", {"pause_ms": (0,)}, ())
+    assert kept["value"].to_list() == [1.0]

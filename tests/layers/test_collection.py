@@ -1,4 +1,4 @@
-"""What collecting costs a writer follows from what is valid in the blocks of what is overwritten."""
+"""Collecting costs a writer what is still valid in the blocks of what it overwrites."""
 
 from __future__ import annotations
 

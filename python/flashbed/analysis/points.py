@@ -47,7 +47,8 @@ def chosen(
     usual = {axis: (value,) for axis, value in USUAL.items() if axis in points.columns}
     for axis, values in (usual | dict(only)).items():
         if axis in only or axis not in drawn:
-            kept = kept.filter(pl.col(axis).is_in(values))
+            named = pl.Series(values).cast(kept.schema[axis])  # pauses are whole in an experiment
+            kept = kept.filter(pl.col(axis).is_in(named.implode()))
     spread = (
         pl.col(f"{metric}_sd").fill_null(0.0) if f"{metric}_sd" in kept.columns else pl.lit(0.0)
     )

@@ -1,7 +1,9 @@
 """Tables whose measured numbers are moved, for asking whether a verdict depends on them.
 
-Each case, and each request, is scaled by a factor of its own, drawn from a seed, in every measured
-column. A claim that agrees whatever the numbers are says nothing of the stack.
+Each case, and each request, is scaled by a factor drawn from a seed, in every measured column. The
+requests of a case, or those of a kind, share theirs in some draws: the mean of hundreds that each
+have one of their own hardly moves. Of a trace each operation is kept or not. A claim that agrees
+whatever the numbers are says nothing of the stack.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ CASES = (
 REQUESTS = ("latency_ns", "flash_time_ns")
 FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
 """Of draws in turn: everything somewhat off, and most of it gone."""
-DRAWS = 40
+TOGETHER: tuple[tuple[str, ...], ...] = ((), ("case_id",), ("op",))
+"""Of draws in turn: the columns of requests that have one factor together; none, each its own."""
+DRAWS = 60
 
 
 def scaled(
@@ -34,16 +38,25 @@ def scaled(
     columns: Sequence[str],
     draw: random.Random,
     choices: Sequence[float] = FACTORS[0],
+    together: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """A table with each row's measured columns times one factor, in their own types."""
-    factors = pl.Series("_factor", draw.choices(choices, k=frame.height), dtype=pl.Float64)
+    """A table with each row's measured columns times one factor, in their own types.
+
+    A factor above 1 adds 1 besides, so that nothing becomes something.
+    """
+    place = pl.struct(together).rank("dense") - 1 if together else pl.int_range(pl.len())
+    placed = frame.with_columns(place.cast(pl.Int64).alias("_place"))
+    factors = pl.Series(draw.choices(choices, k=max(1, frame.height)), dtype=pl.Float64)
     there = [name for name in columns if name in frame.columns]
     return (
-        frame.with_columns(factors)
+        placed.with_columns(factors.gather(placed["_place"]).alias("_factor"))
         .with_columns(
-            (pl.col(name) * pl.col("_factor")).round().cast(frame.schema[name]) for name in there
+            (pl.col(name) * pl.col("_factor") + (pl.col("_factor") > 1))
+            .round()
+            .cast(frame.schema[name])
+            for name in there
         )
-        .drop("_factor")
+        .drop("_factor", "_place")
     )
 
 
@@ -52,13 +65,21 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
     left = _agreeing(run.verdicts, target)
     cases = run.cases.filter(target=target)
     requests = run.requests.filter(target=target)
+    flash = run.flash
     wanted = {table_of(claim.metric) for claim in run.experiment.claim}
     for seed in range(draws):
         if not left:
             break
         draw, choices = random.Random(seed), FACTORS[seed % len(FACTORS)]
-        moved = scaled(cases, CASES, draw, choices), scaled(requests, REQUESTS, draw, choices)
-        tables = points_of(run.experiment, *moved, wanted)
+        together = TOGETHER[seed // len(FACTORS) % len(TOGETHER)]
+        moved = (
+            scaled(cases, CASES, draw, choices),
+            scaled(requests, REQUESTS, draw, choices, together),
+        )
+        seen = flash.filter(
+            pl.Series(draw.choices((True, False), k=flash.height), dtype=pl.Boolean)
+        )
+        tables = points_of(run.experiment, *moved, seen, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)
 

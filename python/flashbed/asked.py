@@ -20,7 +20,8 @@ from flashbed.toml_models import Strict
 __all__ = [
     "LIST", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
     "FileSystems", "Measured", "Metric", "Number", "Numbers", "Pattern", "Patterns", "Positive",
-    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestMetric", "SavingMetric",
+    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestExtreme", "RequestMetric",
+    "SavingMetric",
     "StatementMetric", "TargetNames", "Text", "Texts", "Value", "check_numbers", "filled",
 ]  # fmt: skip
 
@@ -32,9 +33,14 @@ Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 DrawnSaving = Literal[
-    "time_saved_pct", "flash_reads_saved_pct", "energy_saved_pct", "component_energy_saved_pct"
+    "time_saved_pct",
+    "flash_reads_saved_pct",
+    "energy_saved_pct",
+    "component_energy_saved_pct",
+    "component_cpu_saved_pct",
+    "component_mem_saved_pct",
 ]
-SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib"]
+SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"]
 """What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
 RateMetric = Literal[
     "time_ms",
@@ -60,6 +66,14 @@ RateMetric = Literal[
     "write_amplification",
     "collected_kib",
     "levelled_kib",
+    "component_cpu_mj",
+    "component_mem_mj",
+    "component_flash_mj",
+    "component_cpu_mw",
+    "component_mem_mw",
+    "component_flash_mw",
+    "component_access_pct",
+    "read_end_kb",
 ]
 """What is said of one case (analysis/rates.py)."""
 AgedMetric = Literal[
@@ -68,13 +82,15 @@ AgedMetric = Literal[
 """What is said of a case that does not start from a new partition (analysis/aged.py)."""
 RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
+RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
+"""What is said of the requests of a case that are furthest from the mean (analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power.py)."""
-FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_ratio"]
+FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""
-Metric = SavingMetric | RateMetric | FileReadMetric | StatementMetric | AgedMetric
+Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric | AgedMetric
 Axis = Literal[
     "board",
     "kernel",
@@ -306,6 +322,6 @@ class Figure(Strict):
             raise ValueError("scale: goes with colour, rows and columns")
         elif self.x not in usual or self.only or self.metric in _OVER_AXES:
             raise ValueError("colour, rows, columns: missing, and it is no usual figure")
-        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
+        elif self.metric in ("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"):
             raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
         return self

@@ -27,6 +27,7 @@ from flashbed.asked import (
     Positive,
     Positives,
     RateMetric,
+    RequestExtreme,
     RequestMetric,
     SavingMetric,
     StatementMetric,
@@ -166,7 +167,9 @@ class Compared(Strict):
     note: Text
 
 
-_OF_SINGLE_CASES = get_args(RateMetric | RequestMetric | StatementMetric | AgedMetric)
+_OF_SINGLE_CASES = get_args(
+    RateMetric | RequestMetric | RequestExtreme | StatementMetric | AgedMetric
+)
 
 
 class Measures(Strict):

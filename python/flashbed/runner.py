@@ -150,7 +150,7 @@ def _described(
         read_back = pl.coalesce("read_ahead_kib", "read_ahead_kib_asked")
         cases = cases.with_columns(read_back.alias("read_ahead_kib")).drop("read_ahead_kib_asked")
     requests = pl.DataFrame() if "requests" in omit else batch.requests
-    energies = energy_of(cases, requests, boards, activity)
+    energies = energy_of(cases, requests, boards, activity, batch.flash)
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {

@@ -20,7 +20,7 @@ from flashbed.analysis import (
 )
 from flashbed.analysis.claims import items
 from flashbed.analysis.points import chosen
-from flashbed.energy.fold import ENERGY_COLUMNS
+from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.experiment import Claim, load_experiment
 
 AXES = {
@@ -56,6 +56,15 @@ def test_savings_are_the_mean_over_seeds_of_each_seeds_saving() -> None:
     assert point["high"] - point["low"] == pytest.approx(2 * row["time_saved_pct_sd"])
 
 
+def test_energy_by_component_is_saved_on_each_rail_of_its_own() -> None:
+    on = dict.fromkeys(COMPONENTS, 100)
+    off = on | {"component_cpu_busy_nj": 0, "component_bus_nj": 0, "component_memory_nj": 0}
+    pair = [case(128, 1, 100, 10, **on), case(0, 1, 50, 5, **off)]
+    (row,) = savings(pl.DataFrame(pair)).to_dicts()
+    assert row["component_cpu_saved_pct"] == pytest.approx(50)
+    assert row["component_mem_saved_pct"] == pytest.approx(40)
+
+
 def test_a_run_without_its_partner_and_a_run_of_nothing_save_nothing() -> None:
     assert savings(pl.DataFrame([case(128, 1, 100, 10), case(0, 2, 50, 5)])).height == 0
     (row,) = savings(pl.DataFrame([case(128, 1, 10, 0), case(0, 1, 10, 0)])).to_dicts()
@@ -79,6 +88,7 @@ def test_a_request_slower_than_a_stall_read_the_chip() -> None:
     (row,) = measures(cases, requests, stall_ns=1000).to_dicts()
     assert row["prefetch_kib"] == 16
     assert row["cache_hit_pct"] == 70
+    assert row["flash_reads_per_stall"] == pytest.approx(10 / 3)
 
 
 def test_agreement_is_in_percent_of_the_kernel() -> None:
@@ -333,7 +343,20 @@ def test_a_file_has_been_read_so_fast_when_a_part_of_it_is_read() -> None:
         50: pytest.approx(1500 / 700 * 1e3),
         100: pytest.approx(2000 / 1000 * 1e3),
     }
+    assert off["read_throughput_mib_s"].to_list() == pytest.approx(
+        [each * 1e6 / 2**20 for each in off["read_throughput_mb_s"]]
+    )
     assert off["read_throughput_ratio"].to_list() == [None] * 3
     assert points.filter(read_ahead_kib=128)["read_throughput_ratio"].to_list() == [0.5] * 3
     untimed = pl.DataFrame(reads).with_columns(pl.lit(None, pl.Int64).alias("latency_ns"))
     assert file_reads(cases, untimed)["read_throughput_mb_s"].to_list() == [None] * 3
+
+
+def test_a_figure_may_choose_a_pause_by_a_whole_number() -> None:
+    """`only = { pause_ms = [0] }` ended in an internal error: the column has fractions."""
+    table = pl.DataFrame(
+        {"kernel": ["k", "k"], "target": ["sim"] * 2, "board": ["b"] * 2, "pause_ms": [0.0, 5.0],
+         "response_ms": [1.0, 2.0]}
+    )  # fmt: skip
+    kept = chosen(table, "response_ms", {"pause_ms": (0,)}, ())
+    assert kept["value"].to_list() == [1.0]

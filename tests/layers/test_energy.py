@@ -130,6 +130,11 @@ def test_a_page_by_the_driver_is_what_the_slides_measured() -> None:
     assert sum(program[name] for name in COMPONENTS) == 80_900
 
 
+def test_what_reaches_no_program_costs_no_copy() -> None:
+    assert energy(fs="mtd")["component_memory_nj"] == 4_243
+    assert energy(fs="mtd-driver")["component_memory_nj"] == 0
+
+
 def test_components_add_up_by_hand() -> None:
     """Two reads of 185.065 us in 1 ms leave the CPU 629.87 us at 0.28 W."""
     row = energy(time_ns=1_000_000, bytes=4096, flash_reads=2)
@@ -141,11 +146,37 @@ def test_components_add_up_by_hand() -> None:
     assert row["component_flash_program_nj"] == row["component_flash_erase_nj"] == 0
 
 
+def test_an_erase_is_a_wait_at_the_power_of_the_drivers_other_waits() -> None:
+    """By hand, two equations of the slides' read and program: 94.70 uJ of the CPU; 9 of the chip.
+
+    The CPU takes x in the driver and w while it waits for the array, 25 us of a read and 200 of a
+    program.
+    """
+    erase = energy("erase", time_ns=531_900, bytes=0, flash_reads=0, flash_erases=1)
+    x = Fraction("34.6") * 200 - Fraction("74.6") * 25
+    x /= Fraction("160.065") * 200 - Fraction("207.6") * 25
+    w = (Fraction("34.6") - Fraction("160.065") * x) / 25
+    assert erase["component_cpu_driver_nj"] == round(float(Fraction("31.9") * x + 500 * w), 1) * 1e3
+    assert erase["component_flash_erase_nj"] == 9_000
+    assert sum(erase[name] for name in COMPONENTS) == 103_700
+
+
+def test_of_a_board_without_currents_only_the_chip_is_known() -> None:
+    """apf27: 14.4 mW for 25, 300 and 500 us; nothing published says what its CPU takes."""
+    cases = pl.DataFrame([case(board="apf27", flash_programs=3, flash_erases=1)])
+    boards = {"apf27": load_board("apf27").energy}
+    (row,) = energy_of(cases, operations("write"), boards).to_dicts()
+    assert row["component_flash_read_nj"] == 2 * 360
+    assert row["component_flash_program_nj"] == 3 * 4_320
+    assert row["component_flash_erase_nj"] == 7_200
+    unknown = ("cpu_busy", "cpu_driver", "memory", "bus")
+    assert all(row[f"component_{name}_nj"] is None for name in unknown)
+    assert row["energy_nj"] is None
+
+
 def test_what_the_sources_do_not_give_is_null_where_it_is_needed() -> None:
-    erased = energy("write", flash_erases=1)
-    assert erased["component_cpu_driver_nj"] is None
-    assert erased["component_flash_erase_nj"] == 9_000
-    assert erased["energy_nj"] is None  # no power of writing is published by file system
+    written = energy("write", flash_programs=1)
+    assert written["energy_nj"] is None  # no power of writing is published by file system
     untimed = energy(time_ns=None)
     assert untimed["energy_nj"] is None
     assert untimed["component_cpu_busy_nj"] is None
@@ -170,6 +201,29 @@ def test_a_case_that_did_nothing_has_no_power() -> None:
 def test_the_cpu_is_unknown_where_the_chip_worked_in_a_pause() -> None:
     assert energy("write", "pause", flash_time_ns=5)["component_cpu_busy_nj"] is None
     assert energy("write", "pause", flash_time_ns=0)["component_cpu_busy_nj"] is not None
+
+
+def test_a_trace_tells_which_operations_fell_into_a_pause() -> None:
+    """By hand: of a program and two reads one read is in the pause; 1 ms - 592.665 us at 0.28 W."""
+    requests = pl.DataFrame(
+        {
+            "case_id": ["a", "a"], "op": ["write", "pause"], "start_ns": [0, 1_000_000],
+            "flash_time_ns": [435_000, 130_000],
+        }
+    )  # fmt: skip
+    flash = pl.DataFrame(
+        {
+            "case_id": ["a"] * 3, "kind": ["read", "program", "read"],
+            "start_ns": [10_000, 300_000, 1_500_000],
+        }
+    )  # fmt: skip
+    cases = pl.DataFrame([case(time_ns=1_000_000, bytes=0, flash_reads=2, flash_programs=1)])
+    untraced, traced = (
+        energy_of(cases, requests, OMAP, None, trace).to_dicts()[0] for trace in (None, flash)
+    )
+    assert untraced["component_cpu_busy_nj"] is None
+    assert traced["component_cpu_busy_nj"] == 114_054  # 407_335 ns * 0.28 W = 114_053.8 nJ
+    assert traced["component_cpu_driver_nj"] == 2 * 34_600 + 74_600  # wherever it was
 
 
 def test_a_time_shorter_than_the_driver_needs_is_not_clipped() -> None:
@@ -211,7 +265,9 @@ def test_energy_saved_is_of_energies_not_of_times() -> None:
 def test_energies_of_single_cases_are_metrics() -> None:
     points = pl.DataFrame([point()])
     table = points.join(energy_of(points, operations("read"), OMAP), on="case_id")
-    requests = operations("read").with_columns(target=pl.lit("sim"), latency_ns=pl.lit(1))
+    requests = operations("read").with_columns(
+        target=pl.lit("sim"), latency_ns=pl.lit(1), offset_bytes=pl.lit(0), result=pl.lit(1)
+    )
     (row,) = rates(table, requests).to_dicts()
     assert row["energy_mj"] == pytest.approx(2.52)
     assert row["energy_cpu_mj"] == pytest.approx(2.23)
@@ -219,6 +275,16 @@ def test_energies_of_single_cases_are_metrics() -> None:
     assert row["component_energy_mj"] == pytest.approx(
         2 * 0.0368 + (10 - 0.37013) * 0.28 + 0.0042435, abs=1e-6
     )
+    assert row["component_cpu_mj"] == pytest.approx(2 * 0.0346 + (10 - 0.37013) * 0.28, abs=1e-6)
+    assert row["component_mem_mj"] == pytest.approx(2 * 0.0022 + 0.0042435, abs=1e-6)
+    assert row["component_flash_mj"] == pytest.approx(2 * 0.0007)
+    assert row["component_cpu_mw"] == pytest.approx(row["component_cpu_mj"] / 10 * 1e3)
+    assert row["component_mem_mw"] == pytest.approx(row["component_mem_mj"] / 10 * 1e3)
+    assert row["component_access_pct"] == pytest.approx(
+        2 * 0.0368 / row["component_energy_mj"] * 100
+    )
+    milliwatts = row["component_cpu_mw"] + row["component_mem_mw"]
+    assert milliwatts == pytest.approx(row["component_energy_mj"] / 10e-3)
 
 
 def summarised(*cases: dict[str, Any]) -> list[dict[str, Any]]:

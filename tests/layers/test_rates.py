@@ -7,9 +7,9 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from flashbed.analysis import per_request, rate_points, rates
+from flashbed.analysis import extremes, per_request, rate_points, rates
 from flashbed.case import Case
-from flashbed.energy.fold import ENERGY_COLUMNS
+from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.errors import InputError
 from flashbed.lifetime.observed import CAUSES
 from flashbed.operations import parse
@@ -31,7 +31,7 @@ def request(
 ) -> dict[str, str | int | None]:
     return {
         "case_id": "a", "target": "sim", "seq": seq, "op": op, "start_ns": start,
-        "latency_ns": latency, "flash_time_ns": flash,
+        "latency_ns": latency, "flash_time_ns": flash, "offset_bytes": 4096 * seq, "result": 512,
     }  # fmt: skip
 
 
@@ -51,6 +51,27 @@ def test_a_case_comes_to_rates() -> None:
     assert row["flash_programs_per_request"] == 2.5
     assert row["background_flash_pct"] == 60
     assert row["seeds"] == 1
+    assert row["read_end_kb"] is None
+
+
+def test_the_last_byte_that_is_read_says_how_large_a_file_is_at_least() -> None:
+    requests = [*REQUESTS, request(9, "read", 0, 1, 0), request(3, "read", 0, 1, 0)]
+    (row,) = rates(pl.DataFrame([CASE]), pl.DataFrame(requests)).to_dicts()
+    assert row["read_end_kb"] == pytest.approx((9 * 4096 + 512) / 1000)
+
+
+def test_the_mean_power_of_a_rail_is_the_energy_of_its_components_over_the_time() -> None:
+    parts = dict.fromkeys(COMPONENTS, 1_000_000) | {"component_cpu_driver_nj": 3_000_000}
+    timed = {**CASE, **parts, "time_ns": 10_000_000}
+    (paused,) = rates(pl.DataFrame([timed]), pl.DataFrame(REQUESTS)).to_dicts()
+    assert paused["component_cpu_mw"] is None  # part of it was taken while no operation ran
+    (row,) = rates(pl.DataFrame([timed]), pl.DataFrame(REQUESTS[::2])).to_dicts()
+    assert row["component_cpu_mw"] == pytest.approx(400)
+    assert row["component_mem_mw"] == pytest.approx(500)
+    unknown = {**timed, "component_flash_erase_nj": None}
+    (row,) = rates(pl.DataFrame([unknown]), pl.DataFrame(REQUESTS[::2])).to_dicts()
+    assert row["component_cpu_mw"] == pytest.approx(400)
+    assert row["component_mem_mw"] is None
 
 
 def test_what_a_target_does_not_know_is_no_point() -> None:
@@ -70,6 +91,9 @@ def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
     )
     single = per_request(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash, ("program",))
     assert single.select("request", "latency_ms", "flash_pages").rows() == [(1, 1, 3), (2, 3, 2)]
+    (furthest,) = extremes(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash).to_dicts()
+    assert (furthest["longest_ms"], furthest["shortest_ms"]) == (3, 1)
+    assert (furthest["most_flash_pages"], furthest["fewest_flash_pages"]) == (3, 2)
     untraced = per_request(
         pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), pl.DataFrame(), ("program",)
     )

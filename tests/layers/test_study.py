@@ -175,7 +175,7 @@ def test_a_sentence_names_only_claims_that_exist(studied: Path) -> None:
         in_order(load_study("small"), study_experiments("small"))
 
 
-SOURCES = ("readahead", "sqlite", "aged")
+SOURCES = ("readahead", "sqlite", "methodology", "aged")
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -221,9 +221,15 @@ def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.extension
-@pytest.mark.parametrize("name", ["figure2", "fadvise", "kernels", "postmark"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "readahead/figure2", "readahead/fadvise", "readahead/kernels", "readahead/postmark",
+        "methodology/writes", "methodology/layout", "methodology/pages",
+    ],
+)  # fmt: skip
 def test_every_simulated_verdict_that_differs_is_explained(name: str, tmp_path: Path) -> None:
-    experiment = load_experiment(f"readahead/{name}")
+    experiment = load_experiment(name)
     directory = RunDirectory.create(tmp_path, experiment.id)
     outcome = run_target(
         experiment, plan(experiment), load_target("sim"), directory,

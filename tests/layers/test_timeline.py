@@ -74,8 +74,20 @@ def test_what_is_unknown_is_not_drawn() -> None:
     ubifs = CASE | {"fs": "ubifs"}
     assert not power_over_time(ubifs, "read", ran, flash(), ENERGY, "paper").height
     assert not power_over_time(CASE, "read", ran, flash(), ENERGY, "component").height  # no trace
-    erased = flash(("erase", 0))  # what the CPU takes in an erase is in no source
-    assert not power_over_time(CASE, "write", ran, erased, ENERGY, "component").height
+    apf27 = load_board("apf27").energy  # what its CPU takes is in no source
+    assert not power_over_time(CASE, "write", ran, flash(("erase", 0)), apf27, "component").height
+
+
+def test_collection_in_a_pause_takes_the_drivers_power_and_no_less() -> None:
+    """A flash operation in a pause was drawn at the driver's power less that of a busy CPU.
+
+    The CPU is idle in a pause but for the driver, so that took a negative power.
+    """
+    ran = requests(("write", 0, 100_000, 0), ("pause", 100_000, 5_000_000, 0))
+    steps = power_over_time(CASE, "write", ran, flash(("erase", 1_000_000)), ENERGY, "component")
+    erased = steps.filter(pl.col("start_ns") == 1_000_000, rail="cpu")
+    assert erased["power_uw"].to_list() == pytest.approx([94_700 / 531_900 * 1e6])
+    assert area_nj(steps, "cpu") == pytest.approx(94_700 + 100_000 * 0.28)
 
 
 def test_samples_have_the_area_of_the_steps() -> None:

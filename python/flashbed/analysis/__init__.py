@@ -9,7 +9,7 @@ from flashbed.analysis.energy import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
 from flashbed.analysis.power import measured_points, power_points
-from flashbed.analysis.rates import per_request, rate_points, rates
+from flashbed.analysis.rates import extremes, per_request, rate_points, rates
 from flashbed.analysis.statements import statement_agreement, statement_points
 from flashbed.analysis.wear import wear_map, wear_summary
 
@@ -22,6 +22,7 @@ __all__ = [
     "curves",
     "energy_gaps",
     "energy_summary",
+    "extremes",
     "file_reads",
     "judge",
     "measured_points",

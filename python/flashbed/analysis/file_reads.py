@@ -22,10 +22,11 @@ _CASE = ["case_id", "target"]
 
 
 def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each point: read_throughput_mb_s (10^6 bytes), read_throughput_ratio, `seeds`.
+    """A row for each point: the metrics of `FileReadMetric`, and `seeds`.
 
-    The ratio is of the throughput with read-ahead to that without, on the row of the former; null
-    where there is no such pair, or no time.
+    `read_throughput_mb_s` has 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is of the
+    throughput with read-ahead to that without, on the row of the former; null where there is no
+    such pair, or no time.
     """
     per_case = cases.join(_throughput(requests), on=_CASE, maintain_order="left")
     points = per_case.group_by(FILE_READ_POINT, maintain_order=True).agg(
@@ -42,6 +43,7 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     ratio = pl.col("read_throughput_mb_s") / pl.col("off")
     return with_off.with_columns(
         pl.when(plain & (pl.col("read_ahead_kib") > 0)).then(ratio).alias("read_throughput_ratio"),
+        (pl.col("read_throughput_mb_s") * 1e6 / 2**20).alias("read_throughput_mib_s"),
         (pl.col("pause_ns") / 1e6).alias("pause_ms"),
     ).drop("off")
 

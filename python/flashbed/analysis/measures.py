@@ -12,13 +12,14 @@ from __future__ import annotations
 import polars as pl
 
 from flashbed.case import FORCED
-from flashbed.energy.fold import COMPONENTS
+from flashbed.energy.fold import COMPONENTS, RAILS
 
 __all__ = [
     "COMPONENT_NJ",
     "CONDITIONS",
     "PAUSE_MS",
     "POINT",
+    "RAIL_NJ",
     "SAVING_POINT",
     "curves",
     "measures",
@@ -34,27 +35,34 @@ PAUSE_MS = (pl.col("pause_ns") / 1e6).alias("pause_ms")
 
 COMPONENT_NJ = pl.sum_horizontal(*COMPONENTS, ignore_nulls=False)
 """The energy of a case in convention `component`; null if any part of it is."""
+RAIL_NJ = {rail: pl.sum_horizontal(*columns, ignore_nulls=False) for rail, columns in RAILS.items()}
+"""Rail of the board (energy/fold.py `RAILS`) -> its part of that; null if any part of it is."""
 _SAVED = {
     "time_saved_pct": "time_ns",
     "flash_reads_saved_pct": "flash_reads",
     "energy_saved_pct": "energy_nj",
     "component_energy_saved_pct": "component_nj",
+    "component_cpu_saved_pct": "component_cpu_nj",
+    "component_mem_saved_pct": "component_mem_nj",
 }
 
 
 def savings(cases: pl.DataFrame) -> pl.DataFrame:
     """What disabling read-ahead saves, in percent of the run with it.
 
-    Columns: the point; what is saved of time, flash reads, energy and energy by component (mean
-    over seeds), their standard deviations over seeds (`_sd`, null for one seed), and `seeds`. A run
-    with read-ahead that has no partner without it, or the other way round, is left out. Source:
-    read-ahead paper, Figures 3 and 4.
+    Columns: the point; what is saved of time, flash reads, energy, energy by component and that of
+    each rail (mean over seeds), their standard deviations over seeds (`_sd`, null for one seed),
+    and `seeds`. A run with read-ahead that has no partner without it, or the other way round, is
+    left out. Source: read-ahead paper, Figures 3 and 4.
 
     `disabled_by` is `kernel` (read_ahead_kib is 0) or `fadvise` (POSIX_FADV_RANDOM). `window` is
     `forced`, one that was set; or `shipped`, the one that the kernel gave the mount, in a case of
     its own, even if it is none.
     """
-    summed = cases.with_columns(COMPONENT_NJ.alias("component_nj"))
+    summed = cases.with_columns(
+        COMPONENT_NJ.alias("component_nj"),
+        *(energy.alias(f"component_{rail}_nj") for rail, energy in RAIL_NJ.items()),
+    )
     plain = summed.filter(pl.col("advice") == "none")
     forced = pl.col("window") == FORCED
     off = plain.filter(forced, pl.col("read_ahead_kib") == 0)
@@ -89,15 +97,16 @@ def _saved_pct(column: str) -> pl.Expr:
 
 
 def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
-    """Per point with read-ahead on: cache_hit_pct and prefetch_kib.
+    """Per point with read-ahead on: cache_hit_pct, prefetch_kib and flash_reads_per_stall.
 
     A request that took chip time read the chip; where that is unknown, one slower than `stall_ns`
     did. What sequential requests read ahead at a time is
     the distance in the file between two that did: its median over a case, mean over seeds.
+    `flash_reads_per_stall` are the flash reads of a case for each request that read the chip.
     """
     forced = pl.col("window") == FORCED
     on = cases.filter(forced, pl.col("read_ahead_kib") > 0, pl.col("advice") == "none")
-    on = on.select("case_id", *_CASE)
+    on = on.select("case_id", "flash_reads", *_CASE)
     reads = (
         requests.lazy()
         .filter(pl.col("op") == "read")
@@ -108,18 +117,21 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     per_case = reads.group_by("case_id", *_CASE, maintain_order=True).agg(
         ((~stalled).mean() * 100).alias("cache_hit_pct"),
         (distance_bytes.median() / 1024).alias("prefetch_kib"),
+        pl.when(stalled.any())
+        .then(pl.col("flash_reads").first() / stalled.sum())
+        .alias("flash_reads_per_stall"),
     )
     sequential = pl.col("pattern") == "sequential"
     return (
         per_case.group_by(_CASE, maintain_order=True)
-        .agg(pl.col("cache_hit_pct", "prefetch_kib").mean())
+        .agg(pl.col("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall").mean())
         .with_columns(pl.when(sequential).then("prefetch_kib").alias("prefetch_kib"))
         .collect()
     )
 
 
 def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
-    """Savings, cache_hit_pct and prefetch_kib (null where they mean nothing) of every point."""
+    """Savings and what `_waits` says (null where it means nothing) of every point."""
     forced = [pl.lit("kernel").alias("disabled_by"), pl.lit(FORCED).alias("window")]
     waits = _waits(cases, requests, stall_ns).with_columns(forced)
     return savings(cases).join(waits, on=SAVING_POINT, how="left", maintain_order="left")

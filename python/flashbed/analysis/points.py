@@ -1,8 +1,9 @@
 """Points: rows that figures draw and claims judge, each a metric's values at a place on the axes.
 
-Five tables have them: `savings` (measures.py), `rates` (rates.py), `file-reads` (file_reads.py),
-`statements` (statements.py), `aged` (aged.py). A metric is a column of one of them. An axis is a
-column too; what a figure or claim does not choose is as usual (`USUAL`, `as_usual`).
+Six tables have them: `savings` (measures.py), `rates` and `requests` (rates.py), `file-reads`
+(file_reads.py), `statements` (statements.py), `aged` (aged.py). A metric is a column of one of
+them. An axis is a column too; what a figure or claim does not choose is as usual (`USUAL`,
+`as_usual`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from typing import get_args
 
 import polars as pl
 
-from flashbed.asked import AgedMetric, FileReadMetric, SavingMetric, StatementMetric
+from flashbed.asked import (
+    AgedMetric,
+    FileReadMetric,
+    RequestExtreme,
+    SavingMetric,
+    StatementMetric,
+)
 from flashbed.case import FORCED
 from flashbed.conditions import NEW, NONE
 
@@ -28,9 +35,12 @@ _OF_MACHINE = ["target", "board", "kernel", "fs", "pattern"]
 def table_of(metric: str) -> str:
     """The table that has a metric."""
     tables = {
-        "savings": SavingMetric, "file-reads": FileReadMetric, "statements": StatementMetric,
+        "savings": SavingMetric,
+        "requests": RequestExtreme,
+        "file-reads": FileReadMetric,
+        "statements": StatementMetric,
         "aged": AgedMetric,
-    }  # fmt: skip
+    }
     return next((name for name, metrics in tables.items() if metric in get_args(metrics)), "rates")
 
 
@@ -68,7 +78,8 @@ def chosen(
     usual = {axis: (value,) for axis, value in USUAL.items() if axis in points.columns}
     for axis, values in (usual | dict(only)).items():
         if axis in only or axis not in drawn:
-            kept = kept.filter(pl.col(axis).is_in(values))
+            named = pl.Series(values).cast(kept.schema[axis])  # pauses are whole in an experiment
+            kept = kept.filter(pl.col(axis).is_in(named.implode()))
     spread = (
         pl.col(f"{metric}_sd").fill_null(0.0) if f"{metric}_sd" in kept.columns else pl.lit(0.0)
     )

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, CONDITIONS, PAUSE_MS, POINT
+from flashbed.analysis.measures import COMPONENT_NJ, CONDITIONS, PAUSE_MS, POINT, RAIL_NJ
+from flashbed.energy.fold import ACCESSES
 from flashbed.lifetime.observed import CAUSES
 
-__all__ = ["MACHINE", "RATE_POINT", "per_request", "rate_points", "rates"]
+__all__ = ["MACHINE", "RATE_POINT", "extremes", "per_request", "rate_points", "rates"]
 
 RATE_POINT = [
     *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "window", "advice",
@@ -23,6 +24,7 @@ RATE_POINT = [
 ]  # fmt: skip
 _MS = 1e6
 _MJ = 1e6
+_MW = 1e3  # 1 nJ in 1 ns is 1 W
 _COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 _ENERGIES = ("energy", "energy_cpu", "energy_mem")
 _CAUSES = tuple(f"bytes_{cause}" for cause in CAUSES)
@@ -41,16 +43,22 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     `collected_kib` and `levelled_kib` what collection and UBI's wear levelling moved, which only
     the simulator knows; `flash_share_pct` is the chip's part of the case's time;
     `background_flash_pct` the chip's time in pauses as a part of all, null without a pause.
+    `component_RAIL_mw` is the mean power while operations run, null where the chip worked in a
+    pause; `component_access_pct` what the accesses to the flash take of all;
+    `read_end_kb` is where the last byte that was read lies in its file, in 1,000 bytes.
     """
     measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
     count = pl.col("requests")
+    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
+    paused = pl.col("background_flash_pct").fill_null(0) > 0
+    accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
     data_kib = count * pl.col("request_bytes") / 1024
     return (
         measured.with_columns(
             (pl.col("time_ns") / _MS).alias("time_ms"),
             (pl.col("flash_time_ns") / _MS).alias("flash_time_ms"),
             (pl.col("bytes") / pl.col("time_ns") * 1e3).alias("throughput_mb_s"),
-            (pl.col("flash_time_ns") / pl.col("time_ns") * 100).alias("flash_share_pct"),
+            (pl.col("flash_time_ns") / timed * 100).alias("flash_share_pct"),
             (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
             (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
             (data_kib / pl.col("time_ns") * 1e9).alias("data_kib_s"),
@@ -62,6 +70,14 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
             ),
             (pl.col("bytes_collection") / 1024).alias("collected_kib"),
             (pl.col("bytes_wear_levelling") / 1024).alias("levelled_kib"),
+            *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in RAIL_NJ.items()),
+            *(
+                (nj / pl.when(~paused).then(timed) * _MW).alias(f"component_{rail}_mw")
+                for rail, nj in RAIL_NJ.items()
+            ),
+            pl.when(COMPONENT_NJ > 0)
+            .then(accesses / COMPONENT_NJ * 100)
+            .alias("component_access_pct"),
         )
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
@@ -73,6 +89,9 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
                 "flash_erases_per_kib",
                 "energy_mj", "energy_cpu_mj", "energy_mem_mj", "component_energy_mj",
                 "write_amplification", "collected_kib", "levelled_kib",
+                *(f"component_{rail}_mj" for rail in RAIL_NJ),
+                *(f"component_{rail}_mw" for rail in RAIL_NJ),
+                "component_access_pct", "read_end_kb",
             ).mean(),
             pl.len().cast(pl.Int64).alias("seeds"),
         )
@@ -81,16 +100,19 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
-    """A row for each case: response_ms, flash_response_ms, background_flash_pct."""
+    """A row for each case: response_ms, flash_response_ms, background_flash_pct, read_end_kb."""
     moved = pl.col("op").is_in(_OF_DATA)
     waited = pl.col("op") == "pause"
     chip = pl.col("flash_time_ns")
     return requests.group_by("case_id", "target", maintain_order=True).agg(
         (pl.col("latency_ns").filter(moved).mean() / _MS).alias("response_ms"),
         (chip.filter(moved).mean() / _MS).alias("flash_response_ms"),
-        pl.when(waited.any())
+        pl.when(waited.any(), chip.sum() > 0)
         .then(chip.filter(waited).sum() / chip.sum() * 100)
         .alias("background_flash_pct"),
+        (
+            (pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3
+        ).alias("read_end_kb"),
     )
 
 
@@ -119,11 +141,37 @@ def per_request(
     counted = _pages(numbered, flash, kinds)
     axes = cases.select("case_id", *RATE_POINT, MACHINE)
     return counted.join(axes, on=["case_id", "target"], how="inner", maintain_order="left").select(
+        "case_id",
         *RATE_POINT,
         "machine",
         "request",
         (pl.col("latency_ns") / _MS).alias("latency_ms"),
         "flash_pages",
+    )
+
+
+def extremes(cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame) -> pl.DataFrame:
+    """A row for each point: the metrics of `RequestExtreme`, and `seeds`.
+
+    Of each case the longest and the shortest request, and the pages that one programmed at most and
+    at least; null where the case was not traced.
+    """
+    single = per_request(cases, requests, flash, ("program",))
+    latency, pages = pl.col("latency_ms"), pl.col("flash_pages")
+    return (
+        single.group_by(*RATE_POINT, "case_id", maintain_order=True)
+        .agg(
+            latency.max().alias("longest_ms"),
+            latency.min().alias("shortest_ms"),
+            pages.max().alias("most_flash_pages"),
+            pages.min().alias("fewest_flash_pages"),
+        )
+        .group_by(RATE_POINT, maintain_order=True)
+        .agg(
+            pl.col("longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages").mean(),
+            pl.len().cast(pl.Int64).alias("seeds"),
+        )
+        .with_columns(PAUSE_MS)
     )
 
 

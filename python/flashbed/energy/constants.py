@@ -3,7 +3,7 @@
 `[energy.paper]` is the read-ahead paper's model (2014, section 4.2): mean power above idle of the
 CPU's rail and of the rail of RAM and flash while a program does one thing, by file system, access
 pattern and read-ahead. `[energy.supply]` is the same of a board whose supply can be measured only
-as a whole. `[energy.component]` is what each thing that works takes (methodology slides, 2015).
+as a whole. `[energy.component]` is what each thing that works takes, from slides and data sheets.
 Left out: idle power itself, temperature, voltage and frequency steps.
 """
 

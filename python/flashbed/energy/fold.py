@@ -9,9 +9,10 @@ Invariants: 1. a column is null if anything it needs is unknown: the time (user-
 a constant. 2. Something that did not happen takes 0, known constant or not. 3. Integers in,
 integers out: nanojoules, each column rounded once.
 
-Left out of `component`: an operation on part of a page takes what one on a whole page does; and the
-CPU's time outside the driver is unknown, so null, where the chip worked in a pause, because nothing
-tells then how many of the operations were within the time of the case.
+The time of a case has no pauses in it. Where the chip worked in one, only a flash trace tells which
+operations the CPU's time of the case has in it; without one that time's energy is null.
+
+Left out of `component`: an operation on part of a page takes what one on a whole page does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ import polars as pl
 
 from flashbed.energy.constants import ComponentConstants, Energy, RailPower, SupplyPower
 
-__all__ = ["COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "activity", "energy_of", "power_row"]
+__all__ = [
+    "ACCESSES", "COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "RAILS", "activity", "energy_of",
+    "power_row",
+]  # fmt: skip
 
 COMPONENTS = {
     "component_cpu_busy_nj": "CPU outside the driver",
@@ -34,6 +38,14 @@ COMPONENTS = {
     "component_bus_nj": "bus",
 }
 """Columns of convention `component` -> what they are of. Their sum is the case's energy."""
+RAILS = {
+    "cpu": ("component_cpu_busy_nj", "component_cpu_driver_nj"),
+    "mem": tuple(name for name in COMPONENTS if "cpu" not in name),
+    "flash": tuple(name for name in COMPONENTS if name.startswith("component_flash_")),
+}
+"""Rail -> columns: the CPU's, that of RAM and flash, and the chip's array alone."""
+ACCESSES = tuple(name for name in COMPONENTS if "busy" not in name and "memory" not in name)
+"""Columns of what an access to the flash takes: the driver's CPU, the chip and the bus."""
 CONVENTIONS = ("paper", "supply")
 """Values of `energy_convention`: what `energy_nj`, `energy_cpu_nj`, `energy_mem_nj` are of."""
 ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem_nj", *COMPONENTS)
@@ -41,6 +53,8 @@ ENERGY_COLUMNS = ("energy_convention", "energy_nj", "energy_cpu_nj", "energy_mem
 _READING = frozenset({"open", "close", "read", "fadvise", "pause", "drop_caches"})
 _COMPUTING = frozenset({"compute", "sql"})
 _KINDS = ("read", "program", "erase")
+_WITHOUT_COPY = "mtd-driver"
+"""What is read or written below any file system, of which no byte reaches the program."""
 
 
 def activity(requests: pl.DataFrame) -> pl.DataFrame:
@@ -81,12 +95,18 @@ def power_row(
     )  # fmt: skip
 
 
-def energy_of(cases: pl.DataFrame, requests: pl.DataFrame, boards: dict[str, Energy | None],
-              given_activity: str | None = None) -> pl.DataFrame:  # fmt: skip
+def energy_of(
+    cases: pl.DataFrame,
+    requests: pl.DataFrame,
+    boards: dict[str, Energy | None],
+    given_activity: str | None = None,
+    flash: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """A row a case, in their order: case_id and ENERGY_COLUMNS.
 
     `cases` has case_id, board, fs, pattern, read_ahead_kib and what was measured; `requests` op and
-    flash_time_ns of their operations; `given_activity` is what an experiment says they do.
+    flash_time_ns of their operations; `given_activity` is what an experiment says they do. `flash`
+    is the trace of the cases that were traced.
     """
     wanted = ("time_ns", "bytes", *(f"flash_{kind}s" for kind in _KINDS))
     absent = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in cases.columns]
@@ -99,6 +119,9 @@ def energy_of(cases: pl.DataFrame, requests: pl.DataFrame, boards: dict[str, Ene
     )
     if given_activity:
         known = known.with_columns(pl.lit(given_activity).alias("activity"))
+    if flash is not None and flash.height:
+        counted = _in_pauses(requests, flash)
+        known = known.join(counted, on="case_id", how="left", maintain_order="left")
     rows = [
         {"case_id": case["case_id"], **_paper(case, boards.get(case["board"])),
          **_component(case, boards.get(case["board"]))}
@@ -106,6 +129,19 @@ def energy_of(cases: pl.DataFrame, requests: pl.DataFrame, boards: dict[str, Ene
     ]  # fmt: skip
     kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
     return pl.DataFrame(rows, schema={"case_id": pl.String(), **kinds})
+
+
+def _in_pauses(requests: pl.DataFrame, flash: pl.DataFrame) -> pl.DataFrame:
+    """case_id -> `_paused_reads`, ..., the operations that began in a pause, of traced cases."""
+    begun = requests.select("case_id", "op", pl.col("start_ns").cast(pl.Int64)).sort("start_ns")
+    owned = flash.select("case_id", "kind", "start_ns").sort("start_ns").join_asof(
+        begun, on="start_ns", by="case_id", strategy="backward", check_sortedness=False
+    )  # fmt: skip
+    paused = pl.col("op") == "pause"
+    return owned.group_by("case_id", maintain_order=True).agg(
+        (paused & (pl.col("kind") == kind)).sum().cast(pl.Int64).alias(f"_paused_{kind}s")
+        for kind in _KINDS
+    )
 
 
 def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:
@@ -140,7 +176,8 @@ def _component(case: dict[str, Any], energy: Energy | None) -> dict[str, int | N
         "bus": _each(constants, "bus", "nj", {kind: counts[kind] for kind in _KINDS[:2]}),
         **{kind: _each(constants, "flash", "nj", {kind: counts[kind]}) for kind in _KINDS},
     }
-    moved = _times(constants.memory_byte_pj, case["bytes"])
+    copied = 0 if case["fs"] == _WITHOUT_COPY else case["bytes"]
+    moved = _times(constants.memory_byte_pj, copied)
     return {
         "component_cpu_busy_nj": _busy_nj(case, constants, counts),
         "component_cpu_driver_nj": each["driver"],
@@ -173,9 +210,14 @@ def _busy_nj(
 ) -> int | None:
     """The time that is left when the driver's is taken away; null where that cannot be told."""
     time_ns = case["time_ns"]
+    if case["_background"]:
+        paused = {kind: case.get(f"_paused_{kind}s") for kind in counts}
+        if None in (*paused.values(), *counts.values()):
+            return None
+        counts = {kind: count - paused[kind] for kind, count in counts.items()}
     driver_ns = _each(constants, "driver", "ns", counts)
     if constants.cpu_busy_uw is None or driver_ns is None or time_ns is None:
         return None
-    if case["_background"] or driver_ns > time_ns:
+    if driver_ns > time_ns:
         return None
     return _nj(time_ns - driver_ns, constants.cpu_busy_uw)

@@ -80,13 +80,19 @@ def _components(ran: pl.DataFrame, flash: pl.DataFrame, known: ComponentConstant
             moved_uw = moved_bytes * known.memory_byte_pj / latency_ns * 1e3
             boxes.append(("mem", start_ns, end_ns, moved_uw))
     each = {kind: _operation(known, kind) for kind in _KINDS}
+    begins = ran["start_ns"].sort().to_numpy()
+    ends = (ran["start_ns"] + ran["latency_ns"]).sort().to_numpy()
     for start_ns, kind in flash.select("start_ns", "kind").iter_rows():
         constants = each[kind]
         if constants is None:
             return []
         driver_ns, cpu_uw, mem_uw = constants
         end_ns = start_ns + driver_ns
-        boxes.append(("cpu", start_ns, end_ns, cpu_uw - known.cpu_busy_uw))
+        running = np.searchsorted(begins, start_ns, "right") > np.searchsorted(
+            ends, start_ns, "right"
+        )
+        busy_uw = known.cpu_busy_uw if running else 0  # in a pause the CPU does nothing else
+        boxes.append(("cpu", start_ns, end_ns, cpu_uw - busy_uw))
         boxes.append(("mem", start_ns, end_ns, mem_uw))
     return boxes
 

@@ -29,7 +29,7 @@ from flashbed.experiment import Experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
 from flashbed.report.again import run_again, validate_again
-from flashbed.report.judged import judged_run
+from flashbed.report.judged import judged_run, traced
 from flashbed.tables import read_table
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
@@ -121,7 +121,7 @@ def collect(directory: Path) -> Content:
     metrics = experiment.metrics
     single = pl.DataFrame()
     if any(metric in get_args(RequestMetric) for metric in metrics):
-        single = per_request(cases, requests, _flash(directory), ("program",))
+        single = per_request(cases, requests, traced(directory), ("program",))
     table = agreement(read_table(directory, "cases"))
     energy = energy_summary(cases)
     power_cuts = _power_cuts(directory)
@@ -183,12 +183,6 @@ def collect_validation(directory: Path) -> Validation:
     return Validation(lines, worst, validate_again(directory, lines), throws)
 
 
-def _flash(directory: Path) -> pl.DataFrame:
-    """Every flash operation; none where they were not recorded."""
-    there = (directory / "flash.parquet").is_file()
-    return read_table(directory, "flash") if there else pl.DataFrame()
-
-
 def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
     """The constants of each board, as the run had them."""
     return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
@@ -204,7 +198,7 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
     given = experiment.experiment.activity
     return {
         metric: power_points(
-            cases, requests, _flash(directory), boards, CONVENTIONS_DRAWN[metric], given
+            cases, requests, traced(directory), boards, CONVENTIONS_DRAWN[metric], given
         )
         for metric in sorted(drawn)
     }

@@ -15,6 +15,7 @@ from flashbed.analysis import (
     Verdict,
     WithoutSeed,
     aged,
+    extremes,
     file_reads,
     judge,
     measures,
@@ -27,7 +28,7 @@ from flashbed.case import AXES
 from flashbed.experiment import Experiment, read_experiment
 from flashbed.tables import CHIP_ALONE, empty_table, read_table
 
-__all__ = ["JudgedRun", "judged_run", "points_of"]
+__all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 
 _BUT_SEED = [axis for axis in AXES if axis != "seed"]
 
@@ -36,11 +37,12 @@ _BUT_SEED = [axis for axis in AXES if axis != "seed"]
 class JudgedRun:
     """An experiment with what was measured of it, as points and as verdicts."""
 
-    directory: Path
     experiment: Experiment
     cases: pl.DataFrame
     """Without those that only stand beside user-mode Linux."""
     requests: pl.DataFrame
+    flash: pl.DataFrame
+    """Every flash operation; none where they were not recorded."""
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
     verdicts: list[Verdict]
@@ -52,18 +54,19 @@ def judged_run(directory: Path) -> JudgedRun:
     cases = every.filter(pl.col("target") != CHIP_ALONE)
     experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
     if not experiment.metrics:
-        return JudgedRun(directory, experiment, cases, empty_table("requests"), {}, [])
+        return JudgedRun(experiment, cases, empty_table("requests"), pl.DataFrame(), {}, [])
     omitted = "requests" in experiment.experiment.omit
     requests = empty_table("requests") if omitted else read_table(directory, "requests")
+    flash = traced(directory)
     wanted = {table_of(metric) for metric in experiment.metrics}
-    tables = points_of(experiment, cases, requests, wanted)
-    without = _without_seeds(experiment, cases, requests)
+    tables = points_of(experiment, cases, requests, flash, wanted)
+    without = _without_seeds(experiment, cases, requests, flash)
     verdicts = judge(experiment, tables, without)
-    return JudgedRun(directory, experiment, cases, requests, tables, verdicts)
+    return JudgedRun(experiment, cases, requests, flash, tables, verdicts)
 
 
 def _without_seeds(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame
+    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame
 ) -> list[WithoutSeed]:
     """The points without each seed, where there are others beside it."""
     if not experiment.claim:
@@ -77,7 +80,7 @@ def _without_seeds(
         left = (pl.col("seed") != seed) | ~pl.col("several")
         targets = frozenset(several.filter(~left)["target"].unique().to_list())
         kept = several.filter(left).drop("several")
-        points = points_of(experiment, kept, requests, wanted)
+        points = points_of(experiment, kept, requests, flash, wanted)
         found.append(WithoutSeed(targets, points))
     return found
 
@@ -86,14 +89,17 @@ def points_of(
     experiment: Experiment,
     cases: pl.DataFrame,
     requests: pl.DataFrame,
+    flash: pl.DataFrame,
     wanted: Collection[str],
 ) -> dict[str, pl.DataFrame]:
-    """The wanted tables of points (analysis/points.py), of these cases."""
+    """The wanted tables of points (analysis/points.py), of these cases and their trace."""
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
         tables["savings"] = measures(cases, requests, experiment.measures.stall_ns)
     if "rates" in wanted:
         tables["rates"] = rates(cases, requests)
+    if "requests" in wanted:
+        tables["requests"] = extremes(cases, requests, flash)
     if "file-reads" in wanted:
         tables["file-reads"] = file_reads(cases, requests)
     if "statements" in wanted:
@@ -101,3 +107,9 @@ def points_of(
     if "aged" in wanted:
         tables["aged"] = aged(cases)
     return tables
+
+
+def traced(directory: Path) -> pl.DataFrame:
+    """Every flash operation of a run; none where they were not recorded."""
+    there = (directory / "flash.parquet").is_file()
+    return read_table(directory, "flash") if there else pl.DataFrame()

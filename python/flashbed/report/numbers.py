@@ -65,6 +65,6 @@ def _now(number: Number, run: JudgedRun) -> str | None:
     table = table_of(number.metric)
     tables = run.tables
     if table not in tables:
-        tables = points_of(run.experiment, run.cases, run.requests, {table})
+        tables = points_of(run.experiment, run.cases, run.requests, run.flash, {table})
     value = computed(number, run.experiment, tables)
     return None if value is None else f"{value:.{number.digits}f}"

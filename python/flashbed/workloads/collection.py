@@ -1,17 +1,29 @@
-"""One file overwritten at random until the file system has to collect what it left behind.
+"""A file overwritten at random until the file system has to collect what that leaves behind.
 
-The partition is filled with files of 1 MiB up to a share of its bytes, the overwritten file of
-`file_bytes` included: `fill-30` is 30 %. Measured are `requests` writes of `request_bytes` at
-multiples of that, drawn with replacement. `fill-75-idle` lets one second pass after every
-`IDLE_EVERY_BYTES` written, in which nobody waits for what the file system does.
+The pattern says how the valid data lies and which share of the partition's bytes it is (`mixed-60`
+is 60 %):
 
-Left out: where the valid data lies: files are written in order and never touched again.
+- `fill`: files of 1 MiB that stay as they are, and one file of `file_bytes` that is overwritten.
+- `apart`: half of the valid data is one file that is overwritten (hot), the other half one that is
+  not (cold). The cold file was written first, so that few blocks hold bytes of both.
+- `mixed`: the same two files, written in turns of `TURN_BYTES`, so that every block holds both.
+- `all`: one file, overwritten everywhere.
+
+The last three are aged before the mark: the hot file is overwritten with as many bytes as the
+partition has, so that free space was used up before and each block has its share of obsolete
+bytes. Their writes are synced one by one, as UBIFS reaches the flash only then. `fill` is neither
+aged nor synced.
+
+Measured are `requests` writes of `request_bytes` at multiples of that, drawn with replacement.
+`fill-75-idle` lets one second pass after every `IDLE_EVERY_BYTES` written, in which only the file
+system works. Left out: hot data in more than two degrees; data that compresses.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from flashbed.case import Case
@@ -23,39 +35,74 @@ from flashbed.workloads.files import prepared, written_file
 __all__ = ["operations"]
 
 FILE = "overwritten.bin"
+COLD = "cold.bin"
 FILL_BYTES = 1024 * 1024
 FILL_WRITE_BYTES = 65536
+TURN_BYTES = 32768
+"""A quarter of a block of 128 KiB."""
+AGED_WRITE_BYTES = 65536
 CONTENT_SEED = 1
 IDLE_EVERY_BYTES = 256 * 1024
 IDLE_NS = 1_000_000_000
 REST_NS = 10_000_000_000
 """After each file of the preparation: timers run out in it."""
-_PATTERN = re.compile(r"fill-([1-9][0-9]?)(-idle)?")
+_PATTERN = re.compile(r"(fill|apart|mixed|all)-([1-9][0-9]?)(-idle)?")
+_HOT = {"apart": 2, "mixed": 2, "all": 1}
+"""Layout -> the hot file's part of the valid data is 1 in this."""
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
     named = _PATTERN.fullmatch(case.pattern)
     if not named:
-        raise InputError(f"{case.case_id}: collection has patterns like fill-30 and fill-30-idle")
-    places = case.file_bytes // case.request_bytes
-    if places == 0:
-        raise InputError(f"{case.case_id}: a request does not fit the file")
+        raise InputError(
+            f"{case.case_id}: collection has patterns like fill-30, fill-30-idle, apart-60, "
+            "mixed-60 and all-60"
+        )
+    layout, percent, idle = named[1], int(named[2]), named[3]
+    board = load_board(case.board)
     size = case.request_bytes
-    draw = random.Random(case.seed).random  # the same in every version of Python
-    writes = [f"write 0 {int(draw() * places) * size} {size} 2 0" for _ in range(case.requests)]
-    if named[2]:
-        every = max(1, IDLE_EVERY_BYTES // size)
+    hot_bytes = case.file_bytes if layout == "fill" else _hot_bytes(board, layout, percent)
+    if hot_bytes < size:
+        raise InputError(f"{case.case_id}: a request does not fit the file")
+    synced = layout in _HOT
+    writes = list(_overwrites(hot_bytes, size, case.requests, case.seed, synced=synced))
+    if idle:
+        every = max(1, IDLE_EVERY_BYTES // size) * (2 if synced else 1)
         for end in range(len(writes) // every * every, 0, -every):
             writes.insert(end, f"pause {IDLE_NS}")
-    prepare = _prepare(load_board(case.board), int(named[1]), case.file_bytes, settle_ns)
+    prepare = (
+        _filled(board, percent, case.file_bytes, settle_ns)
+        if layout == "fill"
+        else _aged(board, layout, percent, settle_ns)
+    )
     return prepare, "\n".join((HEADER, f"open 0 {FILE} rw", "mark", *writes, ""))
 
 
+def _overwrites(
+    file_bytes: int, size: int, count: int, seed: int, *, synced: bool
+) -> Iterator[str]:
+    places = file_bytes // size
+    draw = random.Random(seed).random  # the same in every version of Python
+    for _ in range(count):
+        yield f"write 0 {int(draw() * places) * size} {size} {CONTENT_SEED + 1} 0"
+        if synced:
+            yield "fsync 0"
+
+
+def _partition_bytes(board: Board) -> int:
+    return board.partition.blocks * board.chip.page_bytes * board.chip.pages_per_block
+
+
+def _hot_bytes(board: Board, layout: str, percent: int) -> int:
+    """A multiple of a turn, so that all files have the size that the share says."""
+    wanted = _partition_bytes(board) * percent // 100 // _HOT[layout]
+    return wanted // TURN_BYTES * TURN_BYTES
+
+
 @lru_cache(maxsize=16)
-def _prepare(board: Board, percent: int, file_bytes: int, settle_ns: int) -> str:
-    block_bytes = board.chip.page_bytes * board.chip.pages_per_block
-    wanted = board.partition.blocks * block_bytes * percent // 100 - file_bytes
+def _filled(board: Board, percent: int, file_bytes: int, settle_ns: int) -> str:
+    wanted = _partition_bytes(board) * percent // 100 - file_bytes
     rest = f"pause {REST_NS}"
     files = [
         [*written_file(f"fill-{number}", FILL_BYTES, FILL_WRITE_BYTES, CONTENT_SEED), rest]
@@ -63,3 +110,30 @@ def _prepare(board: Board, percent: int, file_bytes: int, settle_ns: int) -> str
     ]
     measured = written_file(FILE, file_bytes, FILL_WRITE_BYTES, CONTENT_SEED)
     return prepared([*files, measured], settle_ns)
+
+
+@lru_cache(maxsize=16)
+def _aged(board: Board, layout: str, percent: int, settle_ns: int) -> str:
+    hot_bytes = _hot_bytes(board, layout, percent)
+    cold = written_file(COLD, hot_bytes, FILL_WRITE_BYTES, CONTENT_SEED)
+    written = {
+        "apart": [*cold, *written_file(FILE, hot_bytes, FILL_WRITE_BYTES, CONTENT_SEED)],
+        "mixed": _in_turns(hot_bytes),
+        "all": written_file(FILE, hot_bytes, FILL_WRITE_BYTES, CONTENT_SEED),
+    }[layout]
+    count = _partition_bytes(board) // AGED_WRITE_BYTES
+    overwritten = _overwrites(hot_bytes, AGED_WRITE_BYTES, count, CONTENT_SEED, synced=True)
+    aged = [f"open 0 {FILE} rw", *overwritten, "close 0"]
+    return prepared([written, [f"pause {REST_NS}"], aged], settle_ns)
+
+
+def _in_turns(hot_bytes: int) -> list[str]:
+    """Both files, each turn synced: write-back would sort what is left to it."""
+    turns = [
+        line
+        for offset in range(0, hot_bytes, TURN_BYTES)
+        for slot in (0, 1)
+        for line in (f"write {slot} {offset} {TURN_BYTES} {CONTENT_SEED} 0", f"fsync {slot}")
+    ]
+    opened = [f"open 0 {FILE} rw,create", f"open 1 {COLD} rw,create"]
+    return [*opened, *turns, "close 0", "close 1"]

@@ -237,13 +237,15 @@ def case(pattern: str, requests: int = 20, **database: object) -> Case:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", ["insert", "select", "select-random", "update", "join"])
+@pytest.mark.parametrize(
+    "pattern", ["insert", "select", "select-random", "update", "join", "select-all"]
+)
 def test_operations_are_valid_and_the_same_each_time(pattern: str) -> None:
     prepare, body = operations(case(pattern), 0)
     parse(prepare)
     parse(body)
     assert (prepare, body) == operations(case(pattern), 0)
-    requests = 1 if pattern == "join" else 20
+    requests = 1 if pattern in ("join", "select-all") else 20
     assert body.count("\ncompute ") == requests + 2  # BEGIN and END
     assert prepare.count("compute") == 0
 

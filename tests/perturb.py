@@ -1,7 +1,9 @@
 """Tables whose measured numbers are moved, for asking whether a verdict depends on them.
 
 Each case, and each request, is scaled by a factor of its own, drawn from a seed, in every measured
-column. A claim that agrees whatever the numbers are says nothing of the stack.
+column; or the cases and requests exchange what was measured, which is what moves a number that is
+nothing; or nothing was written. A claim that agrees whatever the numbers are says nothing of the
+stack.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ from flashbed.analysis.points import table_of
 from flashbed.energy.fold import COMPONENTS
 from flashbed.report.judged import JudgedRun, points_of
 
-__all__ = ["CASES", "REQUESTS", "scaled", "survivors"]
+__all__ = ["CASES", "REQUESTS", "exchanged", "scaled", "survivors", "unwritten"]
 
 CASES = (
     "time_ns", "flash_time_ns", "flash_reads", "flash_programs", "flash_erases", "energy_nj",
     "energy_cpu_nj", "energy_mem_nj", *COMPONENTS,
 )  # fmt: skip
 REQUESTS = ("latency_ns", "flash_time_ns")
-FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
-"""Of draws in turn: everything somewhat off, and most of it gone."""
+FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 100.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0), (0.0,))
+"""Of draws in turn: everything somewhat off, most of it gone, and all of it."""
 DRAWS = 40
 
 
@@ -47,6 +49,22 @@ def scaled(
     )
 
 
+def exchanged(frame: pl.DataFrame, columns: Sequence[str], draw: random.Random) -> pl.DataFrame:
+    """A table whose rows have each other's measured columns, and operations within a case."""
+    order = draw.sample(range(frame.height), frame.height)
+    there = [name for name in columns if name in frame.columns]
+    moved = frame.with_columns(frame[order].select(there))
+    if "op" not in frame.columns:
+        return moved
+    seed = draw.randrange(2**32)
+    return moved.with_columns(pl.col("op").shuffle(seed).over("target", "case_id"))
+
+
+def unwritten(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of operations of which none writes."""
+    return frame.with_columns(pl.col("op").replace("write", "read"))
+
+
 def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[str]:
     """Claims that agree on a target and go on agreeing whatever its numbers are."""
     left = _agreeing(run.verdicts, target)
@@ -56,8 +74,14 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
     for seed in range(draws):
         if not left:
             break
-        draw, choices = random.Random(seed), FACTORS[seed % len(FACTORS)]
-        moved = scaled(cases, CASES, draw, choices), scaled(requests, REQUESTS, draw, choices)
+        draw, kind = random.Random(seed), seed % (len(FACTORS) + 2)
+        if kind < len(FACTORS):
+            choices = FACTORS[kind]
+            moved = scaled(cases, CASES, draw, choices), scaled(requests, REQUESTS, draw, choices)
+        elif kind == len(FACTORS):
+            moved = exchanged(cases, CASES, draw), exchanged(requests, REQUESTS, draw)
+        else:
+            moved = cases, unwritten(requests)
         tables = points_of(run.experiment, *moved, run.directory, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)

@@ -219,6 +219,18 @@ def test_an_experiment_the_target_cannot_run_is_not_missed(
         verdicts(["small"], results=tmp_path, on="sim", sentences=False, check=False, output="json")
 
 
+def test_a_report_needs_no_simulated_board_that_stands_for_the_papers(
+    studied: Path, tmp_path: Path
+) -> None:
+    """The page asked for `compared.sim`, which what only real boards can do has not."""
+    file = studied / "experiments" / "small" / "one.toml"
+    before, rest = file.read_text().split("[compared.sim]")
+    file.write_text(before + rest[rest.index("[compared.emulator]") :])
+    text = report(tmp_path).read_text()
+    assert "Simulated:" not in text
+    assert "Real, " in text
+
+
 def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> None:
     report(tmp_path)
     run = judged_run(tmp_path / "run")

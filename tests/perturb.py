@@ -2,8 +2,9 @@
 
 Each case, and each request, is scaled by a factor drawn from a seed, in every measured column. The
 requests of a case, or those of a kind, share theirs in some draws: the mean of hundreds that each
-have one of their own hardly moves. Of a trace each operation is kept or not. A claim that agrees
-whatever the numbers are says nothing of the stack.
+have one of their own hardly moves. In other draws cases and requests exchange what was measured,
+which is what moves a number that is nothing; or nothing was written. Of a trace each operation is
+kept or not. A claim that agrees whatever the numbers are says nothing of the stack.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from flashbed.analysis.points import table_of
 from flashbed.energy.fold import COMPONENTS
 from flashbed.report.judged import JudgedRun, points_of
 
-__all__ = ["CASES", "REQUESTS", "scaled", "survivors"]
+__all__ = ["CASES", "REQUESTS", "exchanged", "scaled", "survivors", "unwritten"]
 
 CASES = (
     "time_ns", "flash_time_ns", "flash_reads", "flash_programs", "flash_erases", "energy_nj",
     "energy_cpu_nj", "energy_mem_nj", *COMPONENTS,
 )  # fmt: skip
 REQUESTS = ("latency_ns", "flash_time_ns")
-FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
-"""Of draws in turn: everything somewhat off, and most of it gone."""
+FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 100.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0), (0.0,))
+"""Of draws in turn: everything somewhat off, most of it gone, and all of it."""
 TOGETHER: tuple[tuple[str, ...], ...] = ((), ("case_id",), ("op",))
 """Of draws in turn: the columns of requests that have one factor together; none, each its own."""
 DRAWS = 60
@@ -60,25 +61,44 @@ def scaled(
     )
 
 
+def exchanged(frame: pl.DataFrame, columns: Sequence[str], draw: random.Random) -> pl.DataFrame:
+    """A table whose rows have each other's measured columns, and operations within a case."""
+    order = draw.sample(range(frame.height), frame.height)
+    there = [name for name in columns if name in frame.columns]
+    moved = frame.with_columns(frame[order].select(there))
+    if "op" not in frame.columns:
+        return moved
+    seed = draw.randrange(2**32)
+    return moved.with_columns(pl.col("op").shuffle(seed).over("target", "case_id"))
+
+
+def unwritten(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of operations of which none writes."""
+    return frame.with_columns(pl.col("op").replace("write", "read"))
+
+
 def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[str]:
     """Claims that agree on a target and go on agreeing whatever its numbers are."""
     left = _agreeing(run.verdicts, target)
     cases = run.cases.filter(target=target)
     requests = run.requests.filter(target=target)
-    flash = run.flash
     wanted = {table_of(claim.metric) for claim in run.experiment.claim}
     for seed in range(draws):
         if not left:
             break
-        draw, choices = random.Random(seed), FACTORS[seed % len(FACTORS)]
-        together = TOGETHER[seed // len(FACTORS) % len(TOGETHER)]
-        moved = (
-            scaled(cases, CASES, draw, choices),
-            scaled(requests, REQUESTS, draw, choices, together),
-        )
-        seen = flash.filter(
-            pl.Series(draw.choices((True, False), k=flash.height), dtype=pl.Boolean)
-        )
+        draw, kind = random.Random(seed), seed % (len(FACTORS) + 2)
+        if kind < len(FACTORS):
+            together = TOGETHER[seed // len(FACTORS) % len(TOGETHER)]
+            moved = (
+                scaled(cases, CASES, draw, FACTORS[kind]),
+                scaled(requests, REQUESTS, draw, FACTORS[kind], together),
+            )
+        elif kind == len(FACTORS):
+            moved = exchanged(cases, CASES, draw), exchanged(requests, REQUESTS, draw)
+        else:
+            moved = cases, unwritten(requests)
+        kept = draw.choices((True, False), k=run.flash.height)
+        seen = run.flash.filter(pl.Series(kept, dtype=pl.Boolean))
         tables = points_of(run.experiment, *moved, seen, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)

@@ -133,11 +133,15 @@ Reduce = Literal[
     "spread",
     "largest_rise",
     "smallest_rise",
+    "share_of_rise",
     "last_above_lowest",
     "last_above_rest",
+    "last_ratio_above_rest",
     "largest_difference_between_fs",
     "smallest_ratio_of_patterns",
     "smallest_ratio_of_fs",
+    "median_ratio_of_fs",
+    "largest_ratio_of_fs",
     "mean_ratio_of_patterns",
     "mean_ratio_of_fs",
     "largest_over_smallest",
@@ -177,14 +181,20 @@ class Measured(Strict):
         if self.along is not None and self.along not in self.axes:
             raise ValueError(f"along = {self.along!r} is no axis of its points")
         curve = len(self.axes[self.along]) if self.along else points
-        steps = ("largest_rise", "smallest_rise", "last_above_lowest", "last_above_rest")
+        steps = (
+            "largest_rise", "smallest_rise", "last_above_lowest", "last_above_rest",
+            "last_ratio_above_rest",
+        )  # fmt: skip
         if self.reduce in steps and curve < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
+        if self.reduce == "share_of_rise" and curve != 3:
+            raise ValueError("reduce = 'share_of_rise' takes three points a curve")
         fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()
         if fixed:
             raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
-        if self.reduce == "largest_difference_between_fs" and len(self.fs) != 2:
-            raise ValueError("reduce = 'largest_difference_between_fs' takes two file systems")
+        pairs = ("largest_difference_between_fs", "last_ratio_above_rest")
+        if self.reduce in pairs and len(self.fs) != 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two file systems")
         if self.reduce.endswith("_ratio_of_patterns") and len(self.pattern) < 2:
             raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
         if self.reduce.endswith("_ratio_of_fs") and len(self.fs) < 2:

@@ -153,6 +153,7 @@ def claim(reduce: str, operator: str, bound: float | None, **other: Any) -> Clai
         ("largest_rise", 30),
         ("last_above_lowest", 15),
         ("last_above_rest", -15),
+        ("share_of_rise", 2),
     ],
 )
 def test_a_claim_is_a_number_made_of_points(reduce: str, expected: float) -> None:
@@ -173,6 +174,30 @@ def test_file_systems_are_compared_point_by_point() -> None:
     alike = claim("largest_difference_between_fs", "<=", 5, fs=["jffs2", "yaffs2"], requests=[8])
     values = {("jffs2", "random", 8): 10.0, ("yaffs2", "random", 8): 16.0}
     assert verdict(alike, values) == (6.0, "differs")
+
+
+@pytest.mark.parametrize(
+    ("reduce", "expected"),
+    [
+        ("median_ratio_of_fs", 2),
+        ("largest_ratio_of_fs", 3),
+        ("smallest_ratio_of_fs", 0.5),
+        ("last_ratio_above_rest", 1),
+    ],
+)
+def test_file_systems_are_compared_by_ratios(reduce: str, expected: float) -> None:
+    values = {
+        ("jffs2", "random", 8): 10.0, ("jffs2", "random", 16): 20.0, ("jffs2", "random", 32): 30.0,
+        ("yaffs2", "random", 8): 20.0, ("yaffs2", "random", 16): 10.0,
+        ("yaffs2", "random", 32): 90.0,
+    }  # fmt: skip
+    compared = claim(reduce, ">=", expected, fs=["jffs2", "yaffs2"])
+    assert verdict(compared, values) == (expected, "agrees")
+
+
+def test_a_curve_that_does_not_rise_has_done_no_share_of_it() -> None:
+    values = {("jffs2", "random", 8): 9.0, ("jffs2", "random", 16): 8.0, ("jffs2", "random", 32): 9}
+    assert verdict(claim("share_of_rise", ">", 0), values) == (0.0, "differs")
 
 
 def test_what_fadvise_saves_stands_beside_what_a_kernel_without_read_ahead_saves() -> None:

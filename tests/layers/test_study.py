@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from flashbed.analysis.claims import DIFFERS, judge
 from flashbed.analysis.sentences import tallies
 from flashbed.asked import Number
+from flashbed.cli.verdicts import verdicts
 from flashbed.errors import InputError
 from flashbed.experiment import load_experiment, plan, study_experiments
 from flashbed.report import write_report
@@ -199,6 +201,34 @@ def test_sentences_are_counted_by_the_worst_of_their_claims(studied: Path, tmp_p
     }
     (no_sentences, _) = tallies("small", study, {}, "sim")
     assert no_sentences.counts["not measured"] == 1
+
+
+def test_an_experiment_the_target_cannot_run_is_not_missed(
+    studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`sqlite/on-board` has no cases on the simulator, and `verdicts sqlite` asked to run it."""
+    file = studied / "experiments" / "small" / "one.toml"
+    simulated = file.read_text()
+    head, _, emulated = simulated.split("[[grid]]")
+    file.write_text("[[grid]]".join((head, emulated.replace('"sim", ', ""))))
+    verdicts(["small"], results=tmp_path, on="sim", sentences=False, check=False, output="json")
+    sentences, _ = json.loads(capsys.readouterr().out)["counts"]
+    assert sentences["not measured"] == 1
+    file.write_text(simulated)
+    with pytest.raises(InputError, match="first run"):
+        verdicts(["small"], results=tmp_path, on="sim", sentences=False, check=False, output="json")
+
+
+def test_a_report_needs_no_simulated_board_that_stands_for_the_papers(
+    studied: Path, tmp_path: Path
+) -> None:
+    """The page asked for `compared.sim`, which what only real boards can do has not."""
+    file = studied / "experiments" / "small" / "one.toml"
+    before, rest = file.read_text().split("[compared.sim]")
+    file.write_text(before + rest[rest.index("[compared.emulator]") :])
+    text = report(tmp_path).read_text()
+    assert "Simulated:" not in text
+    assert "Real, " in text
 
 
 def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,8 +59,21 @@ Tables = Mapping[str, pl.DataFrame]
 Key = tuple[str | float, ...]
 """Of a curve: file system, pattern, and its places on the axes it does not run along."""
 
-_BETWEEN_FS = ("largest_difference_between_fs", "smallest_ratio_of_fs", "mean_ratio_of_fs")
+_BETWEEN_FS = (
+    "largest_difference_between_fs",
+    "last_ratio_above_rest",
+    "smallest_ratio_of_fs",
+    "median_ratio_of_fs",
+    "largest_ratio_of_fs",
+    "mean_ratio_of_fs",
+)
 """These take all file systems of a claim together."""
+_OF_RATIOS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "largest": max,
+    "smallest": min,
+}
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -314,8 +328,15 @@ def _curves(
 def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Curves, one a file system and pattern, to one number."""
     if "_ratio_of_" in claim.reduce:
-        ratios = _ratios(claim, group, curves)
-        return sum(ratios) / len(ratios) if claim.reduce.startswith("mean") else min(ratios)
+        return _OF_RATIOS[claim.reduce.split("_")[0]](_ratios(claim, group, curves))
+    if claim.reduce == "last_ratio_above_rest":
+        first, second = group
+        ratios = [
+            [_ratio(b, a) for a, b in zip(curve, curves[(second, *key[1:])], strict=True)]
+            for key, curve in curves.items()
+            if key[0] == first
+        ]
+        return min(curve[-1] - max(curve[:-1]) for curve in ratios)
     if claim.reduce == "largest_difference_between_fs":
         first, second = group
         return max(
@@ -343,6 +364,8 @@ def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[flo
             return max(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
         case "smallest_rise":
             return min(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
+        case "share_of_rise":
+            return min(_share_of_rise(*curve) for curve in curves.values())
         case "last_above_lowest":
             return max(curve[-1] - min(curve) for curve in curves.values())
         case "last_above_rest":
@@ -375,6 +398,11 @@ def _ratios(
         for first, second in zip(one, other, strict=True)
     ]
     return [_ratio(second, first) for first, second in pairs]
+
+
+def _share_of_rise(first: float, second: float, last: float) -> float:
+    """How much of a curve's rise is done at its second point; nothing if it does not rise."""
+    return (second - first) / (last - first) if last > first else 0.0
 
 
 def _ratio(one: float, other: float) -> float:

@@ -63,7 +63,7 @@ def verdicts(
         study = load_study(name)
         if study is None:
             raise InputError(f"{name}: no study with a source (experiments/{name}.toml)")
-        runs = _runs(name, study, results)
+        runs = _runs(name, study, results, on)
         every |= {f"{name}/{experiment}": run for experiment, run in runs.items()}
         judged = {experiment: run.verdicts for experiment, run in runs.items()}
         counted += tallies(name, study, judged, on)
@@ -78,13 +78,20 @@ def verdicts(
         print(_markdown(counted) if output == "markdown" else _text(counted))
 
 
-def _runs(name: str, study: Study, results: Path) -> dict[str, JudgedRun]:
-    """The judged runs of a study, by experiment. Raises `InputError` if one is missing."""
+def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, JudgedRun]:
+    """The judged runs of a study, by experiment. Raises `InputError` if one is missing.
+
+    One that has no cases on the target may be missing: what it would say is not measured there.
+    """
+    from flashbed.experiment import load_experiment
     from flashbed.report.judged import judged_run
 
     runs = {}
     for experiment in study.experiments:
         directory = results / name / experiment
+        never = target not in load_experiment(f"{name}/{experiment}").targets
+        if never and not directory.exists():
+            continue
         if not (directory / "cases.parquet").is_file():
             raise InputError(
                 f"{shown(directory)}: no results; first run `flashbed reproduce {name} --on sim`"

@@ -2,7 +2,8 @@
 
 `requests` statements between BEGIN and END, each a request of its own, on records of
 `request_bytes` letters: `insert` into an empty table, `select` and `update` by id in order
-(`select-random` by ids drawn by the seed), `join` of two tables, which is one statement for all.
+(`select-random` by ids drawn by the seed), `join` of two tables, which is one statement for all,
+and `select-all`, one statement for what such a join gives, from its second table alone.
 What they read was inserted before, `database.records` of them. `contacts` and `contacts-random` are
 the read-ahead paper's: selections by id, in order or at random, each a transaction of its own, from
 a table as Android's of contacts: 12 integers and 5 texts of `request_bytes` letters. `script` runs
@@ -50,6 +51,7 @@ FILLED = {
     "select-random": TABLES[:1],
     "update": TABLES[:1],
     "join": TABLES,
+    "select-all": TABLES,
 }
 """Pattern -> the tables that hold records before."""
 CONTACTS = ("contacts", "contacts-random")
@@ -222,6 +224,9 @@ def _requests(asked: _Asked) -> Iterator[Statement]:
             f"WHERE table1.id = table2.id AND table2.id <= {asked.requests}",
             (),
         )
+        numbers = ()
+    if asked.pattern == "select-all":
+        yield f"SELECT val FROM table2 WHERE id <= {asked.requests}", ()
         numbers = ()
     if asked.pattern == "select-random":
         draw = random.Random(asked.seed).random

@@ -11,6 +11,7 @@ import pytest
 
 from flashbed.analysis import measures
 from flashbed.analysis.claims import Judged, WithoutSeed, judge, worst
+from flashbed.analysis.measures import CONDITIONS
 from flashbed.claim import Claim
 from flashbed.experiment import load_experiment, plan
 from flashbed.profiles import load_kernel
@@ -127,6 +128,7 @@ def of_kernels(moved: float) -> pl.DataFrame:
         kib = shipped_kib if case.forced_kib is None else case.forced_kib
         reads = round((200 if kib else 100) * (moved if case.window == "shipped" else 1))
         axes = {axis: getattr(case, axis) for axis in POINTS}
+        axes |= {axis: str(getattr(case, axis)) for axis in CONDITIONS}
         rows.append({"target": "sim", **axes, "read_ahead_kib": kib, "flash_reads": reads})
     empty = pl.DataFrame(schema=SCHEMAS["cases"])
     return pl.concat([empty, pl.DataFrame(rows)], how="diagonal_relaxed").with_columns(

@@ -13,6 +13,7 @@ from flashbed.analysis import energy_gaps, energy_summary, rates, savings
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import COMPONENTS, energy_of
 from flashbed.experiment import Settings, load_experiment, plan
+from flashbed.lifetime.observed import CAUSES
 from flashbed.profiles import ProfileError, load_board
 from flashbed.runner import run_target
 from flashbed.tables import RunDirectory, read_table
@@ -234,6 +235,8 @@ def point(**given: Any) -> dict[str, Any]:
     return {
         "target": "sim", "kernel": "2.6.37", "requests": 8, "request_bytes": 4096,
         "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "window": "forced",
+        "state": "new", "faults": "none", "database": "papers",
+        **{f"bytes_{cause}": None for cause in CAUSES},
         "flash_time_ns": 1,
         **case(**given),
     }  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.claims import DIFFERS
+from flashbed.analysis.claims import DIFFERS, judge
 from flashbed.analysis.sentences import tallies
 from flashbed.asked import Number
 from flashbed.errors import InputError
@@ -22,6 +22,7 @@ from flashbed.study import in_order, load_study
 from flashbed.tables import RunDirectory
 from flashbed.targets import load_target
 from tests.fake import FakeTarget
+from tests.perturb import survivors
 
 STUDY = """experiments = ["one"]
 
@@ -237,3 +238,16 @@ def test_every_simulated_verdict_that_differs_is_explained(name: str, tmp_path: 
         if verdict.judged["sim"].verdict == DIFFERS and verdict.judged["sim"].why is None
     ]
     assert unexplained == []
+
+
+def test_a_claim_that_agrees_whatever_is_measured_is_found(studied: Path, tmp_path: Path) -> None:
+    """Claims had compared a window of 0 with itself, and agreed on every kernel."""
+    report(tmp_path)
+    run = judged_run(tmp_path / "run")
+    (claim,) = run.experiment.claim
+    cannot_fail = claim.model_copy(update={"id": "any", "operator": ">=", "bound": -1e12})
+    can_fail = claim.model_copy(update={"id": "one", "operator": ">=", "bound": 0})
+    experiment = run.experiment.model_copy(update={"claim": (cannot_fail, can_fail)})
+    judged = replace(run, experiment=experiment, verdicts=judge(experiment, run.tables))
+    assert [one.judged["sim"].verdict for one in judged.verdicts] == ["agrees", "agrees"]
+    assert survivors(judged) == ["any/jffs2"]

@@ -71,9 +71,7 @@ RequestMetric = Literal["latency_ms", "flash_pages"]
 """What is said of one request (analysis/rates.py)."""
 PowerMetric = Literal["power_mw", "component_power_mw"]
 """Power over time of a case, in either convention (analysis/power.py)."""
-FileReadMetric = Literal[
-    "read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"
-]
+FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"]
 """What is said of files read from the first byte on (analysis/file_reads.py)."""
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""

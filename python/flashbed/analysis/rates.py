@@ -83,8 +83,9 @@ def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
         pl.when(waited.any())
         .then(chip.filter(waited).sum() / chip.sum() * 100)
         .alias("background_flash_pct"),
-        ((pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3)
-        .alias("read_end_kb"),
+        (
+            (pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3
+        ).alias("read_end_kb"),
     )
 
 

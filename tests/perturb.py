@@ -1,8 +1,7 @@
 """Tables whose measured numbers are moved, for asking whether a verdict depends on them.
 
 Each case, and each request, is scaled by a factor of its own, drawn from a seed, in every measured
-column; in every third draw the requests of a case share one. A claim that agrees whatever the
-numbers are says nothing of the stack.
+column. A claim that agrees whatever the numbers are says nothing of the stack.
 """
 
 from __future__ import annotations
@@ -35,15 +34,9 @@ def scaled(
     columns: Sequence[str],
     draw: random.Random,
     choices: Sequence[float] = FACTORS[0],
-    alike: str | None = None,
 ) -> pl.DataFrame:
-    """A table with each row's measured columns times one factor, in their own types.
-
-    Rows that have the same in the column `alike` have the same factor.
-    """
-    groups = frame[alike].rle_id() if alike else pl.int_range(frame.height, eager=True)
-    drawn = pl.Series(draw.choices(choices, k=groups.n_unique()), dtype=pl.Float64)
-    factors = drawn.gather(groups).alias("_factor")
+    """A table with each row's measured columns times one factor, in their own types."""
+    factors = pl.Series("_factor", draw.choices(choices, k=frame.height), dtype=pl.Float64)
     there = [name for name in columns if name in frame.columns]
     return (
         frame.with_columns(factors)
@@ -64,11 +57,7 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
         if not left:
             break
         draw, choices = random.Random(seed), FACTORS[seed % len(FACTORS)]
-        alike = "case_id" if seed % 3 == 2 else None
-        moved = (
-            scaled(cases, CASES, draw, choices),
-            scaled(requests, REQUESTS, draw, choices, alike),
-        )
+        moved = scaled(cases, CASES, draw, choices), scaled(requests, REQUESTS, draw, choices)
         tables = points_of(run.experiment, *moved, run.directory, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)

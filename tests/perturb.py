@@ -26,7 +26,7 @@ CASES = (
     "time_ns", "flash_time_ns", "flash_reads", "flash_programs", "flash_erases", "energy_nj",
     "energy_cpu_nj", "energy_mem_nj", *COMPONENTS,
 )  # fmt: skip
-REQUESTS = ("latency_ns", "flash_time_ns")
+REQUESTS = ("latency_ns", "flash_time_ns", "offset_bytes", "result")
 FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 100.0), (0.0, 0.0, 0.0, 0.0, 1.0, 1.0), (0.0,))
 """Of draws in turn: everything somewhat off, most of it gone, and all of it."""
 TOGETHER: tuple[tuple[str, ...], ...] = ((), ("case_id",), ("op",))

@@ -1,0 +1,114 @@
+"""What is said of the three sources follows from what the simulator measures.
+
+All studies run once on the simulator, and every test of this file reads those results.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flashbed.analysis.claims import DIFFERS, IN_DIRECTION, Judged
+from flashbed.analysis.sentences import Tally, tallies
+from flashbed.errors import InputError
+from flashbed.experiment import Experiment, load_experiment, plan, study_experiments
+from flashbed.report.judged import JudgedRun, judged_run
+from flashbed.report.numbers import moved, numbers_of
+from flashbed.runner import run_target
+from flashbed.study import in_order, load_study
+from flashbed.tables import RunDirectory
+from flashbed.targets import load_target
+from tests.perturb import survivors
+
+pytestmark = pytest.mark.extension
+
+SOURCES = ("readahead", "sqlite", "methodology")
+
+
+def measured(experiment: Experiment, folder: Path) -> JudgedRun:
+    directory = RunDirectory.create(folder / experiment.id, experiment.id)
+    outcome = run_target(
+        experiment, plan(experiment), load_target("sim"), directory,
+        trace_flash=False, progress=lambda *_: None,
+    )  # fmt: skip
+    assert outcome.failures == ()
+    return judged_run(directory.path)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JudgedRun]:
+    """Every experiment of the studies that have a source, on the simulator."""
+    folder = tmp_path_factory.mktemp("studies")
+    found = {}
+    for source in SOURCES:
+        for experiment in in_order(load_study(source), study_experiments(source)):
+            found[experiment.id] = measured(experiment, folder)
+    return found
+
+
+def lesser(run: JudgedRun) -> list[tuple[str, Judged]]:
+    """The simulator's verdicts of a run that are less than `agrees`."""
+    every = [(verdict.id, verdict.judged["sim"]) for verdict in run.verdicts]
+    return [(name, one) for name, one in every if one.verdict in (DIFFERS, IN_DIRECTION)]
+
+
+def test_no_claim_agrees_whatever_is_measured(runs: dict[str, JudgedRun]) -> None:
+    survived = {name: survivors(run) for name, run in runs.items()}
+    assert {name: claims for name, claims in survived.items() if claims} == {}
+
+
+def test_every_verdict_that_is_less_than_agrees_is_explained(runs: dict[str, JudgedRun]) -> None:
+    unexplained = [
+        f"{name}: {claim}"
+        for name, run in runs.items()
+        for claim, judged in lesser(run)
+        if judged.why is None
+    ]
+    assert unexplained == []
+
+
+def test_an_explanation_is_evidence_that_was_run(runs: dict[str, JudgedRun]) -> None:
+    """Evidence is numbers that are computed again, or a test that there is."""
+    without = []
+    for name, run in runs.items():
+        for claim in run.experiment.claim:
+            for differs in claim.differs:
+                if differs.test is not None:
+                    file, _, test = differs.test.partition("::")
+                    assert f"def {test}(" in Path(file).read_text(encoding="utf-8"), differs.test
+                elif not differs.numbers:
+                    without.append(f"{name}: {claim.id}")
+    assert sorted(set(without)) == []
+
+
+def test_the_numbers_in_texts_are_what_is_measured(runs: dict[str, JudgedRun]) -> None:
+    assert [f"{one.where}: {one.said}, now {one.now}" for one in moved(runs)] == []
+
+
+def test_a_number_is_of_an_experiment_that_has_it(runs: dict[str, JudgedRun]) -> None:
+    for name, run in runs.items():
+        for key, number in numbers_of(run.experiment):
+            source = load_experiment(number.experiment or name)
+            assert number.target in source.targets, f"{name}: {key}"
+
+
+def test_the_table_of_verdicts_is_the_commands(runs: dict[str, JudgedRun], project: Path) -> None:
+    """docs/verdicts.md has what `flashbed verdicts … --format markdown` prints."""
+    page = (project / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if re.match(r"\| (readahead|sqlite|method)", line)]
+    assert rows == [row(tally) for source in SOURCES for tally in counted(source, runs)]
+
+
+def counted(source: str, runs: dict[str, JudgedRun]) -> tuple[Tally, Tally]:
+    study = load_study(source)
+    if study is None:
+        raise InputError(source)
+    judged = {one: runs[f"{source}/{one}"].verdicts for one in study.experiments}
+    return tallies(source, study, judged, "sim")
+
+
+def row(tally: Tally) -> str:
+    cells = [tally.study, tally.of, str(tally.all), *map(str, tally.counts.values())]
+    return f"| {' | '.join(cells)} |"

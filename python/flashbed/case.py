@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flashbed.conditions import NEW, NONE, Faults, State
+from flashbed.profiles import USUAL_COMPRESSOR
 from flashbed.sqlite.settings import PAPERS, Database
 
 __all__ = ["AXES", "NO_ADVICE", "Case"]
@@ -20,6 +21,7 @@ AXES = (
     "fs",
     "read_ahead_kib",
     "bulk_read",
+    "compressor",
     "pattern",
     "requests",
     "request_bytes",
@@ -41,7 +43,8 @@ NO_ADVICE = "none"
 class Case:
     """One point of an experiment. `read_ahead_kib` 0 is off.
 
-    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file.
+    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file,
+    `compressor` the mount option `compr=`.
     """
 
     experiment: str
@@ -60,6 +63,7 @@ class Case:
     pause_ns: int = 0
     advice: str = NO_ADVICE
     bulk_read: bool = False
+    compressor: str = USUAL_COMPRESSOR
 
     @cached_property
     def case_id(self) -> str:
@@ -74,8 +78,10 @@ class Case:
         if self.advice != NO_ADVICE:
             name += f"-{self.advice}advice"
         others = ((self.state, NEW), (self.faults, NONE), (self.database, PAPERS))
-        bulk = ["bulk"] if self.bulk_read else []
-        return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])
+        mounted = ["bulk"] if self.bulk_read else []
+        if self.compressor != USUAL_COMPRESSOR:
+            mounted.append(f"{self.compressor}compr")
+        return "-".join([name, *mounted, *(str(given) for given, usual in others if given != usual)])
 
 
 def _duration(nanoseconds: int) -> str:

@@ -39,7 +39,7 @@ from flashbed.case import NO_ADVICE, Case
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
-from flashbed.profiles import load_board, load_kernel
+from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
@@ -123,6 +123,7 @@ def _one_or_more(given: Any) -> Any:
 
 
 Advice = Literal["none", "normal", "random", "sequential"]
+Compressor = Literal["default", "none", "lzo", "zlib", "zstd"]
 
 
 class Grid(Strict):
@@ -143,6 +144,7 @@ class Grid(Strict):
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
     database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
+    compressor: Annotated[tuple[Compressor, ...], LIST] = (USUAL_COMPRESSOR,)
     request_bytes: Positives | None = None
     file_bytes: Positives | None = None
     """Those of `[workload]` where they are missing."""
@@ -154,6 +156,11 @@ class Grid(Strict):
         others = [fs for fs in self.fs if fs != "ubifs"]
         if others and any(self.bulk_read):
             raise ValueError(f"bulk_read: a mount option of ubifs; {others[0]} has none")
+        for fs, compressor in itertools.product(self.fs, self.compressor):
+            able = COMPR_OPTIONS.get(fs, ())
+            if compressor != USUAL_COMPRESSOR and compressor not in able:
+                names = ", ".join([USUAL_COMPRESSOR, *able])
+                raise ValueError(f"compressor: {fs} takes {names}, not {compressor}")
         return self
 
 
@@ -208,6 +215,8 @@ class Experiment(FromFile):
                 )
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")
+        if metrics and len({name for grid in self.grid for name in grid.compressor}) > 1:
+            raise ValueError("grid: compressor: one value where there are figures or claims")
         if metrics and len({str(of) for grid in self.grid for of in grid.database}) > 1:
             raise ValueError("grid: database: one where there are figures or claims")
         return self
@@ -268,8 +277,8 @@ class Planned:
 Settings = Mapping[str, tuple[str | int | bool, ...]]
 """Axis -> the values of it that are asked for."""
 _GRID_AXES = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
-    "pause_ns", "advice",
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "compressor",
+    "seed", "pause_ns", "advice",
 )  # fmt: skip
 _NUMBERS = frozenset(
     {"requests", "read_ahead_kib", "seed", "request_bytes", "file_bytes", "pause_ns"}
@@ -279,8 +288,14 @@ _READ: Mapping[str, Callable[[str], int | bool | str]] = {
     **dict.fromkeys(_NUMBERS, int),
     "bulk_read": _YES_OR_NO.__getitem__,
     "advice": {word: word for word in get_args(Advice)}.__getitem__,
+    "compressor": {word: word for word in get_args(Compressor)}.__getitem__,
 }
 """Axes with values of their own, and what reads them. What no grid has is added to all."""
+_TAKEN = {
+    "bulk_read": "true and false",
+    "advice": ", ".join(get_args(Advice)),
+    "compressor": ", ".join(get_args(Compressor)),
+}
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {
     "state": State, "faults": Faults, "database": Database,
@@ -398,7 +413,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
             convert: Callable[[str], str | int | bool] = _READ.get(axis, str)
             settings[axis] = tuple(convert(value) for value in values.split(","))
         except (ValueError, KeyError):
-            what = "whole numbers" if axis in _NUMBERS else "true and false"
+            what = _TAKEN.get(axis, "whole numbers")
             raise ExperimentError(f"--set {text}: {axis} takes {what}") from None
     return settings
 

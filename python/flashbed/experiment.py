@@ -144,7 +144,7 @@ class Grid(Strict):
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
     database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
-    compressor: Annotated[tuple[Compressor, ...], LIST] = (USUAL_COMPRESSOR,)
+    compressor: Annotated[tuple[Compressor, ...], LIST] = ("default",)
     request_bytes: Positives | None = None
     file_bytes: Positives | None = None
     """Those of `[workload]` where they are missing."""

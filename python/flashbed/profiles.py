@@ -207,8 +207,7 @@ class RtimeCosts(Strict):
 class CompressorCosts(Strict):
     """`[software] compressors`: what each costs, whichever file system uses it.
 
-    Of one that is missing nobody knows: a case in which it did something has no time. Those that are
-    `included` are in the file systems' own costs, as published figures do not tell them apart; a
+    A case in which one that is missing did something has no time. Those that are `included` are in the file systems' own costs, as published figures do not tell them apart; a
     kernel that chooses by itself uses them, and another choice has no price.
     """
 
@@ -392,7 +391,8 @@ class Board(FromFile):
         counts ticks, and pointers are those of a 64-bit machine.
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
-        nothing |= {"source": "kernel/uml", "syscall_ns": 512, "compressors": _free(CompressorCosts)}
+        nothing |= {"source": "kernel/uml", "syscall_ns": 512}
+        nothing |= {"compressors": _free(CompressorCosts)}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
 

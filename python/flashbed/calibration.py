@@ -154,6 +154,8 @@ TIMER_SLACK_NS = 50_000
 UNIT = 10_000
 """The unit that costs are set to for counting: large enough that rounding to ns does not show, and
 small enough that no case takes a second, in which timers end and time stamps change."""
+LOOP_UNIT = 100
+"""The same of what a compressor's loops do thousands of times a page, in whole nanoseconds."""
 
 
 def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
@@ -268,7 +270,7 @@ def _compressing() -> Cases:
 def _mounted_with(compressor: str, fs: str) -> Cases:
     """Written and read with one compressor, on a file system mounted with it.
 
-    `none` says what a node costs without any. Bytes of chance tell what looking in vain costs, lines
+    `none` says what a node costs without any. Random bytes tell what looking in vain costs, lines
     of zeroes what a long match does, words what short ones and codes do. Words are appended one by
     one, which only UBIFS puts together before it compresses them.
     """
@@ -407,42 +409,46 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
         ("jffs2", USUAL_COMPRESSOR, name, window, f"{body}\n")
         for name, (window, body) in _rtime().items()
     ]
-    return [
-        Program(
-            case_id=f"calibrate-{fs}-{name}",
-            fs=fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=window,
-            prepare=prepare,
-            body=body,
-        )
-        for fs in FILE_SYSTEMS
-        for name, (window, body) in _bodies().items()
-    ] + [
-        Program(
-            case_id=f"calibrate-{fs}-{compressor}-{name}",
-            fs=fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=window,
-            prepare=prepare,
-            body=body,
-            compressor=compressor,
-        )
-        for fs, compressor, name, window, body in compressing
-    ] + [
-        Program(
-            case_id=f"calibrate-mtd-{name}",
-            fs="mtd",
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=0,
-            prepare=f"{HEADER}\nprepared\n",
-            body=body,
-        )
-        for name, body in _raw(board).items()
-    ]
+    return (
+        [
+            Program(
+                case_id=f"calibrate-{fs}-{name}",
+                fs=fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=window,
+                prepare=prepare,
+                body=body,
+            )
+            for fs in FILE_SYSTEMS
+            for name, (window, body) in _bodies().items()
+        ]
+        + [
+            Program(
+                case_id=f"calibrate-{fs}-{compressor}-{name}",
+                fs=fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=window,
+                prepare=prepare,
+                body=body,
+                compressor=compressor,
+            )
+            for fs, compressor, name, window, body in compressing
+        ]
+        + [
+            Program(
+                case_id=f"calibrate-mtd-{name}",
+                fs="mtd",
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=0,
+                prepare=f"{HEADER}\nprepared\n",
+                body=body,
+            )
+            for name, body in _raw(board).items()
+        ]
+    )
 
 
 def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
@@ -483,7 +489,9 @@ def with_software_table(
         raise InputError(f"{board.path}: [software] is not the last table of the profile")
     lines = ["[software]", f"source = {json.dumps(source)}"]
     kept = {name: _price(board, name) for name in fitted.kept}
-    lines += [f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None]
+    lines += [
+        f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
+    ]
     for name, value in fitted.costs.items():
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
@@ -510,6 +518,10 @@ class Fit:
     standard_errors: dict[str, float]
     cases: pl.DataFrame
     kept: tuple[str, ...] = ()
+
+
+def _unit(name: str) -> int:
+    return LOOP_UNIT if name.startswith("compressors.") and name.endswith("_ns") else UNIT
 
 
 def _price(board: Board, name: str) -> int | None:
@@ -557,7 +569,10 @@ def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
     """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
     measured = np.asarray(measured_ns, dtype=float)
     chip = _times_ns(cases, {})
-    counts = np.column_stack([(_times_ns(cases, {name: UNIT}) - chip) / UNIT for name in FITTED])
+    units = {name: _unit(name) for name in FITTED}
+    counts = np.column_stack(
+        [(_times_ns(cases, {name: unit}) - chip) / unit for name, unit in units.items()]
+    )
     occurs = np.asarray(counts.any(axis=0))
     names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
     weights = 1.0 / measured

@@ -81,7 +81,9 @@ class Case:
         mounted = ["bulk"] if self.bulk_read else []
         if self.compressor != USUAL_COMPRESSOR:
             mounted.append(f"{self.compressor}compr")
-        return "-".join([name, *mounted, *(str(given) for given, usual in others if given != usual)])
+        return "-".join(
+            [name, *mounted, *(str(given) for given, usual in others if given != usual)]
+        )
 
 
 def _duration(nanoseconds: int) -> str:

@@ -207,8 +207,9 @@ class RtimeCosts(Strict):
 class CompressorCosts(Strict):
     """`[software] compressors`: what each costs, whichever file system uses it.
 
-    A case in which one that is missing did something has no time. Those that are `included` are in the file systems' own costs, as published figures do not tell them apart; a
-    kernel that chooses by itself uses them, and another choice has no price.
+    A case in which one that is missing did something has no time. The work of those that are
+    `included` is in the file systems' own costs, as published figures do not tell them apart: the
+    kernel's own choice has that price, and a choice by `compr=` has none.
     """
 
     included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()

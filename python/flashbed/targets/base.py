@@ -96,7 +96,7 @@ class Program:
 
     @property
     def simulated_fs(self) -> str:
-        """File system and mount options, as the simulator is told: the compressor is its kernel's."""
+        """File system and mount options, as the simulator is told, which has `simulated_kernel`."""
         return f"{self.fs},bulk_read" if self.bulk_read else self.fs
 
     @property

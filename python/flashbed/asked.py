@@ -1,13 +1,16 @@
-"""What an experiment asks of its points: figures and claims, as their TOML has them.
+"""What an experiment asks of its points: the words of it, its figures, and numbers in texts.
 
-The models of `[[figure]]` and `[[claim]]` and the words they are made of, metrics and axes
-(docs/experiments.md). What points are is analysis/points.py's, what a claim comes to
-analysis/claims.py's, what a figure looks like figures.py's.
+The model of `[[figure]]`, the number that a claim or a text is about (`Measured`), and the words
+both are made of, metrics and axes (docs/experiments.md). `[[claim]]` is claim.py's, what points are
+analysis/points.py's, what a claim comes to analysis/claims.py's, what a figure looks like
+figures.py's.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -15,12 +18,10 @@ from pydantic import Field, model_validator
 from flashbed.toml_models import Strict
 
 __all__ = [
-    "LIST", "Axis", "Claim", "Count", "Counts", "Differs", "Figure", "FileReadMetric",
-    "FileSystems", "Metric", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric",
-    "PublishedPoint",
-    "RateMetric", "RequestMetric", "SavingMetric", "StatementMetric", "TargetNames", "Text",
-    "Texts", "Value",
-    "chosen_axes",
+    "LIST", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
+    "FileSystems", "Measured", "Metric", "Number", "Numbers", "Pattern", "Patterns", "Positive",
+    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestMetric", "SavingMetric",
+    "StatementMetric", "TargetNames", "Text", "Texts", "Value", "check_numbers", "filled",
 ]  # fmt: skip
 
 Text = Annotated[str, Field(min_length=1)]
@@ -98,100 +99,33 @@ Value = int | float | str
 Values = Annotated[tuple[Value, ...], LIST]
 TargetNames = Annotated[tuple[TargetName, ...], LIST]
 
+Reduce = Literal[
+    "min",
+    "max",
+    "mean",
+    "only",
+    "spread",
+    "largest_rise",
+    "last_above_lowest",
+    "last_above_rest",
+    "largest_difference_between_fs",
+    "smallest_ratio_of_patterns",
+    "smallest_ratio_of_fs",
+    "mean_ratio_of_patterns",
+    "mean_ratio_of_fs",
+    "largest_over_smallest",
+]
+"""How the values at several points become one number (docs/experiments.md)."""
 
-class PublishedPoint(Strict):
-    """`[[figure.published]]`: a value the paper states, for all its file systems.
 
-    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+class Measured(Strict):
+    """One number that the tables give: a metric at some points, reduced.
+
+    The points are the product of `requests`, `request_bytes` and `at`, or those of `points`, for
+    each file system and pattern. `along` is the axis that a curve runs along if not all points
+    are one curve.
     """
 
-    fs: FileSystems
-    pattern: Pattern
-    requests: Positive
-    request_bytes: Positive | None = None
-    at: dict[Axis, Value] = Field(default_factory=dict)
-    value: float = Field(strict=False)
-    low: float | None = Field(default=None, strict=False)
-    high: float | None = Field(default=None, strict=False)
-    text: Text
-
-
-class Figure(Strict):
-    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
-
-    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
-    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
-    """
-
-    id: Text
-    title: Text
-    caption: Text
-    text: Text | None = None
-    metric: Metric | RequestMetric | PowerMetric
-    scale: Literal["linear", "log"] = "linear"
-    x: Literal["request", "time"] | Axis = "requests"
-    only: dict[Axis, Values] = Field(default_factory=dict)
-    colour: Literal["stack"] | Axis | None = None
-    rows: Axis | None = None
-    columns: Axis | None = None
-    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
-
-    @property
-    def over_axes(self) -> bool:
-        """Whether it names its axes, and is none of the usual ones."""
-        return bool(self.colour or self.rows or self.columns)
-
-    @model_validator(mode="after")
-    def _drawable(self) -> Self:
-        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
-            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
-        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
-            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
-        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
-        if self.over_axes:
-            if None in (self.colour, self.rows, self.columns):
-                raise ValueError("colour, rows and columns go together")
-        elif self.scale != "linear":
-            raise ValueError("scale: goes with colour, rows and columns")
-        elif self.x not in usual or self.only or self.metric in _OVER_AXES:
-            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
-        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
-            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
-        return self
-
-
-class Differs(Strict):
-    """`[[claim.differs]]`: why a verdict is `differs`, and what shows it.
-
-    On the targets `on`, for all file systems or those of `fs`, for the claim's kernel and those of
-    `kernel`.
-    """
-
-    on: TargetNames
-    fs: FileSystems | None = None
-    kernel: Texts | None = None
-    why: Text
-    evidence: Text
-
-
-class Claim(Strict):
-    """`[[claim]]`: a sentence of the paper as an inequality `reduce(metric) operator bound`.
-
-    `published` is the number the paper gives, null if it gives none; `bound` and `tolerance` are
-    ours where it does not, and `reading` says why. `item` is the figure, table or section it is of,
-    `comment` a sentence on what came of it, `at` chooses on further axes, `along` is the axis that
-    a curve runs along if not all points are one.
-    """
-
-    id: Text
-    text: Text
-    source: Text
-    reading: Text
-    published: float | None = Field(default=None, strict=False)
-    unit: Text
-    item: Text | None = None
-    comment: Text | None = None
-    differs: tuple[Differs, ...] = Field(default=(), strict=False)
     metric: Metric
     fs: FileSystems
     pattern: Patterns
@@ -200,31 +134,10 @@ class Claim(Strict):
     at: dict[Axis, Values] = Field(default_factory=dict)
     points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
     along: Axis | None = None
-    reduce: Literal[
-        "min",
-        "max",
-        "mean",
-        "only",
-        "spread",
-        "largest_rise",
-        "last_above_lowest",
-        "last_above_rest",
-        "largest_difference_between_fs",
-        "smallest_ratio_of_patterns",
-        "smallest_ratio_of_fs",
-        "mean_ratio_of_patterns",
-        "mean_ratio_of_fs",
-        "largest_over_smallest",
-    ]
-    operator: Literal[">", ">=", "<", "<=", "within"]
-    bound: float = Field(strict=False)
-    tolerance: float | None = Field(default=None, strict=False)
-    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
+    reduce: Reduce
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if (self.operator == "within") != (self.tolerance is not None):
-            raise ValueError("tolerance: goes with the operator `within`, and with no other")
         if bool(self.points) == bool(self.requests):
             raise ValueError("requests: either they, with what is at other axes, or points")
         if self.points and (self.at or self.request_bytes or self.along):
@@ -268,9 +181,120 @@ class Claim(Strict):
             dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
         ]
 
+    @property
+    def chosen(self) -> set[str]:
+        """The axes of which it says what it wants."""
+        return {*self.axes, *(str(axis) for point in self.points for axis in point)}
 
-def chosen_axes(item: Figure | Claim) -> set[str | None]:
-    """The axes of which a figure or claim says what it wants."""
-    if isinstance(item, Claim):
-        return {*item.axes, *(axis for point in item.points for axis in point)}
-    return {*item.only, item.x, item.colour, item.rows, item.columns}
+
+class Number(Measured):
+    """`numbers.NAME`: a number of ours in a text, and how it is computed.
+
+    The text shows `value` with `digits` decimals in place of `{NAME}`. `flashbed verdicts` and the
+    tests compute it anew from `experiment` (this one if it is missing) on `target`, with the board
+    and kernel that stand for the paper's there unless others are named.
+    """
+
+    value: float = Field(strict=False)
+    digits: Annotated[int, Field(ge=0, le=6)] = 0
+    target: TargetName = "sim"
+    experiment: Text | None = None
+    board: Text | None = None
+    kernel: Text | None = None
+
+    @property
+    def shown(self) -> str:
+        """As the text has it."""
+        return f"{self.value:.{self.digits}f}"
+
+
+Numbers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Number]
+_PLACEHOLDER = re.compile(r"{([^{}]*)}")
+
+
+def filled(text: str, numbers: Mapping[str, Number]) -> str:
+    """A text with its numbers in their places."""
+    return _PLACEHOLDER.sub(lambda found: numbers[found.group(1)].shown, text)
+
+
+def check_numbers(texts: Sequence[str | None], numbers: Mapping[str, Number]) -> None:
+    """Raises `ValueError` unless the texts name just these numbers."""
+    named = {name for text in texts if text for name in _PLACEHOLDER.findall(text)}
+    odd = sorted(named ^ numbers.keys())
+    if odd:
+        problem = "missing" if odd[0] in named else "in no text"
+        raise ValueError(f"numbers.{odd[0]}: {problem}")
+
+
+class PublishedPoint(Strict):
+    """`[[figure.published]]`: a value the paper states, for all its file systems.
+
+    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+    """
+
+    fs: FileSystems
+    pattern: Pattern
+    requests: Positive
+    request_bytes: Positive | None = None
+    at: dict[Axis, Value] = Field(default_factory=dict)
+    value: float = Field(strict=False)
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
+    text: Text
+
+
+class Figure(Strict):
+    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
+
+    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
+    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
+    """
+
+    id: Text
+    title: Text
+    caption: Text
+    text: Text | None = None
+    metric: Metric | RequestMetric | PowerMetric
+    scale: Literal["linear", "log"] = "linear"
+    x: Literal["request", "time"] | Axis = "requests"
+    only: dict[Axis, Values] = Field(default_factory=dict)
+    colour: Literal["stack"] | Axis | None = None
+    rows: Axis | None = None
+    columns: Axis | None = None
+    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
+    numbers: Numbers = Field(default_factory=dict)
+
+    @property
+    def chosen(self) -> set[str]:
+        """The axes of which it says what it wants."""
+        named = (self.x, self.colour, self.rows, self.columns)
+        return {*map(str, self.only), *(axis for axis in named if axis)}
+
+    @property
+    def told(self) -> str | None:
+        """Its text, numbers filled in."""
+        return filled(self.text, self.numbers) if self.text else None
+
+    @property
+    def over_axes(self) -> bool:
+        """Whether it names its axes, and is none of the usual ones."""
+        return bool(self.colour or self.rows or self.columns)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        check_numbers([self.text], self.numbers)
+        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
+            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
+            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
+        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
+        if self.over_axes:
+            if None in (self.colour, self.rows, self.columns):
+                raise ValueError("colour, rows and columns go together")
+        elif self.scale != "linear":
+            raise ValueError("scale: goes with colour, rows and columns")
+        elif self.x not in usual or self.only or self.metric in _OVER_AXES:
+            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
+        elif self.metric in ("cache_hit_pct", "prefetch_kib"):
+            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
+        return self

@@ -18,7 +18,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.asked import (
     LIST,
-    Claim,
     Count,
     Counts,
     Figure,
@@ -33,9 +32,9 @@ from flashbed.asked import (
     TargetNames,
     Text,
     Texts,
-    chosen_axes,
 )
 from flashbed.case import NO_ADVICE, Case
+from flashbed.claim import Claim
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
@@ -207,8 +206,7 @@ class Experiment(FromFile):
         one_each = all(len(of_fs) == 1 for of_fs in windows.values())
         items: list[Figure | Claim] = [*self.figure, *self.claim]
         for item in items:
-            chosen = chosen_axes(item)
-            told_apart = one_each or "read_ahead_kib" in chosen
+            told_apart = one_each or "read_ahead_kib" in item.chosen
             if item.metric in _OF_SINGLE_CASES and not told_apart:
                 raise ValueError(
                     f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"

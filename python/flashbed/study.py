@@ -1,9 +1,9 @@
 """A study: experiments/STUDY.toml, the paper that the experiments of a folder do again.
 
-It lists every figure and table of the paper, and its numbered sections as far as they claim
-something, in the order of the paper. Claims of the experiments name the item they are of
-(`item`); an item that no experiment here does says where it is done. What the claims come to is
-analysis/claims.py's.
+It lists every figure, table and section of the paper that says something measurable, in the order
+of the paper, and under each its sentences. A sentence names the claims that judge it, or says why
+there can be none. A claim names its item (`item`). What the claims come to is analysis/claims.py's,
+what that makes of the sentences analysis/sentences.py's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from flashbed import places
 from flashbed.experiment import Experiment, ExperimentError
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
-__all__ = ["Item", "Study", "in_order", "load_study"]
+__all__ = ["Item", "Sentence", "Study", "in_order", "load_study"]
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -29,12 +29,38 @@ class StudyFacts(Strict):
     text: Text
 
 
+class Sentence(Strict):
+    """`[[item.sentence]]`: what the source says in one place, in our words, and who judges it.
+
+    `claims` are EXPERIMENT/CLAIM of the study; `cannot` says why there can be none.
+    """
+
+    text: Text
+    claims: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    cannot: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if bool(self.claims) == bool(self.cannot):
+            raise ValueError("claims: either they, or cannot, which says why there are none")
+        return self
+
+
 class Item(Strict):
-    """`[[item]]`: a figure, table or section of the paper; `elsewhere` if no experiment has it."""
+    """`[[item]]`: a figure, table or section of the source and what it says, in its order.
+
+    `ours` is what this project adds: it counts as no sentence of the source.
+    """
 
     id: Text
     title: Text
-    elsewhere: Text | None = None
+    ours: bool = False
+    sentence: Annotated[tuple[Sentence, ...], Field(min_length=1, strict=False)]
+
+    @property
+    def claims(self) -> list[str]:
+        """All its claims, EXPERIMENT/CLAIM, each once."""
+        return list(dict.fromkeys(claim for one in self.sentence for claim in one.claims))
 
 
 class Study(FromFile):
@@ -71,12 +97,23 @@ def in_order(study: Study | None, experiments: list[Experiment]) -> list[Experim
     if sorted(names) != sorted(study.experiments):
         odd = sorted(set(names) ^ set(study.experiments))
         raise ExperimentError(f"{places.shown(study.path)}: experiments: {', '.join(odd)}")
-    known = {item.id for item in study.item if item.elsewhere is None}
+    _check_claims(study, experiments)
+    return sorted(experiments, key=lambda one: study.experiments.index(one.id.split("/")[1]))
+
+
+def _check_claims(study: Study, experiments: list[Experiment]) -> None:
+    """An item's sentences name its claims, and no claim that does not exist."""
+    named = {(claim, item.id) for item in study.item for claim in item.claims}
+    there = set()
     for experiment in experiments:
         for claim in experiment.claim:
-            if claim.item not in known:
+            name = f"{experiment.id.split('/')[1]}/{claim.id}"
+            there.add(name)
+            if (name, claim.item) not in named:
                 raise ExperimentError(
-                    f"{places.shown(experiment.path)}: claim {claim.id}: item = {claim.item!r} is "
-                    f"not in {places.shown(study.path)}"
+                    f"{places.shown(experiment.path)}: claim {claim.id}: item = {claim.item!r}: "
+                    f"no sentence of it in {places.shown(study.path)} names {name}"
                 )
-    return sorted(experiments, key=lambda one: study.experiments.index(one.id.split("/")[1]))
+    odd = sorted({claim for claim, _ in named} - there)
+    if odd:
+        raise ExperimentError(f"{places.shown(study.path)}: item.sentence: no claim {odd[0]}")

@@ -123,7 +123,7 @@ def verdict(claim: Claim, values: Mapping[tuple[str, str, int], float]) -> tuple
     return first.judged["sim"].value, first.judged["sim"].verdict
 
 
-def claim(reduce: str, operator: str, bound: float, **other: Any) -> Claim:
+def claim(reduce: str, operator: str, bound: float | None, **other: Any) -> Claim:
     values = {
         "id": "c", "text": "t", "source": "s", "reading": "r", "unit": "%",
         "metric": "time_saved_pct", "fs": ["jffs2"], "pattern": ["random"], "requests": [8, 16, 32],
@@ -147,8 +147,9 @@ def test_a_claim_is_a_number_made_of_points(reduce: str, expected: float) -> Non
     values = {("jffs2", "random", 8): 10, ("jffs2", "random", 16): 40, ("jffs2", "random", 32): 25}
     assert verdict(claim(reduce, ">=", expected), values) == (expected, "agrees")
     assert verdict(claim(reduce, ">", expected), values) == (expected, "differs")
-    within = claim(reduce, "within", expected + 5, tolerance=5)
-    assert verdict(within, values) == (expected, "agrees")
+    for low, high, word in ((expected, expected + 1, "agrees"), (expected + 1, 99, "differs")):
+        within = claim(reduce, "within", None, low=low, high=high)
+        assert verdict(within, values) == (expected, word)
 
 
 def test_a_claim_with_a_point_missing_is_not_measured() -> None:

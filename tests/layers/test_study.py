@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.claims import DIFFERS
+from flashbed.analysis.claims import DIFFERS, judge
+from flashbed.analysis.sentences import tallies
+from flashbed.asked import Number
 from flashbed.errors import InputError
 from flashbed.experiment import load_experiment, plan, study_experiments
 from flashbed.report import write_report
 from flashbed.report.content import collect, figure_tables
+from flashbed.report.judged import judged_run
+from flashbed.report.numbers import moved
 from flashbed.runner import run_target
 from flashbed.study import in_order, load_study
 from flashbed.tables import RunDirectory
 from flashbed.targets import load_target
 from tests.fake import FakeTarget
+from tests.perturb import survivors
 
 STUDY = """experiments = ["one"]
 
@@ -29,10 +35,17 @@ text = "What it is about."
 id = "Figure 3-a"
 title = "Time saved"
 
+[[item.sentence]]
+text = "Everything is saved."
+claims = ["one/half"]
+
 [[item]]
 id = "Figure 9"
 title = "Something else"
-elsewhere = "another study"
+
+[[item.sentence]]
+text = "The authors' board is red."
+cannot = "no board here has a colour"
 """
 CLAIM = """
 [[claim]]
@@ -105,7 +118,7 @@ def test_the_report_opens_with_the_papers_figures_and_says_why_one_differs(
 ) -> None:
     text = report(tmp_path).read_text()
     assert "<h1>A paper</h1>" in text
-    assert "another study" in text
+    assert "Cannot be measured: no board here has a colour" in text
     assert "0 of 1" in text
     assert "<b>Why it differs</b> (jffs2 on the simulated stack, Linux 2.6.37)" in text
     assert "eight requests use a part of the window" in text
@@ -128,8 +141,9 @@ def test_a_figure_over_axes_draws_the_points_it_names(studied: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('item = "Figure 3-a"', 'item = "Figure 9"', "claim half: item = 'Figure 9' is not in"),
-        ('item = "Figure 3-a"\n', "", "claim half: item = None is not in"),
+        ('item = "Figure 3-a"', 'item = "Figure 9"', "claim half: item = 'Figure 9': no sentence"),
+        ('item = "Figure 3-a"\n', "", "claim half: item = None: no sentence"),
+        ('id = "half"', 'id = "whole"', "claim whole: item = 'Figure 3-a': no sentence of it in"),
     ],
 )
 def test_a_claim_of_nothing_in_the_paper_is_refused(
@@ -153,13 +167,57 @@ def test_a_study_names_all_its_experiments(studied: Path) -> None:
         in_order(load_study("small"), study_experiments("small"))
 
 
-def test_the_shipped_study_names_every_experiment_and_item() -> None:
-    study = load_study("readahead")
+def test_a_sentence_names_only_claims_that_exist(studied: Path) -> None:
+    file = studied / "experiments" / "small.toml"
+    text = file.read_text()
+    file.write_text(text.replace('claims = ["one/half"]', 'claims = ["one/half", "one/gone"]'))
+    with pytest.raises(InputError, match=r"small\.toml: item\.sentence: no claim one/gone"):
+        in_order(load_study("small"), study_experiments("small"))
+
+
+SOURCES = ("readahead", "sqlite")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_shipped_study_judges_every_sentence_of_its_source_or_says_why_not(name: str) -> None:
+    study = load_study(name)
     assert study is not None
-    experiments = in_order(study, study_experiments("readahead"))
+    experiments = in_order(study, study_experiments(name))
     assert [one.id.split("/")[1] for one in experiments] == list(study.experiments)
-    claimed = {claim.item for one in experiments for claim in one.claim}
-    assert claimed == {item.id for item in study.item if item.elsewhere is None}
+
+
+def test_sentences_are_counted_by_the_worst_of_their_claims(studied: Path, tmp_path: Path) -> None:
+    report(tmp_path)
+    study = load_study("small")
+    assert study is not None
+    runs = {"one": judged_run(tmp_path / "run").verdicts}
+    sentences, claims = tallies("small", study, runs, "sim")
+    assert (sentences.all, claims.all) == (2, 1)
+    assert {word: count for word, count in sentences.counts.items() if count} == {
+        "differs": 1,
+        "cannot be measured": 1,
+    }
+    (no_sentences, _) = tallies("small", study, {}, "sim")
+    assert no_sentences.counts["not measured"] == 1
+
+
+def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> None:
+    report(tmp_path)
+    run = judged_run(tmp_path / "run")
+    (claim,) = run.experiment.claim
+    measured = {key: getattr(claim, key) for key in ("metric", "fs", "pattern", "requests")}
+    (saved,) = [verdict.judged["sim"].value for verdict in run.verdicts]
+    assert saved is not None
+    for said, expected in ((saved, []), (saved + 1, [f"{saved:.1f}"])):
+        number = Number(**measured, reduce="only", value=said, digits=1)
+        told = claim.differs[0].model_copy(
+            update={"evidence": "it saves {saved} %", "numbers": {"saved": number}}
+        )
+        assert told.told[1] == f"it saves {said:.1f} %"
+        changed = claim.model_copy(update={"differs": (told,)})
+        experiment = run.experiment.model_copy(update={"claim": (changed,)})
+        found = moved({"small/one": replace(run, experiment=experiment)})
+        assert [one.now for one in found] == expected
 
 
 @pytest.mark.extension
@@ -180,3 +238,16 @@ def test_every_simulated_verdict_that_differs_is_explained(name: str, tmp_path: 
         if verdict.judged["sim"].verdict == DIFFERS and verdict.judged["sim"].why is None
     ]
     assert unexplained == []
+
+
+def test_a_claim_that_agrees_whatever_is_measured_is_found(studied: Path, tmp_path: Path) -> None:
+    """Claims had compared a window of 0 with itself, and agreed on every kernel."""
+    report(tmp_path)
+    run = judged_run(tmp_path / "run")
+    (claim,) = run.experiment.claim
+    cannot_fail = claim.model_copy(update={"id": "any", "operator": ">=", "bound": -1e12})
+    can_fail = claim.model_copy(update={"id": "one", "operator": ">=", "bound": 0})
+    experiment = run.experiment.model_copy(update={"claim": (cannot_fail, can_fail)})
+    judged = replace(run, experiment=experiment, verdicts=judge(experiment, run.tables))
+    assert [one.judged["sim"].verdict for one in judged.verdicts] == ["agrees", "agrees"]
+    assert survivors(judged) == ["any/jffs2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flashbed.analysis.agreement import agreement, agreement_summary
-from flashbed.analysis.claims import Verdict, judge, with_board
+from flashbed.analysis.claims import Verdict, WithoutSeed, judge, with_board
 from flashbed.analysis.energy import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
@@ -14,6 +14,7 @@ from flashbed.analysis.wear import wear_map, wear_summary
 
 __all__ = [
     "Verdict",
+    "WithoutSeed",
     "agreement",
     "agreement_summary",
     "curves",

@@ -1,13 +1,15 @@
-"""The paper's sentences, judged: each is an inequality over the measures of a few points.
+"""The source's sentences, judged: each is an inequality over the measures of a few points.
 
 A claim gets a verdict per file system and target and, where it says so, per further kernel of the
-simulator.
-The number behind a verdict is kept, so that a reader can disagree with the bound.
+simulator. The number behind a verdict is kept, so that a reader can disagree with the bound. Seeds
+are averaged before a claim is judged; how far the number scatters with them is the 95 % interval
+beside it (a jackknife that leaves out one seed at a time). The verdict is on the mean alone.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,21 +18,27 @@ from typing import Any
 import polars as pl
 
 from flashbed.analysis.points import USUAL, table_of
-from flashbed.asked import Claim, Differs
+from flashbed.asked import Measured, Number
+from flashbed.claim import Claim, Differs
 from flashbed.errors import InputError
 from flashbed.experiment import Compared, Experiment
 
 __all__ = [
     "AGREES",
+    "DERIVED",
     "DIFFERS",
+    "IN_DIRECTION",
     "JUDGED",
     "NOT_MEASURED",
     "Judged",
     "Verdict",
+    "WithoutSeed",
+    "computed",
     "items",
     "judge",
     "judged_on",
     "with_board",
+    "worst",
 ]
 
 JUDGED = ("sim", "uml", "emulator")
@@ -38,8 +46,14 @@ JUDGED = ("sim", "uml", "emulator")
 _BOARD = "board"
 
 AGREES = "agrees"
+IN_DIRECTION = "agrees in direction"
 DIFFERS = "differs"
+DERIVED = "derived"
 NOT_MEASURED = "not measured"
+_WORST_FIRST = (DIFFERS, IN_DIRECTION, AGREES, DERIVED, NOT_MEASURED)
+
+Tables = Mapping[str, pl.DataFrame]
+"""Points by table (analysis/points.py)."""
 
 Key = tuple[str | float, ...]
 """Of a curve: file system, pattern, and its places on the axes it does not run along."""
@@ -55,6 +69,14 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
+class WithoutSeed:
+    """The points with one seed left out, and the targets that have other seeds beside it."""
+
+    targets: frozenset[str]
+    tables: Tables
+
+
+@dataclass(frozen=True)
 class Judged:
     """What a target says of a claim: the kernel, the claim's number (null if not measured)."""
 
@@ -62,7 +84,11 @@ class Judged:
     value: float | None
     verdict: str
     why: Differs | None = None
-    """Why it differs, as far as the experiment says so."""
+    """Why it is less than `agrees`, as far as the experiment says so."""
+    interval: tuple[float, float] | None = None
+    """95 % of the number over seeds; null for one seed."""
+    close: bool = False
+    """Whether part of the interval has another verdict: more seeds might change it."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +99,18 @@ class Verdict:
     claim: Claim
     fs: str
     judged: Mapping[str, Judged]
+    further_kernel: str | None = None
+    """One of `also_kernels`, which the source did not have."""
 
     def as_json(self) -> dict[str, Any]:
         """The row as `flashbed reproduce --format json` prints it."""
         reasons = {
-            target: {"why": judged.why.why, "evidence": judged.why.evidence}
+            target: dict(zip(("why", "evidence"), judged.why.told, strict=True))
             for target, judged in self.judged.items()
             if judged.why
+        }
+        intervals = {
+            target: judged.interval for target, judged in self.judged.items() if judged.interval
         }
         return {
             "id": self.id,
@@ -89,6 +120,7 @@ class Verdict:
             "published": self.claim.published,
             **{target: judged.value for target, judged in self.judged.items()},
             **{f"verdict_{target}": judged.verdict for target, judged in self.judged.items()},
+            **({"intervals": intervals} if intervals else {}),
             **({"differs": reasons} if reasons else {}),
         }
 
@@ -112,30 +144,51 @@ def judged_on(experiment: Experiment) -> tuple[str, ...]:
     return (*JUDGED, _BOARD) if _BOARD in experiment.compared else JUDGED
 
 
-def judge(experiment: Experiment, tables: Mapping[str, pl.DataFrame]) -> list[Verdict]:
-    """Every claim of an experiment, judged on the points of its tables (analysis/points.py)."""
+def judge(
+    experiment: Experiment, tables: Tables, without: Sequence[WithoutSeed] = ()
+) -> list[Verdict]:
+    """Every claim of an experiment, judged on the points of its tables (analysis/points.py).
+
+    `without` are the tables that leave out one seed each, for the intervals.
+    """
     verdicts = []
     for claim in experiment.claim:
         groups = [claim.fs] if claim.reduce in _BETWEEN_FS else [(fs,) for fs in claim.fs]
-        table = tables[table_of(claim.metric)]
         for kernel, group in itertools.product((None, *claim.also_kernels), groups):
-            verdicts.append(_verdict(experiment, claim, group, kernel, table))
+            verdicts.append(_verdict(experiment, claim, group, kernel, tables, without))
     return verdicts
+
+
+def computed(number: Number, experiment: Experiment, tables: Tables) -> float | None:
+    """A number of a text, from the points of its experiment; null if they were not measured."""
+    usual = experiment.compared.get(number.target)
+    if usual is None and not (number.board and number.kernel):
+        return None
+    board = number.board or (usual.board if usual else "")
+    kernel = number.kernel or (usual.kernel if usual else "")
+    table = tables[table_of(number.metric)]
+    return _value(number, number.fs, number.target, board, kernel, table)
+
+
+def worst(words: Sequence[str]) -> str:
+    """Of several verdicts the least: one that differs makes all differ."""
+    return next((word for word in _WORST_FIRST if word in words), NOT_MEASURED)
 
 
 def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
     """Item of the paper -> target -> verdicts that agree, verdicts there are.
 
     A claim's further kernels are not counted: the item is judged on what stands for the paper's.
+    Nor is what is derived from the paper's own constants.
     """
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for verdict in verdicts:
-        if verdict.claim.item is None or verdict.id.endswith(verdict.claim.also_kernels or ("\0",)):
+        if verdict.claim.item is None or verdict.further_kernel:
             continue
         of_item = counts.setdefault(verdict.claim.item, {})
         for target, judged in verdict.judged.items():
             agree, known = of_item.setdefault(target, (0, 0))
-            if judged.verdict != NOT_MEASURED:
+            if judged.verdict not in (NOT_MEASURED, DERIVED):
                 of_item[target] = (agree + (judged.verdict == AGREES), known + 1)
     return counts
 
@@ -145,22 +198,50 @@ def _verdict(
     claim: Claim,
     group: Sequence[str],
     kernel: str | None,
-    points: pl.DataFrame,
+    tables: Tables,
+    without: Sequence[WithoutSeed],
 ) -> Verdict:
     """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
+    table = table_of(claim.metric)
     judged = {}
     for target in judged_on(experiment):
         compared = experiment.compared.get(target)
-        if compared is not None and kernel is not None:
-            further = compared.model_copy(update={"kernel": kernel})
-            compared = further if target == "sim" else None
-        value = _value(claim, group, target, compared, points)
+        if compared is None or (kernel is not None and target != "sim"):
+            judged[target] = Judged(None, None, NOT_MEASURED)
+            continue
+        machine = (target, compared.board, kernel or compared.kernel)
+        value = _value(claim, group, *machine, tables[table])
         holds = _holds(claim, value)
-        why = _why(claim, group, target, kernel) if holds == DIFFERS else None
-        name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else None
-        judged[target] = Judged((name or compared.kernel) if compared else None, value, holds, why)
+        others = [
+            _value(claim, group, *machine, left.tables[table])
+            for left in without
+            if value is not None and target in left.targets
+        ]
+        interval = _interval(value, [other for other in others if other is not None])
+        why = _why(claim, group, target, kernel) if holds in (DIFFERS, IN_DIRECTION) else None
+        name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine[2]
+        close = interval is not None and {_holds(claim, end) for end in interval} != {holds}
+        judged[target] = Judged(name, value, holds, why, interval, close)
     identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)
-    return Verdict(identity, claim, " and ".join(group), judged)
+    return Verdict(identity, claim, " and ".join(group), judged, kernel)
+
+
+def _interval(value: float | None, without: Sequence[float]) -> tuple[float, float] | None:
+    """95 % of a number over seeds, from what it is without each of them; null if none moves it.
+
+    Jackknife: Efron and Stein, The Jackknife Estimate of Variance (1981), with Student's t.
+    """
+    count = len(without)
+    if value is None or count < 2 or min(without) == max(without):
+        return None
+    if not all(math.isfinite(other) for other in (value, *without)):
+        return None
+    from scipy.special import stdtrit  # takes a third of a second
+
+    mean = sum(without) / count
+    variance = (count - 1) / count * sum((other - mean) ** 2 for other in without)
+    half = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance)
+    return (round(value - half, 6), round(value + half, 6))
 
 
 def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) -> Differs | None:
@@ -176,51 +257,60 @@ def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) ->
 def _holds(claim: Claim, value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
-    if claim.tolerance is not None:
-        return AGREES if abs(value - claim.bound) <= claim.tolerance else DIFFERS
-    return AGREES if _OPERATORS[claim.operator](value, claim.bound) else DIFFERS
+    if claim.derived is not None:
+        return DERIVED
+    if claim.low is not None and claim.high is not None:
+        holds = claim.low <= value <= claim.high
+    else:
+        assert claim.bound is not None  # the model says so
+        holds = _OPERATORS[claim.operator](value, claim.bound)
+    if holds:
+        return AGREES
+    way = claim.direction
+    return IN_DIRECTION if way and _OPERATORS[way.operator](value, way.bound) else DIFFERS
 
 
 def _value(
-    claim: Claim,
+    measured: Measured,
     group: Sequence[str],
     target: str,
-    compared: Compared | None,
+    board: str,
+    kernel: str,
     points: pl.DataFrame,
 ) -> float | None:
-    """The claim's number on a target; null unless every point it speaks of was measured."""
-    if compared is None:
-        return None
+    """The number on a machine; null unless every point it speaks of was measured."""
     curves: dict[Key, list[float | None]] = {}
-    for fs, pattern in itertools.product(group, claim.pattern):
-        curves |= _curves(claim, fs, pattern, target, compared, points)
+    for fs, pattern in itertools.product(group, measured.pattern):
+        rows = points.filter(target=target, board=board, fs=fs, pattern=pattern)
+        curves |= _curves(measured, (fs, pattern), kernel, rows)
     if any(value is None for curve in curves.values() for value in curve):
         return None
     known = {key: [value for value in curve if value is not None] for key, curve in curves.items()}
-    return round(_reduce(claim, group, known), 6)
+    return round(_reduce(measured, group, known), 6)
 
 
 def _curves(
-    claim: Claim, fs: str, pattern: str, target: str, compared: Compared, points: pl.DataFrame
+    measured: Measured, curve: tuple[str, str], kernel: str, rows: pl.DataFrame
 ) -> dict[Key, list[float | None]]:
-    """The metric at each of the claim's points, in its order: one curve, or one along an axis."""
-    usual = {axis: value for axis, value in USUAL.items() if axis in points.columns}
-    asked = [{**usual, "kernel": compared.kernel, **place} for place in claim.places]
+    """The metric at each point, in its order: one curve, or one along an axis."""
+    usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
+    asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
     axes = list(asked[0])
-    rows = points.filter(target=target, board=compared.board, fs=fs, pattern=pattern)
     values: dict[tuple[Any, ...], float | None] = {}
-    for *where, value in rows.select(*axes, claim.metric).iter_rows():
+    for *where, value in rows.select(*axes, measured.metric).iter_rows():
         if values.setdefault(tuple(where), value) != value:
             there = dict(zip(axes, where, strict=True))
-            raise InputError(f"claim {claim.id}: several points are {there}: name a further axis")
+            name = getattr(measured, "id", measured.metric)
+            raise InputError(f"claim {name}: several points are {there}: name a further axis")
     curves: dict[Key, list[float | None]] = {}
+    along = measured.along
     for place in asked:
-        rest = tuple(place[axis] for axis in axes if axis != claim.along) if claim.along else ()
-        curves.setdefault((fs, pattern, *rest), []).append(values.get(tuple(place.values())))
+        rest = tuple(place[axis] for axis in axes if axis != along) if along else ()
+        curves.setdefault((*curve, *rest), []).append(values.get(tuple(place.values())))
     return curves
 
 
-def _reduce(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
+def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
     """Curves, one a file system and pattern, to one number."""
     if "_ratio_of_" in claim.reduce:
         ratios = _ratios(claim, group, curves)
@@ -257,7 +347,9 @@ def _reduce(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]
     raise AssertionError(claim.reduce)
 
 
-def _ratios(claim: Claim, group: Sequence[str], curves: Mapping[Key, list[float]]) -> list[float]:
+def _ratios(
+    claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]
+) -> list[float]:
     """How much more the second is than the first, the third than the second, at each point.
 
     Of patterns or of file systems, in the claim's order.

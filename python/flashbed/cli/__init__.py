@@ -26,6 +26,7 @@ from flashbed.cli import (
     show,
     trace,
     validate,
+    verdicts,
 )
 from flashbed.cli.screen import say
 from flashbed.errors import FlashbedError
@@ -51,6 +52,7 @@ calibrate.register(app)
 validate.register(app)
 fuzz.register(app)
 show.register(app)
+verdicts.register(app)
 doctor.register(app)
 prepare.register(app)
 

@@ -15,28 +15,21 @@ from flashbed.analysis import (
     curves,
     energy_gaps,
     energy_summary,
-    file_reads,
-    judge,
-    measures,
     per_request,
     power_points,
     rate_points,
-    rates,
     statement_agreement,
-    statement_points,
     wear_map,
     wear_summary,
-    with_board,
 )
 from flashbed.analysis.points import chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.constants import Energy
-from flashbed.experiment import Experiment, read_experiment
+from flashbed.experiment import Experiment
 from flashbed.lifetime.observed import cases_of, kept_board
 from flashbed.powercut.summary import summary
-from flashbed.profiles import KernelDefaults, ProfileError, load_kernel
-from flashbed.tables import CHIP_ALONE, empty_table, read_table
-from flashbed.toml_models import read_model, read_toml
+from flashbed.report.judged import judged_run
+from flashbed.tables import read_table
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -120,19 +113,13 @@ class Content:
 
 def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
-    every = read_table(directory, "cases")
-    cases = every.filter(pl.col("target") != CHIP_ALONE)  # which stands beside user-mode Linux only
-    experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
-    single = pl.DataFrame()
-    tables: dict[str, pl.DataFrame] = {}
+    run = judged_run(directory)
+    experiment, cases, requests, tables = run.experiment, run.cases, run.requests, run.tables
     metrics = experiment.metrics
-    if metrics:
-        omitted = "requests" in experiment.experiment.omit
-        requests = empty_table("requests") if omitted else read_table(directory, "requests")
-        tables = _points(experiment, cases, requests, directory)
+    single = pl.DataFrame()
     if any(metric in get_args(RequestMetric) for metric in metrics):
         single = per_request(cases, requests, _flash(directory), ("program",))
-    table = agreement(every)
+    table = agreement(read_table(directory, "cases"))
     energy = energy_summary(cases)
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
@@ -143,7 +130,7 @@ def collect(directory: Path) -> Content:
         power=_power(directory, experiment, cases),
         energy=energy,
         energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
-        verdicts=judge(experiment, tables),
+        verdicts=run.verdicts,
         agreement=table,
         agreement_summary=agreement_summary(table),
         statements=statement_agreement(cases, requests).to_dicts()
@@ -164,47 +151,6 @@ def _not_measured(directory: Path) -> list[dict[str, Any]]:
         "target", "reason", maintain_order=True
     )
     return reasons.len("cases").to_dicts()
-
-
-def _points(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, directory: Path
-) -> dict[str, pl.DataFrame]:
-    """The tables of points that the experiment's metrics are in."""
-    wanted = {table_of(metric) for metric in experiment.metrics}
-    tables = {}
-    if "savings" in wanted and experiment.measures is not None:
-        shipped = _shipped_kib(directory, cases)
-        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns, shipped)
-    if "rates" in wanted:
-        tables["rates"] = rates(cases, requests)
-    if "file-reads" in wanted:
-        tables["file-reads"] = file_reads(cases, requests)
-    if "statements" in wanted:
-        tables["statements"] = statement_points(cases, requests)
-    return tables
-
-
-def _shipped_kib(directory: Path, cases: pl.DataFrame) -> pl.DataFrame:
-    """kernel, fs, shipped_kib: the window that a kernel has unless told otherwise."""
-    rows = []
-    for name in cases["kernel"].unique(maintain_order=True):
-        defaults = _defaults(directory, name)
-        rows += [
-            {"kernel": name, "fs": fs, "shipped_kib": getattr(defaults, f"{fs}_read_ahead_kib")}
-            for fs in ("jffs2", "yaffs2", "ubifs")
-        ]
-    return pl.DataFrame(
-        rows, schema={"kernel": pl.String, "fs": pl.String, "shipped_kib": pl.Int64}
-    )
-
-
-def _defaults(directory: Path, kernel: str) -> KernelDefaults:
-    """Of the profile that is kept with a run, or the project's. Raises `InputError`."""
-    kept = directory / "profiles" / f"kernel-{kernel}.toml"
-    if not kept.is_file():
-        return load_kernel(kernel).defaults
-    table = read_toml(kept, ProfileError).get("defaults", {})
-    return read_model(KernelDefaults, table, kept, ProfileError)
 
 
 @dataclass(frozen=True)

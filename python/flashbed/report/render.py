@@ -15,13 +15,16 @@ import polars as pl
 from flashbed.analysis.claims import (
     AGREES,
     DIFFERS,
+    IN_DIRECTION,
     JUDGED,
     NOT_MEASURED,
     Verdict,
     items,
     judged_on,
 )
-from flashbed.asked import Claim, Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
+from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.claim import Claim
 from flashbed.energy.fold import COMPONENTS
 from flashbed.figures import (
     agreement_figure,
@@ -107,9 +110,18 @@ def _study(study: Study, contents: Sequence[Content]) -> dict[str, Any]:
             [*JUDGED, *(t for content in contents for t in judged_on(content.experiment))]
         )
     )
+    runs = {content.experiment.id.split("/")[1]: content.verdicts for content in contents}
+    words = {target: claim_verdicts(runs, target) for target in targets}
     rows = [
         {
             "item": item,
+            "sentences": [
+                {
+                    "sentence": one,
+                    "words": [sentence_verdict(one, words[target]) for target in targets],
+                }
+                for one in item.sentence
+            ],
             "judged": [
                 _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in targets
             ],
@@ -138,7 +150,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
                     "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
-                    "text": figure.text,
+                    "text": figure.told,
                     "key": _key(figure),
                     "specification": _drawn(figure, drawn, published),
                 }
@@ -261,9 +273,11 @@ def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     counts = []
     for target in verdicts[0].judged if verdicts else ():
         given = [verdict.judged[target].verdict for verdict in verdicts]
-        agree, differ = given.count(AGREES), given.count(DIFFERS)
-        if agree + differ:
-            counts.append({"target": _NAMES[target], "agree": agree, "judged": agree + differ})
+        agree, nearly = given.count(AGREES), given.count(IN_DIRECTION)
+        known = agree + nearly + given.count(DIFFERS)
+        if known:
+            name = _NAMES[target]
+            counts.append({"target": name, "agree": agree, "nearly": nearly, "judged": known})
     return counts
 
 
@@ -282,13 +296,12 @@ def _claims(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 
 
 def _reasons(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """Why verdicts of a claim are `differs`, each reason once, with where it holds."""
+    """Why verdicts of a claim are less than `agrees`, each reason once, with where it holds."""
     where: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         for target, judged in verdict.judged.items():
-            if judged.verdict == DIFFERS:
-                why = judged.why
-                reason = (why.why, why.evidence) if why else ("not explained yet", "")
+            if judged.verdict in (DIFFERS, IN_DIRECTION):
+                reason = judged.why.told if judged.why else ("not explained yet", "")
                 name = f"{verdict.fs} on {_NAMES[target]}"
                 where.setdefault(reason, []).append(f"{name}, Linux {judged.kernel}")
     return [
@@ -307,8 +320,8 @@ def _paper(claim: Claim) -> str:
 
 def _asked(claim: Claim) -> str:
     """The inequality that is judged."""
-    if claim.tolerance is not None:
-        return f"{_number(claim.bound)} ± {_number(claim.tolerance)} {claim.unit}"
+    if claim.operator == "within":
+        return f"{_number(claim.low)} to {_number(claim.high)} {claim.unit}"
     return f"{_SIGNS[claim.operator]} {_number(claim.bound)} {claim.unit}"
 
 

@@ -1,0 +1,76 @@
+"""What a study's verdicts make of its source: sentence by sentence, and counted.
+
+A claim's verdict on a target is the worst of its file systems, a sentence's the worst of its
+claims: one that differs makes all of it differ. Kernels that the source did not have do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flashbed.analysis.claims import (
+    AGREES,
+    DERIVED,
+    DIFFERS,
+    IN_DIRECTION,
+    NOT_MEASURED,
+    Verdict,
+    worst,
+)
+from flashbed.study import Item, Sentence, Study
+
+__all__ = ["CANNOT", "COUNTED", "Tally", "claim_verdicts", "sentence_verdict", "tallies"]
+
+CANNOT = "cannot be measured"
+COUNTED = (AGREES, IN_DIRECTION, DIFFERS, DERIVED, NOT_MEASURED, CANNOT)
+"""The words a table of sentences has a column for."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many sentences or claims of a study came to each of `COUNTED` on a target."""
+
+    study: str
+    of: str
+    """`sentences` or `claims`."""
+    all: int
+    counts: Mapping[str, int]
+
+
+def claim_verdicts(runs: Mapping[str, Sequence[Verdict]], target: str) -> dict[str, str]:
+    """EXPERIMENT/CLAIM -> its verdict on a target. `runs` are verdicts by name of experiment."""
+    words: dict[str, list[str]] = {}
+    for experiment, verdicts in runs.items():
+        for verdict in verdicts:
+            if verdict.further_kernel is None:
+                judged = verdict.judged.get(target)
+                name = f"{experiment}/{verdict.claim.id}"
+                words.setdefault(name, []).append(judged.verdict if judged else NOT_MEASURED)
+    return {name: worst(found) for name, found in words.items()}
+
+
+def sentence_verdict(sentence: Sentence, verdicts: Mapping[str, str]) -> str:
+    """The worst of a sentence's claims; a claim of an experiment that was not run is unknown."""
+    if sentence.cannot is not None:
+        return CANNOT
+    return worst([verdicts.get(claim, NOT_MEASURED) for claim in sentence.claims])
+
+
+def tallies(
+    name: str, study: Study, runs: Mapping[str, Sequence[Verdict]], target: str
+) -> tuple[Tally, Tally]:
+    """The sentences of a study's source and the claims that judge them, counted."""
+    verdicts = claim_verdicts(runs, target)
+    source: list[Item] = [item for item in study.item if not item.ours]
+    sentences = [sentence_verdict(one, verdicts) for item in source for one in item.sentence]
+    claims = dict.fromkeys(claim for item in source for claim in item.claims)
+    judged = [verdicts.get(claim, NOT_MEASURED) for claim in claims]
+    return (
+        Tally(name, "sentences", len(sentences), _counted(sentences)),
+        Tally(name, "claims", len(judged), _counted(judged)),
+    )
+
+
+def _counted(words: Sequence[str]) -> dict[str, int]:
+    return {word: words.count(word) for word in COUNTED}

@@ -1,0 +1,154 @@
+"""The command that counts: verdicts, what became of each sentence of a study's source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flashbed.errors import InputError, RunError
+from flashbed.places import shown
+from flashbed.study import Study, load_study
+
+if TYPE_CHECKING:
+    from flashbed.analysis.sentences import Tally
+    from flashbed.report.judged import JudgedRun
+
+__all__ = ["register"]
+
+FORMATS = ("text", "markdown", "json")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "verdicts",
+        epilog="Examples: `flashbed verdicts readahead sqlite methodology` · "
+        "`flashbed verdicts readahead --sentences` · `flashbed verdicts readahead --check`",
+    )(verdicts)
+
+
+def verdicts(
+    studies: Annotated[
+        list[str], typer.Argument(metavar="STUDY...", help="Studies with a source.")
+    ],
+    results: Annotated[
+        Path, typer.Option("--results", metavar="DIR", help="Where `reproduce` kept its results.")
+    ] = Path("results"),
+    on: Annotated[str, typer.Option("--on", metavar="TARGET", help="Whose verdicts.")] = "sim",
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="List every sentence with its verdict.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compute the numbers in the texts again, and compare.")
+    ] = False,
+    output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS))] = "text",
+) -> None:
+    """Counts what became of a source: its sentences, the claims that judge them, their verdicts.
+
+    It reads what `flashbed reproduce STUDY` has kept. A sentence's verdict is the worst of its
+    claims.
+    """
+    from flashbed.analysis.sentences import tallies
+
+    if output not in FORMATS:
+        raise InputError(f"--format {output}: {', '.join(FORMATS)}")
+    counted: list[Tally] = []
+    listed: list[dict[str, Any]] = []
+    every: dict[str, JudgedRun] = {}
+    for name in studies:
+        study = load_study(name)
+        if study is None:
+            raise InputError(f"{name}: no study with a source (experiments/{name}.toml)")
+        runs = _runs(name, study, results)
+        every |= {f"{name}/{experiment}": run for experiment, run in runs.items()}
+        judged = {experiment: run.verdicts for experiment, run in runs.items()}
+        counted += tallies(name, study, judged, on)
+        listed += _sentences(name, study, judged, on)
+    if check:
+        _check(every, on)
+    elif output == "json":
+        print(json.dumps({"counts": [_row(one) for one in counted], "sentences": listed}, indent=1))
+    elif sentences:
+        print("\n".join(f"{row['verdict']:<20} {row['item']}: {row['text']}" for row in listed))
+    else:
+        print(_markdown(counted) if output == "markdown" else _text(counted))
+
+
+def _runs(name: str, study: Study, results: Path) -> dict[str, JudgedRun]:
+    """The judged runs of a study, by experiment. Raises `InputError` if one is missing."""
+    from flashbed.report.judged import judged_run
+
+    runs = {}
+    for experiment in study.experiments:
+        directory = results / name / experiment
+        if not (directory / "cases.parquet").is_file():
+            raise InputError(
+                f"{shown(directory)}: no results; first run `flashbed reproduce {name} --on sim`"
+            )
+        runs[experiment] = judged_run(directory)
+    return runs
+
+
+def _sentences(
+    name: str, study: Study, runs: Mapping[str, Sequence[Any]], target: str
+) -> list[dict[str, Any]]:
+    from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
+
+    found = claim_verdicts(runs, target)
+    return [
+        {
+            "study": name,
+            "item": item.id,
+            "ours": item.ours,
+            "text": one.text,
+            "verdict": sentence_verdict(one, found),
+            "claims": {claim: found.get(claim) for claim in one.claims},
+            "cannot": one.cannot,
+        }
+        for item in study.item
+        for one in item.sentence
+    ]
+
+
+def _check(runs: Mapping[str, JudgedRun], target: str) -> None:
+    """Prints the numbers in texts that are not what was measured. Raises `RunError` if any."""
+    from flashbed.report.numbers import moved
+
+    found = moved(runs, target)
+    for one in found:
+        now = "not measured" if one.now is None else one.now
+        print(f"{one.where}: the text says {one.said}, {target} gives {now}")
+    if found:
+        raise RunError(f"{len(found)} numbers in texts are not what was measured")
+
+
+def _row(tally: Tally) -> dict[str, Any]:
+    return {"study": tally.study, "of": tally.of, "all": tally.all, **tally.counts}
+
+
+def _cells(tallies: Sequence[Tally]) -> list[list[str]]:
+    from flashbed.analysis.sentences import COUNTED
+
+    head = ["source", "of", "all", *COUNTED]
+    return [head, *([str(value) for value in _row(tally).values()] for tally in tallies)]
+
+
+def _text(tallies: Sequence[Tally]) -> str:
+    cells = _cells(tallies)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        words = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        words += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join(words))
+    return "\n".join(lines)
+
+
+def _markdown(tallies: Sequence[Tally]) -> str:
+    head, *rows = _cells(tallies)
+    rule = ["---", "---", *("---:" for _ in head[2:])]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))

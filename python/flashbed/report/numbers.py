@@ -1,0 +1,70 @@
+"""Numbers of ours in an experiment's texts, computed again from what was measured.
+
+A text shows a number as its experiment's file has it (`[…numbers.NAME]`, docs/experiments.md).
+Whoever changes a model finds here which sentences it made false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from flashbed.analysis.claims import computed
+from flashbed.analysis.points import table_of
+from flashbed.asked import Number
+from flashbed.errors import InputError
+from flashbed.experiment import Experiment
+from flashbed.report.judged import JudgedRun, points_of
+
+__all__ = ["Moved", "moved", "numbers_of"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A number that is no longer what its text says; `now` is null if it was not measured."""
+
+    where: str
+    """STUDY/NAME and the key of the number."""
+    said: str
+    now: str | None
+
+
+def numbers_of(experiment: Experiment) -> Iterator[tuple[str, Number]]:
+    """Every number of an experiment's texts, with its key in the file."""
+    for figure in experiment.figure:
+        for name, number in figure.numbers.items():
+            yield f"figure {figure.id}: numbers.{name}", number
+    for claim in experiment.claim:
+        for name, number in claim.numbers.items():
+            yield f"claim {claim.id}: numbers.{name}", number
+        for place, differs in enumerate(claim.differs, start=1):
+            for name, number in differs.numbers.items():
+                yield f"claim {claim.id}: differs.{place}.numbers.{name}", number
+
+
+def moved(runs: Mapping[str, JudgedRun], target: str = "sim") -> list[Moved]:
+    """The numbers of these runs, by STUDY/NAME, that a target gives otherwise now.
+
+    Raises `InputError` for a number of an experiment that is not among them.
+    """
+    found = []
+    for name, run in runs.items():
+        for key, number in numbers_of(run.experiment):
+            if number.target != target:
+                continue
+            source = runs.get(number.experiment or name)
+            if source is None:
+                raise InputError(f"{name}: {key}: {number.experiment} was not run")
+            now = _now(number, source)
+            if now != number.shown:
+                found.append(Moved(f"{name}: {key}", number.shown, now))
+    return found
+
+
+def _now(number: Number, run: JudgedRun) -> str | None:
+    table = table_of(number.metric)
+    tables = run.tables
+    if table not in tables:
+        tables = points_of(run.experiment, run.cases, run.requests, run.directory, {table})
+    value = computed(number, run.experiment, tables)
+    return None if value is None else f"{value:.{number.digits}f}"

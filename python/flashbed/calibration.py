@@ -119,7 +119,7 @@ FITTED = (
     "compressors.deflate.unpack.node_ns",
     "compressors.deflate.unpack.packed_byte_ps",
     "compressors.deflate.unpack.saved_byte_ps",
-    "compressors.deflate.unpack_symbol_ns",
+    "compressors.deflate.unpack_codes_ns",
     "compressors.zstd.node_ns",
     "compressors.zstd.search_ns",
     "compressors.zstd.sequence_ns",

@@ -179,7 +179,7 @@ class DeflateCosts(Strict):
     code_ps: Ps
     slide_ns: Ns
     unpack: UnpackCosts
-    unpack_symbol_ns: Ns
+    unpack_codes_ns: Ns
 
 
 class ZstdCosts(Strict):

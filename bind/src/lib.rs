@@ -197,6 +197,8 @@ struct Columns {
     surveys: Vec<SurveyRow>,
     /// Of each case that threw any.
     dice: Vec<(i64, Vec<u16>)>,
+    /// Of each case whose times lack what a compressor takes, which.
+    unpriced: Vec<(i64, &'static str)>,
 }
 
 /// Case, change, mount_result, mount_time_ns, files, probe_result.
@@ -268,6 +270,9 @@ impl Columns {
             self.cases.entry(name).or_default().push(value);
         }
         self.surveys.extend(measured.surveys.iter().map(|survey| survey_row(case, survey)));
+        if let Some(packing) = measured.unpriced {
+            self.unpriced.push((case, packing.name()));
+        }
         if !measured.dice.is_empty() {
             self.dice.push((case, measured.dice.iter().map(|&throw| throw.into()).collect()));
         }
@@ -361,6 +366,7 @@ impl Columns {
         dict.set_item("failures", self.failures)?;
         dict.set_item("surveys", self.surveys)?;
         dict.set_item("dice", self.dice)?;
+        dict.set_item("unpriced", self.unpriced)?;
         Ok(dict)
     }
 }

@@ -17,6 +17,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.least_squares import non_negative
 from flashbed.operations import HEADER
-from flashbed.profiles import Board, Kernel
+from flashbed.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import row_of
 from flashbed.workloads.files import prepared, written_file
@@ -39,6 +40,9 @@ BIG_FILE_BYTES = 1024 * 1024
 SETTLE_NS = 10_000_000_000
 WRITE_BYTES = 4096
 CONTENT_SEED = 1
+WORDS = 400
+WORDS_BYTES = 65_536
+COMPRESSORS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
 
 FITTED = (
     "syscall_ns",
@@ -70,12 +74,6 @@ FITTED = (
     "jffs2_byte_ps",
     "jffs2_write_node_ns",
     "jffs2_write_byte_ps",
-    "jffs2_write_symbol_ns",
-    "jffs2_packed_node_ns",
-    "jffs2_packed_byte_ps",
-    "jffs2_search_ns",
-    "jffs2_matched_byte_ps",
-    "jffs2_unpack_ns",
     "jffs2_add_node_ns",
     "jffs2_obsolete_ns",
     "jffs2_gc_pass_ns",
@@ -88,13 +86,7 @@ FITTED = (
     "ubifs_byte_ps",
     "ubifs_write_node_ns",
     "ubifs_commit_ns",
-    "ubifs_compress_ns",
-    "ubifs_search_ns",
-    "ubifs_huffman_ns",
-    "ubifs_huffman_byte_ps",
-    "ubifs_packed_node_ns",
     "ubifs_write_byte_ps",
-    "ubifs_unpack_ns",
     "ubifs_budget_ns",
     "yaffs2_chunk_ns",
     "yaffs2_write_ns",
@@ -106,7 +98,46 @@ FITTED = (
     "yaffs2_mount_ns",
     "yaffs2_object_ns",
     "compute_step_ps",
+    "compressors.lzo.node_ns",
+    "compressors.lzo.search_ns",
+    "compressors.lzo.match_ns",
+    "compressors.lzo.matched_byte_ps",
+    "compressors.lzo.literal_byte_ps",
+    "compressors.lzo.unpack.node_ns",
+    "compressors.lzo.unpack.packed_byte_ps",
+    "compressors.lzo.unpack.saved_byte_ps",
+    "compressors.deflate.node_ns",
+    "compressors.deflate.byte_ps",
+    "compressors.deflate.position_ns",
+    "compressors.deflate.insert_ps",
+    "compressors.deflate.candidate_ps",
+    "compressors.deflate.compared_byte_ps",
+    "compressors.deflate.block_ns",
+    "compressors.deflate.symbol_ns",
+    "compressors.deflate.code_ps",
+    "compressors.deflate.slide_ns",
+    "compressors.deflate.unpack.node_ns",
+    "compressors.deflate.unpack.packed_byte_ps",
+    "compressors.deflate.unpack.saved_byte_ps",
+    "compressors.deflate.unpack_codes_ns",
+    "compressors.zstd.node_ns",
+    "compressors.zstd.search_ns",
+    "compressors.zstd.sequence_ns",
+    "compressors.zstd.matched_byte_ps",
+    "compressors.zstd.huffman_ns",
+    "compressors.zstd.huffman_byte_ps",
+    "compressors.zstd.codes_ns",
+    "compressors.zstd.unpack.node_ns",
+    "compressors.zstd.unpack.packed_byte_ps",
+    "compressors.zstd.unpack.saved_byte_ps",
+    "compressors.rtime.node_ns",
+    "compressors.rtime.pair_ns",
+    "compressors.rtime.run_byte_ps",
+    "compressors.rtime.unpack.node_ns",
+    "compressors.rtime.unpack.packed_byte_ps",
+    "compressors.rtime.unpack.saved_byte_ps",
 )
+"""Costs by their keys in `[software]`."""
 FOLDED = {
     "fill_byte_ps": "the agent's own work, between the requests of the cases",
     "wake_ns": "how late a program goes on after a pause",
@@ -123,6 +154,8 @@ TIMER_SLACK_NS = 50_000
 UNIT = 10_000
 """The unit that costs are set to for counting: large enough that rounding to ns does not show, and
 small enough that no case takes a second, in which timers end and time stamps change."""
+LOOP_UNIT = 100
+"""The same of what a compressor's loops do thousands of times a page, in whole nanoseconds."""
 
 
 def _reads(requests: Sequence[tuple[int, int, int]]) -> str:
@@ -230,10 +263,59 @@ def _compressing() -> Cases:
             _lines("open 0 big rw", "mark", *places, "fsync 0"),
         )
     for percent in (30, 70):
-        rest = ["fsync 0", "close 0", "sync", f"pause {6 * SETTLE_NS}", *["drop_caches"] * 3]
-        before = ["open 0 new rw,create", *_ordered(16384, 16, percent), *rest]
-        reads = _reads([(0, 16384 * i, 16384) for i in range(16)])
-        cases[f"unpacked-{percent}"] = (0, _lines(*before, "open 0 new ro", "mark", reads))
+        cases[f"unpacked-{percent}"] = _read_again(_ordered(16384, 16, percent), 262144)
+    return cases
+
+
+def _mounted_with(compressor: str, fs: str) -> Cases:
+    """Written and read with one compressor, on a file system mounted with it.
+
+    `none` says what a node costs without any. Random bytes tell what looking in vain costs, lines
+    of zeroes what a long match does, words what short ones and codes do. Words are appended one by
+    one, which only UBIFS puts together before it compresses them.
+    """
+    cases: Cases = {}
+    for length in (130, 700, 4096):
+        cases[f"written-{length}"] = _new(*_ordered(length, 32), "fsync 0")
+    if compressor == "none":
+        return cases
+    for length, percent in ((4096, 30), (4096, 70), (4096, 97), (1000, 60), (400, 40)):
+        cases[f"packed-{percent}-{length}"] = _new(*_ordered(length, 32, percent), "fsync 0")
+    for length, percent in ((16384, 30), (16384, 70), (16384, 97), (1000, 60)):
+        writes = _ordered(length, 262144 // length if length > 4096 else 96, percent)
+        cases[f"unpacked-{percent}-{length}"] = _read_again(writes, len(writes) * length)
+    if fs == "ubifs":
+        words = _words(WORDS_BYTES)
+        cases["words"] = (0, _lines("open 0 new wo,create,append", *words, "mark", "fsync 0"))
+    return cases
+
+
+def _words(length: int) -> list[str]:
+    """Words of 3 to 12 bytes, some of them often, as a text has them."""
+    draw = random.Random(5).random
+    sizes = [3 + int(draw() * 10) for _ in range(WORDS)]
+    lines, at = [], 0
+    while at < length:
+        word = int(WORDS ** draw()) - 1
+        size = min(sizes[word], length - at)
+        lines.append(f"write 0 {64 * word} {size} 6 0")
+        at += size
+    return lines
+
+
+def _read_again(writes: Sequence[str], length: int) -> tuple[int, str]:
+    """A new file, read from the flash when everything has come to rest."""
+    rest = ["fsync 0", "close 0", "sync", f"pause {6 * SETTLE_NS}", *["drop_caches"] * 3]
+    reads = _reads([(0, at, 16384) for at in range(0, length, 16384)])
+    return 0, _lines("open 0 new rw,create", *writes, *rest, "open 0 new ro", "mark", reads)
+
+
+def _rtime() -> Cases:
+    """Nodes of which only the last compressor of JFFS2's makes less."""
+    cases: Cases = {}
+    for length in (4, 12):
+        cases[f"short-{length}"] = _new(*_ordered(length, 48, 100), "fsync 0")
+    cases["short-read"] = _read_again([f"write 0 {512 * at} 12 2 100" for at in range(8)], 4096)
     return cases
 
 
@@ -317,30 +399,56 @@ def _raw(board: Board) -> dict[str, str]:
 def programs(board: Board, kernel: Kernel) -> list[Program]:
     """The calibration cases on a board."""
     prepare = _prepare()
-    return [
-        Program(
-            case_id=f"calibrate-{fs}-{name}",
-            fs=fs,
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=window,
-            prepare=prepare,
-            body=body,
-        )
-        for fs in FILE_SYSTEMS
-        for name, (window, body) in _bodies().items()
-    ] + [
-        Program(
-            case_id=f"calibrate-mtd-{name}",
-            fs="mtd",
-            board=board,
-            kernel=kernel,
-            read_ahead_kib=0,
-            prepare=f"{HEADER}\nprepared\n",
-            body=body,
-        )
-        for name, body in _raw(board).items()
+    compressing = [
+        (fs, compressor, name, window, f"{body}\n")
+        for fs, compressors in COMPRESSORS.items()
+        for compressor in compressors
+        for name, (window, body) in _mounted_with(compressor, fs).items()
     ]
+    compressing += [
+        ("jffs2", USUAL_COMPRESSOR, name, window, f"{body}\n")
+        for name, (window, body) in _rtime().items()
+    ]
+    return (
+        [
+            Program(
+                case_id=f"calibrate-{fs}-{name}",
+                fs=fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=window,
+                prepare=prepare,
+                body=body,
+            )
+            for fs in FILE_SYSTEMS
+            for name, (window, body) in _bodies().items()
+        ]
+        + [
+            Program(
+                case_id=f"calibrate-{fs}-{compressor}-{name}",
+                fs=fs,
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=window,
+                prepare=prepare,
+                body=body,
+                compressor=compressor,
+            )
+            for fs, compressor, name, window, body in compressing
+        ]
+        + [
+            Program(
+                case_id=f"calibrate-mtd-{name}",
+                fs="mtd",
+                board=board,
+                kernel=kernel,
+                read_ahead_kib=0,
+                prepare=f"{HEADER}\nprepared\n",
+                body=body,
+            )
+            for name, body in _raw(board).items()
+        ]
+    )
 
 
 def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
@@ -380,7 +488,10 @@ def with_software_table(
     if not found or "\n[" in tail:
         raise InputError(f"{board.path}: [software] is not the last table of the profile")
     lines = ["[software]", f"source = {json.dumps(source)}"]
-    lines += [f"{name} = {getattr(board.software, name):_}  # not measured" for name in fitted.kept]
+    kept = {name: _price(board, name) for name in fitted.kept}
+    lines += [
+        f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
+    ]
     for name, value in fitted.costs.items():
         error = fitted.standard_errors[name]
         known = f"+- {error:,.0f}" if value else "0 fits best"
@@ -409,11 +520,30 @@ class Fit:
     kept: tuple[str, ...] = ()
 
 
+def _unit(name: str) -> int:
+    return LOOP_UNIT if name.startswith("compressors.") and name.endswith("_ns") else UNIT
+
+
+def _price(board: Board, name: str) -> int | None:
+    """A cost of the profile by its key; None of a compressor that has no price there."""
+    at: Any = board.software
+    for key in name.split("."):
+        at = getattr(at, key) if at is not None else None
+    return at if isinstance(at, int) else None
+
+
 def _priced(board: Board, costs: dict[str, int]) -> str:
     """The board's simulator profile with these costs and no others."""
     profile = json.loads(board.sim_json)
     kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
-    profile["software"] = {name: costs.get(name, 0) for name in profile["software"]} | kept
+    software: dict[str, Any] = dict.fromkeys(profile["software"], 0) | kept | {"compressors": {}}
+    for name in FITTED:
+        *tables, key = name.split(".")
+        table = software
+        for each in tables:
+            table = table.setdefault(each, {})
+        table[key] = costs.get(name, 0)
+    profile["software"] = software | {n: v for n, v in costs.items() if "." not in n}
     return json.dumps(profile)
 
 
@@ -421,20 +551,28 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
     """Simulated time of every case with these costs and no others."""
     from flashbed._sim import run_cases
 
-    first = cases[0]
-    rows = [row_of(program) for program in cases]
-    raw = run_cases(_priced(first.board, costs), first.kernel.sim_json, rows, [], 1)
-    if raw["failures"]:
-        case_id, message = raw["failures"][0]
-        raise InputError(f"{case_id}: {message}")
-    return np.frombuffer(raw["cases"]["time_ns"], dtype="<i8").astype(float)
+    board = _priced(cases[0].board, costs)
+    alike: dict[str, list[int]] = {}
+    for at, program in enumerate(cases):
+        alike.setdefault(program.simulated_kernel, []).append(at)
+    times = np.zeros(len(cases))
+    for kernel, places in alike.items():
+        raw = run_cases(board, kernel, [row_of(cases[at]) for at in places], [], 1)
+        if raw["failures"]:
+            case_id, message = raw["failures"][0]
+            raise InputError(f"{case_id}: {message}")
+        times[places] = np.frombuffer(raw["cases"]["time_ns"], dtype="<i8").astype(float)
+    return times
 
 
 def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
     """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
     measured = np.asarray(measured_ns, dtype=float)
     chip = _times_ns(cases, {})
-    counts = np.column_stack([(_times_ns(cases, {name: UNIT}) - chip) / UNIT for name in FITTED])
+    units = {name: _unit(name) for name in FITTED}
+    counts = np.column_stack(
+        [(_times_ns(cases, {name: unit}) - chip) / unit for name, unit in units.items()]
+    )
     occurs = np.asarray(counts.any(axis=0))
     names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
     weights = 1.0 / measured

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from flashbed.conditions import NEW, NONE, Faults, State
+from flashbed.profiles import USUAL_COMPRESSOR
 from flashbed.sqlite.settings import PAPERS, Database
 
 __all__ = ["AXES", "FORCED", "NO_ADVICE", "SHIPPED", "Case", "ReadAhead"]
@@ -22,6 +23,7 @@ AXES = (
     "read_ahead_kib",
     "window",
     "bulk_read",
+    "compressor",
     "pattern",
     "requests",
     "request_bytes",
@@ -48,7 +50,8 @@ ReadAhead = int | Literal["shipped"]
 class Case:
     """One point of an experiment.
 
-    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file.
+    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file,
+    `compressor` the mount option `compr=`.
     """
 
     experiment: str
@@ -67,6 +70,7 @@ class Case:
     pause_ns: int = 0
     advice: str = NO_ADVICE
     bulk_read: bool = False
+    compressor: str = USUAL_COMPRESSOR
 
     @property
     def forced_kib(self) -> int | None:
@@ -91,8 +95,12 @@ class Case:
         if self.advice != NO_ADVICE:
             name += f"-{self.advice}advice"
         others = ((self.state, NEW), (self.faults, NONE), (self.database, PAPERS))
-        bulk = ["bulk"] if self.bulk_read else []
-        return "-".join([name, *bulk, *(str(given) for given, usual in others if given != usual)])
+        mounted = ["bulk"] if self.bulk_read else []
+        if self.compressor != USUAL_COMPRESSOR:
+            mounted.append(f"{self.compressor}compr")
+        return "-".join(
+            [name, *mounted, *(str(given) for given, usual in others if given != usual)]
+        )
 
 
 def _duration(nanoseconds: int) -> str:

@@ -40,7 +40,7 @@ from flashbed.claim import Claim
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
-from flashbed.profiles import load_board, load_kernel
+from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
@@ -125,6 +125,7 @@ def _one_or_more(given: Any) -> Any:
 
 
 Advice = Literal["none", "normal", "random", "sequential"]
+Compressor = Literal["default", "none", "lzo", "zlib", "zstd"]
 
 
 class Grid(Strict):
@@ -145,6 +146,7 @@ class Grid(Strict):
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
     database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
+    compressor: Annotated[tuple[Compressor, ...], LIST] = ("default",)
     request_bytes: Positives | None = None
     file_bytes: Positives | None = None
     """Those of `[workload]` where they are missing."""
@@ -156,6 +158,11 @@ class Grid(Strict):
         others = [fs for fs in self.fs if fs != "ubifs"]
         if others and any(self.bulk_read):
             raise ValueError(f"bulk_read: a mount option of ubifs; {others[0]} has none")
+        for fs, compressor in itertools.product(self.fs, self.compressor):
+            able = COMPR_OPTIONS.get(fs, ())
+            if compressor != USUAL_COMPRESSOR and compressor not in able:
+                names = ", ".join([USUAL_COMPRESSOR, *able])
+                raise ValueError(f"compressor: {fs} takes {names}, not {compressor}")
         return self
 
 
@@ -211,6 +218,8 @@ class Experiment(FromFile):
                 )
         if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
             raise ValueError("grid: bulk_read: one value where there are figures or claims")
+        if metrics and len({name for grid in self.grid for name in grid.compressor}) > 1:
+            raise ValueError("grid: compressor: one value where there are figures or claims")
         return self
 
     @model_validator(mode="after")
@@ -269,8 +278,8 @@ class Planned:
 Settings = Mapping[str, tuple[str | int | bool, ...]]
 """Axis -> the values of it that are asked for."""
 _GRID_AXES = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
-    "pause_ns", "advice",
+    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "compressor",
+    "seed", "pause_ns", "advice",
 )  # fmt: skip
 _NUMBERS = frozenset({"requests", "seed", "request_bytes", "file_bytes", "pause_ns"})
 
@@ -285,12 +294,14 @@ _READ: Mapping[str, Callable[[str], int | bool | str]] = {
     "read_ahead_kib": _read_ahead,
     "bulk_read": _YES_OR_NO.__getitem__,
     "advice": {word: word for word in get_args(Advice)}.__getitem__,
+    "compressor": {word: word for word in get_args(Compressor)}.__getitem__,
 }
 """Axes with values of their own, and what reads them. What no grid has is added to all."""
 _TAKES = {
     "read_ahead_kib": "whole numbers and shipped",
     "bulk_read": "true and false",
     "advice": ", ".join(get_args(Advice)),
+    "compressor": ", ".join(get_args(Compressor)),
 }
 _PROFILED = ("kernel", "board")
 _CONDITIONS: Mapping[str, type[Condition]] = {

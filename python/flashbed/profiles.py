@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,8 @@ from flashbed.errors import InputError
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
 __all__ = [
+    "COMPR_OPTIONS",
+    "USUAL_COMPRESSOR",
     "Board",
     "Kernel",
     "ProfileError",
@@ -47,6 +49,13 @@ HAMMING_STRENGTH_BITS = 1
 HAMMING_CODE_BYTES = 3
 HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
 """By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
+
+
+USUAL_COMPRESSOR = "default"
+"""JFFS2 and UBIFS are mounted without the option `compr=`."""
+
+COMPR_OPTIONS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
+"""What the option takes, of some kernel."""
 
 
 class ProfileError(InputError):
@@ -139,6 +148,81 @@ class EnduranceFacts(Strict):
     cycles: Positive
 
 
+class UnpackCosts(Strict):
+    """What unpacking costs; see sim/src/compress/work.rs, for what is in the following as well."""
+
+    node_ns: Ns
+    packed_byte_ps: Ps
+    saved_byte_ps: Ps
+
+
+class LzoCosts(Strict):
+    """LZO."""
+
+    node_ns: Ns
+    search_ns: Ns
+    match_ns: Ns
+    matched_byte_ps: Ps
+    literal_byte_ps: Ps
+    unpack: UnpackCosts
+
+
+class DeflateCosts(Strict):
+    """What JFFS2 and UBIFS call zlib."""
+
+    node_ns: Ns
+    byte_ps: Ps
+    position_ns: Ns
+    insert_ps: Ps
+    candidate_ps: Ps
+    compared_byte_ps: Ps
+    block_ns: Ns
+    symbol_ns: Ns
+    code_ps: Ps
+    slide_ns: Ns
+    unpack: UnpackCosts
+    unpack_codes_ns: Ns
+
+
+class ZstdCosts(Strict):
+    """zstd."""
+
+    node_ns: Ns
+    search_ns: Ns
+    sequence_ns: Ns
+    matched_byte_ps: Ps
+    huffman_ns: Ns
+    huffman_byte_ps: Ps
+    codes_ns: Ns
+    unpack: UnpackCosts
+
+
+class RtimeCosts(Strict):
+    """JFFS2's own."""
+
+    node_ns: Ns
+    pair_ns: Ns
+    run_byte_ps: Ps
+    unpack: UnpackCosts
+
+
+class CompressorCosts(Strict):
+    """`[software] compressors`: what each costs, whichever file system uses it.
+
+    A case in which one that is missing did something has no time. The work of those that are
+    `included` is in the file systems' own costs, as published figures do not tell them apart: the
+    kernel's own choice has that price, and a choice by `compr=` has none.
+    """
+
+    included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()
+
+    lzo: LzoCosts | None = None
+    lzo_2_02: LzoCosts | None = None
+    deflate: DeflateCosts | None = None
+    zstd: ZstdCosts | None = None
+    rtime: RtimeCosts | None = None
+
+
 class Software(Strict):
     """`[software]`: what the CPU needs, layer by layer; meanings in sim/src/profile.rs."""
 
@@ -175,12 +259,6 @@ class Software(Strict):
     jffs2_byte_ps: Ps
     jffs2_write_node_ns: Ns
     jffs2_write_byte_ps: Ps
-    jffs2_write_symbol_ns: Ns
-    jffs2_packed_node_ns: Ns
-    jffs2_packed_byte_ps: Ps
-    jffs2_search_ns: Ns
-    jffs2_matched_byte_ps: Ps
-    jffs2_unpack_ns: Ns
     jffs2_add_node_ns: Ns
     jffs2_obsolete_ns: Ns
     jffs2_erased_byte_ps: Ps
@@ -194,13 +272,7 @@ class Software(Strict):
     ubifs_byte_ps: Ps
     ubifs_write_node_ns: Ns
     ubifs_commit_ns: Ns
-    ubifs_compress_ns: Ns
-    ubifs_search_ns: Ns
-    ubifs_huffman_ns: Ns
-    ubifs_huffman_byte_ps: Ps
-    ubifs_packed_node_ns: Ns
     ubifs_write_byte_ps: Ps
-    ubifs_unpack_ns: Ns
     ubifs_budget_ns: Ns
     yaffs2_chunk_ns: Ns
     yaffs2_write_ns: Ns
@@ -213,6 +285,7 @@ class Software(Strict):
     yaffs2_object_ns: Ns
     yaffs2_erased_byte_ps: Ps
     compute_step_ps: Ps
+    compressors: CompressorCosts = CompressorCosts()
     sched_clock_ns: Positive = 1
     """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
     pointer_bytes: Positive = 4
@@ -301,7 +374,18 @@ class Board(FromFile):
     @cached_property
     def sim_json(self) -> str:
         """The numbers for the simulator: chip to software, without the sources."""
-        return _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
+        return self.sim_json_with(USUAL_COMPRESSOR)
+
+    def sim_json_with(self, compressor: str) -> str:
+        """`sim_json` for file systems mounted with `compr=`."""
+        text = _without_sources(self, {"chip", "ecc", "partition", "memory", "software"})
+        tables = json.loads(text)
+        of_compressors = tables["software"]["compressors"]
+        for name in of_compressors.pop("included"):
+            key = {"zlib": "deflate"}.get(name, name.replace("-", "_").replace(".", "_"))
+            if compressor == USUAL_COMPRESSOR and of_compressors[key] is None:
+                of_compressors[key] = json.loads(_free(CompressorCosts).model_dump_json())[key]
+        return json.dumps(tables)
 
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
@@ -309,10 +393,29 @@ class Board(FromFile):
         Code takes no time but for the agent's two readings of the clock, the scheduler's clock
         counts ticks, and pointers are those of a 64-bit machine.
         """
-        nothing: dict[str, int | str] = dict.fromkeys(Software.model_fields, 0)
+        nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512}
+        nothing |= {"compressors": _free(CompressorCosts)}
         nothing |= {"sched_clock_ns": TICK_NS, "pointer_bytes": HOST_POINTER_BYTES}
         return self.model_copy(update={"software": self.software.model_copy(update=nothing)})
+
+
+_Costs = TypeVar("_Costs", bound=Strict)
+
+
+def _free(model: type[_Costs]) -> _Costs:
+    """All its prices 0."""
+    values: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if not field.is_required() and field.default == ():
+            continue
+        tables = [of for of in (field.annotation, *get_args(field.annotation)) if _is_table(of)]
+        values[name] = _free(tables[0]) if tables else 0
+    return model(**values)
+
+
+def _is_table(given: Any) -> bool:
+    return isinstance(given, type) and issubclass(given, Strict)
 
 
 class KernelFacts(Strict):
@@ -343,21 +446,29 @@ class ReadAheadRules(Strict):
 
 
 class Jffs2Options(Strict):
-    """`[jffs2]`: how the kernel's JFFS2 is built."""
+    """`[jffs2]`: how the kernel's JFFS2 is built.
+
+    `compr_option` is what its mount option `compr=` takes; none before 3.2.
+    """
 
     source: Text
     summary: bool
     compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
+    compr_option: list[Literal["none", "lzo", "zlib"]]
     ticks_per_second: Positive
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
 
 
 class UbifsOptions(Strict):
-    """`[ubifs]`: how the kernel's UBIFS is built."""
+    """`[ubifs]`: how the kernel's UBIFS is built.
+
+    `compr_option` is what its mount option `compr=` takes.
+    """
 
     source: Text
     compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
+    compr_option: list[Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]]
 
 
 BackingDevice = Literal["default", "mtd", "block", "ubifs"]
@@ -424,11 +535,34 @@ class Kernel(FromFile):
     @cached_property
     def sim_json(self) -> str:
         """What sim/src/run.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
+        return self.sim_json_with("any", USUAL_COMPRESSOR)
+
+    def sim_json_with(self, fs: str, compressor: str) -> str:
+        """`sim_json` with a file system mounted with `compr=`. Raises `ProfileError`.
+
+        A name of the option is a compressor without its version: zstd is zstd-1.4.10 on 6.1.
+        """
         if "sim" not in self.kernel.targets:
             raise ProfileError(
                 f"{places.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
-        return _without_sources(self, {"readahead", "jffs2", "ubifs"})
+        tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
+        of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
+        if compressor == USUAL_COMPRESSOR:
+            return json.dumps(tables)
+        able: list[str] = {"jffs2": of_jffs2, "ubifs": of_ubifs}.get(fs, [])
+        found = [name for name in able if name.split("-")[0] == compressor]
+        if not found:
+            names = ", ".join(name.split("-")[0] for name in able) or "none at all"
+            raise ProfileError(
+                f"{places.shown(self.path)}: {fs} of Linux {self.name} cannot be mounted with "
+                f"compr={compressor}: {names}"
+            )
+        if fs == "jffs2":
+            tables["jffs2"]["compressors"] = [name for name in found if name != "none"]
+        else:
+            tables["ubifs"]["compressor"] = found[0]
+        return json.dumps(tables)
 
 
 def _named(path: Path, name: str, file_name: str) -> None:

@@ -82,6 +82,7 @@ def programs_of(
                 faults=case.faults,
                 filled=case.state.fills,
                 bulk_read=case.bulk_read,
+                compressor=case.compressor,
             )
         )
         made(len(programs))

@@ -18,6 +18,7 @@
 
 use crate::causes::{Cause, Causes};
 use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
+use crate::compress::work::{Packing, Priced};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -68,6 +69,8 @@ pub struct Mtd<F> {
     /// The page that is in it, and the most bits that were put right in a step of it (`pagecache.bitflips`).
     page_buffer: Option<(PageNo, u32)>,
     causes: Causes,
+    /// The compressors that the board has no prices for, of what they did last, and how often any did.
+    unpriced: (u64, Option<Packing>),
     /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
     /// Pages are read and written whole by a controller with an ECC.
@@ -133,6 +136,7 @@ impl<F: Flash> Mtd<F> {
             costs: board.software,
             page_buffer: None,
             causes: Causes::default(),
+            unpriced: (0, None),
             ecc_step_ns,
             since_asked: Ns::ZERO,
         }
@@ -151,6 +155,20 @@ impl<F: Flash> Mtd<F> {
     /// What the CPU needs on this board.
     pub fn costs(&self) -> &SoftwareCosts {
         &self.costs
+    }
+
+    /// What a compressor took; nothing of one that has no price here, which is noted.
+    #[inline]
+    pub fn charge(&mut self, priced: Priced) -> Ns {
+        priced.unwrap_or_else(|packing| {
+            self.unpriced = (self.unpriced.0 + 1, Some(packing));
+            Ns::ZERO
+        })
+    }
+
+    /// How often there was no price, and for which compressor the last time.
+    pub fn unpriced(&self) -> (u64, Option<Packing>) {
+        self.unpriced
     }
 
     /// What was programmed so far, and why.

@@ -2,7 +2,8 @@
 //! that every key is there and names its source, and hands over the same tables as JSON; a key that
 //! is missing or unknown here is a bug of ours and refused by serde.
 
-use crate::compress::{LzoWork, UbifsData, ZstdWork};
+use crate::compress::work::{CompressorCosts, Priced, Work};
+use crate::compress::UbifsData;
 use crate::units::Ns;
 use serde::Deserialize;
 
@@ -148,22 +149,10 @@ pub struct SoftwareCosts {
     pub jffs2_inode_ns: Ns,
     /// JFFS2: CRC and copy of one node byte, in picoseconds.
     pub jffs2_byte_ps: u64,
-    /// JFFS2: one data node written, besides its bytes: setting up the compressors.
+    /// JFFS2: one data node written, besides its bytes and what compressors do.
     pub jffs2_write_node_ns: Ns,
-    /// JFFS2: compressing (or trying to), CRC and copy of one byte written, in picoseconds.
+    /// JFFS2: CRC and copies of one byte of data in a node that is written, in picoseconds.
     pub jffs2_write_byte_ps: u64,
-    /// JFFS2: one byte value that comes up in the data of a node: a leaf of deflate's trees.
-    pub jffs2_write_symbol_ns: Ns,
-    /// JFFS2: one data node that the first compressor has made smaller, besides its bytes.
-    pub jffs2_packed_node_ns: Ns,
-    /// JFFS2: one byte that is left in such a node, in picoseconds: literals, CRC and copy.
-    pub jffs2_packed_byte_ps: u64,
-    /// JFFS2: looking for a match at one position (LZO).
-    pub jffs2_search_ns: Ns,
-    /// JFFS2: a byte in a match, in picoseconds.
-    pub jffs2_matched_byte_ps: u64,
-    /// JFFS2: unpacking one data node, besides its bytes.
-    pub jffs2_unpack_ns: Ns,
     /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums, its place in the lists.
     pub jffs2_add_node_ns: Ns,
     /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
@@ -190,20 +179,8 @@ pub struct SoftwareCosts {
     pub ubifs_write_node_ns: Ns,
     /// UBIFS: a commit, besides its index nodes: log, LPT and master are made and summed up.
     pub ubifs_commit_ns: Ns,
-    /// UBIFS: compressing a data node or trying to: setting zstd up.
-    pub ubifs_compress_ns: Ns,
-    /// UBIFS: looking for a match at one position.
-    pub ubifs_search_ns: Ns,
-    /// UBIFS: making a Huffman code for literals.
-    pub ubifs_huffman_ns: Ns,
-    /// UBIFS: one literal put into that code, in picoseconds.
-    pub ubifs_huffman_byte_ps: u64,
-    /// UBIFS: one node that is smaller by compressing: codes for its sequences.
-    pub ubifs_packed_node_ns: Ns,
     /// UBIFS: one byte of data in a node that is written, in picoseconds: CRC and copies.
     pub ubifs_write_byte_ps: u64,
-    /// UBIFS: unpacking one data node, besides its bytes.
-    pub ubifs_unpack_ns: Ns,
     /// UBIFS: one page that is about to be written: its budget (ubifs_write_begin).
     pub ubifs_budget_ns: Ns,
     /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
@@ -228,6 +205,9 @@ pub struct SoftwareCosts {
     pub yaffs2_erased_byte_ps: u64,
     /// One step of a `compute` operation, in picoseconds.
     pub compute_step_ps: u64,
+    /// What compressing and unpacking costs, whichever file system does it.
+    #[serde(default)]
+    pub compressors: CompressorCosts,
     /// What the scheduler's clock counts in: nanoseconds but where only ticks are counted
     /// (user-mode Linux).
     #[serde(default = "nanosecond")]
@@ -238,66 +218,18 @@ pub struct SoftwareCosts {
 }
 
 impl SoftwareCosts {
-    /// JFFS2: what the CPU needs for a data node of so many bytes that cannot be compressed.
-    ///
-    /// Deflate is not tried on what leaves no room for a stream's end (compr_zlib.c STREAM_END_SPACE),
-    /// and it is what costs.
-    pub fn jffs2_write_ns(&self, data_bytes: u32) -> Ns {
-        const STREAM_END_SPACE: u32 = 12;
-        if data_bytes <= STREAM_END_SPACE {
-            return Ns::ZERO;
-        }
-        let bytes = Ns::from_ps(u64::from(data_bytes), self.jffs2_write_byte_ps);
-        let symbols = Ns(self.jffs2_write_symbol_ns.0 * symbols_milli(data_bytes) / 1000);
-        self.jffs2_write_node_ns + bytes + symbols
+    /// JFFS2: what the CPU needs for a data node of so many bytes, after the compressors did that.
+    pub fn jffs2_write_ns(&self, node_bytes: u32, work: &Work) -> Priced {
+        let bytes = Ns::from_ps(u64::from(node_bytes), self.jffs2_write_byte_ps);
+        Ok(self.jffs2_write_node_ns + bytes + self.compressors.time(work)?)
     }
 
-    /// JFFS2: and for one that the first compressor has made this small.
-    pub fn jffs2_packed_ns(&self, packed_bytes: u32, work: LzoWork) -> Ns {
-        self.jffs2_packed_node_ns
-            + Ns::from_ps(u64::from(packed_bytes), self.jffs2_packed_byte_ps)
-            + self.jffs2_search_ns * u64::from(work.searched)
-            + Ns::from_ps(u64::from(work.matched_bytes), self.jffs2_matched_byte_ps)
-    }
-
-    /// UBIFS: what the CPU needs for a data node of so many bytes that were so many before.
-    pub fn ubifs_write_ns(&self, data: UbifsData, unpacked_bytes: u32) -> Ns {
-        let mut spent = Ns::from_ps(data.node_bytes as u64, self.ubifs_write_byte_ps);
-        if let Some(ZstdWork { searched, coded_literals }) = data.work {
-            spent += self.ubifs_compress_ns + self.ubifs_search_ns * u64::from(searched);
-            if coded_literals > 0 {
-                let literals = u64::from(coded_literals);
-                spent += self.ubifs_huffman_ns + Ns::from_ps(literals, self.ubifs_huffman_byte_ps);
-            }
-        }
-        if data.node_bytes < unpacked_bytes as usize {
-            spent += self.ubifs_packed_node_ns;
-        }
-        spent
+    /// UBIFS: what the CPU needs for the bytes of a data node.
+    pub fn ubifs_write_ns(&self, data: &UbifsData) -> Priced {
+        let bytes = Ns::from_ps(data.node_bytes as u64, self.ubifs_write_byte_ps);
+        Ok(bytes + self.compressors.time(&data.work)?)
     }
 }
-
-/// Byte values that come up in so many bytes of chance, in thousandths: 256 (1 - (255/256)^n). Deflate
-/// builds its trees of them, which is most of what a small node costs and levels off soon.
-fn symbols_milli(bytes: u32) -> u64 {
-    SYMBOLS_MILLI[(bytes as usize).min(SYMBOLS_LEVEL)]
-}
-
-/// From here on all of them have come up but for one in a thousand.
-const SYMBOLS_LEVEL: usize = 2048;
-
-static SYMBOLS_MILLI: [u64; SYMBOLS_LEVEL + 1] = {
-    let all: u64 = 256_000 << 20;
-    let mut table = [0; SYMBOLS_LEVEL + 1];
-    let mut missing = all;
-    let mut bytes = 0;
-    while bytes <= SYMBOLS_LEVEL {
-        table[bytes] = (all - missing) >> 20;
-        missing -= missing / 256;
-        bytes += 1;
-    }
-    table
-};
 
 fn nanosecond() -> u64 {
     1

@@ -8,6 +8,7 @@ mod machine;
 
 use crate::causes::Causes;
 use crate::chip::{Chip, Flash};
+use crate::compress::work::Packing;
 use crate::fault::{Faults, Faulty};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
@@ -141,6 +142,8 @@ pub struct Measured {
     pub ecc_corrected: u64,
     /// ECC steps it could not put right.
     pub ecc_failed: u64,
+    /// A compressor that did something since the mark and has no price: the times are too short then.
+    pub unpriced: Option<Packing>,
     /// How full the file system was when it was made.
     pub fresh: Room,
     /// And when it was prepared.

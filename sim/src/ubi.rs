@@ -21,6 +21,7 @@ mod wl;
 
 use crate::causes::{Cause, Causes};
 use crate::chip::Flash;
+use crate::compress::work::Priced;
 use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
@@ -142,6 +143,12 @@ impl<F: Flash> Ubi<F> {
     #[inline]
     pub fn costs(&self) -> &SoftwareCosts {
         self.mtd.costs()
+    }
+
+    /// See [`Mtd::charge`].
+    #[inline]
+    pub fn charge(&mut self, priced: Priced) -> Ns {
+        self.mtd.charge(priced)
     }
 
     /// The driver below.

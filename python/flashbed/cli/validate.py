@@ -27,7 +27,9 @@ __all__ = ["register"]
 Name = Annotated[str, typer.Argument(metavar="BOARD", help="A profile of boards/.")]
 On = Annotated[str, typer.Option("--on", metavar="TARGET", help="Where the real kernel is.")]
 KernelName = Annotated[str, typer.Option("--kernel", metavar="KERNEL", help="Its kernel.")]
-Suite = Annotated[str, typer.Option("--suite", metavar="reads|writes", help="Which cases.")]
+Suite = Annotated[
+    str, typer.Option("--suite", metavar="reads|writes|compressors", help="Which cases.")
+]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it is kept for a report.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
 OwnDice = Annotated[

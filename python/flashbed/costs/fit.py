@@ -24,6 +24,7 @@ from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Ranges, S
 from flashbed.costs.terms import PATTERNS, Asked, terms
 from flashbed.errors import InputError
 from flashbed.least_squares import Solution, non_negative
+from flashbed.profiles import USUAL_COMPRESSOR
 from flashbed.sqlite.settings import PAPERS, Database
 from flashbed.tables import read_table
 
@@ -90,6 +91,8 @@ def _row(case: dict[str, Any]) -> _Row:
         database = Database.parse(case["database"])
     except InputError:
         raise InputError(f"database {case['database']} is a name of your own") from None
+    if case.get("compressor") not in (None, USUAL_COMPRESSOR):
+        raise InputError(f"compressor {case['compressor']} is no setting of a model")
     axes = ("target", "board", "kernel", "fs", "read_ahead_kib", "bulk_read", "state", "faults")
     asked = Asked(
         pattern=case["pattern"],

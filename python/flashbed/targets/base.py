@@ -14,7 +14,7 @@ from typing import Protocol
 import polars as pl
 
 from flashbed.conditions import NONE, Faults
-from flashbed.profiles import Board, Kernel
+from flashbed.profiles import USUAL_COMPRESSOR, Board, Kernel
 
 __all__ = [
     "Batch",
@@ -88,6 +88,8 @@ class Program:
     """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
     bulk_read: bool = False
     """UBIFS is mounted with this option, before anything is prepared."""
+    compressor: str = USUAL_COMPRESSOR
+    """JFFS2 and UBIFS are mounted with this option `compr=`, but for the kernel's own choice."""
 
     @property
     def modelled_kib(self) -> int:
@@ -98,8 +100,24 @@ class Program:
 
     @property
     def mounted(self) -> str:
-        """File system and mount options, as the simulator and the agent are told."""
+        """File system and mount options, as the agent is told."""
+        usual = self.compressor == USUAL_COMPRESSOR
+        return self.simulated_fs if usual else f"{self.simulated_fs},compr={self.compressor}"
+
+    @property
+    def simulated_fs(self) -> str:
+        """File system and mount options, as the simulator is told, which has `simulated_kernel`."""
         return f"{self.fs},bulk_read" if self.bulk_read else self.fs
+
+    @property
+    def simulated_board(self) -> str:
+        """The board as the simulator is told, with what this compressor costs."""
+        return self.board.sim_json_with(self.compressor)
+
+    @property
+    def simulated_kernel(self) -> str:
+        """The kernel as the simulator is told, with this compressor. Raises `InputError`."""
+        return self.kernel.sim_json_with(self.fs, self.compressor)
 
 
 @dataclass(frozen=True)

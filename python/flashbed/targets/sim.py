@@ -6,7 +6,7 @@ What is simulated, and how, is sim/'s; nothing is computed here but the names be
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from flashbed.conditions import PPM
 from flashbed.operations import writes
+from flashbed.profiles import USUAL_COMPRESSOR, Board
 from flashbed.tables import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     Batch,
@@ -60,8 +61,8 @@ class SimTarget:
             first = group[0]
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
             raw = run_cases(
-                first.board.sim_json,
-                first.kernel.sim_json,
+                first.simulated_board,
+                first.simulated_kernel,
                 [row_of(program) for program in group],
                 _recorded(first, trace_flash),
                 threads,
@@ -124,7 +125,7 @@ def row_of(program: Program) -> tuple[Any, ...]:
         cut.change for cut in program.cuts
     ]  # what is left of a change does not depend on chance
     return (
-        program.case_id, program.mounted, program.modelled_kib,
+        program.case_id, program.simulated_fs, program.modelled_kib,
         program.prepare, program.body, cuts, _chip(program), program.dice,
     )  # fmt: skip
 
@@ -155,10 +156,12 @@ def _chip(program: Program) -> tuple[Any, ...]:
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
-    groups: dict[tuple[str, str, bool, bool, bool], list[Program]] = {}
+    groups: dict[tuple[str, str, str, bool, bool, bool], list[Program]] = {}
     for program in programs:
         recorded = (program.record_wear, program.record_requests, program.record_flush)
-        key = (program.board.sha256, program.kernel.sha256, *recorded)
+        usual = program.compressor == USUAL_COMPRESSOR
+        mounted = "" if usual else program.mounted
+        key = (program.board.sha256, program.kernel.sha256, mounted, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
         for start in range(0, len(group), CASES_PER_CALL):
@@ -193,11 +196,30 @@ def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
     """The simulator's columns as tables. `case_index` counts in `programs`."""
     case_ids = [program.case_id for program in programs]
     failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
-    tables = (_cases(raw, programs), _requests(raw, case_ids), _flash(raw, case_ids))
+    unpriced = {case_ids[index]: name for index, name in raw["unpriced"]}
+    cases = _unknown(_cases(raw, programs), unpriced, "time_ns", "elapsed_ns")
+    requests = _unknown(_requests(raw, case_ids), unpriced, "latency_ns")
+    if cases.width:
+        words = {name: _no_price(name, programs[0].board) for name in unpriced.values()}
+        why = [words.get(unpriced.get(case_id, "")) for case_id in cases["case_id"]]
+        cases = cases.with_columns(pl.Series("time_unknown", why, pl.String))
+    tables = (cases, requests, _flash(raw, case_ids))
     surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
     wear = _wear(raw, programs)
     dice = {case_ids[index]: tuple(throws) for index, throws in raw["dice"]}
     return Batch(*tables, failures=failures, surveys=surveys, wear=wear, dice=dice)
+
+
+def _no_price(compressor: str, board: Board) -> str:
+    return f"{compressor} has no price on {board.name} (boards/{board.name}.toml, [software])"
+
+
+def _unknown(frame: pl.DataFrame, case_ids: Collection[str], *columns: str) -> pl.DataFrame:
+    """Without the times of cases in which a compressor ran whose time is not known."""
+    if not case_ids or not frame.width:
+        return frame
+    known = pl.col("case_id").is_in(list(case_ids)).not_()
+    return frame.with_columns(pl.when(known).then(pl.col(name)).alias(name) for name in columns)
 
 
 def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:

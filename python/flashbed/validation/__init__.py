@@ -5,7 +5,7 @@ experiment (a test says so). It runs on the simulator and on a real kernel; coun
 operations and times are compared case by case (compare.py). Chip timing and software costs are
 those of the board's profile, and nothing is fitted on the way.
 
-The suites: reads.py, writes.py. Left out so far: a second chip.
+The suites: reads.py, writes.py, compressors.py. Left out so far: a second chip.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from flashbed.operations import HEADER
 from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Program
-from flashbed.validation import reads, writes
+from flashbed.validation import compressors, reads, writes
 from flashbed.validation.case import FILE_SYSTEMS, SuiteCase
 from flashbed.validation.compare import LIMITS, MEASURES, Compared, compare, summary
 
@@ -34,6 +34,7 @@ __all__ = [
 SUITES: Mapping[str, Callable[[str, Board], Iterator[SuiteCase]]] = {
     "reads": reads.cases,
     "writes": writes.cases,
+    "compressors": compressors.cases,
 }
 
 
@@ -54,6 +55,7 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
             kernel=kernel,
             read_ahead_kib=case.read_ahead_kib,
             bulk_read=case.bulk_read,
+            compressor=case.compressor,
             prepare=case.prepare,
             body="\n".join([HEADER, *case.lines, ""]),
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flashbed.profiles import USUAL_COMPRESSOR
+
 __all__ = ["FILE_SYSTEMS", "SuiteCase"]
 
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
@@ -25,3 +27,4 @@ class SuiteCase:
     lines: Sequence[str]
     read_ahead_kib: int = 0
     bulk_read: bool = False
+    compressor: str = USUAL_COMPRESSOR

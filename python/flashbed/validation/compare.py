@@ -32,6 +32,10 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
         "emulator": {**dict.fromkeys(COUNTS, (2.0, 5.0)), "time": (7.0, 15.0)},
         "uml": dict.fromkeys((*COUNTS, "flash_time"), (0.0, 0.0)),
     },
+    "compressors": {
+        "emulator": {**dict.fromkeys(COUNTS, (2.0, 5.0)), "time": (5.0, 10.0)},
+        "uml": dict.fromkeys((*COUNTS, "flash_time"), (0.0, 0.0)),
+    },
 }
 """Suite -> target -> measure -> what its error may be in the mean and at worst, percent."""
 

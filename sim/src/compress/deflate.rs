@@ -6,8 +6,11 @@
 //!
 //! Left out: the bytes themselves; what only longer input does (blocks that end by themselves).
 
-use super::huffman::{BlockBits, Codes, FIXED_END_BITS};
+use super::huffman::{BlockBits, Codes, CodesWork, FIXED_END_BITS};
+use super::work::DeflateWork;
 use super::PAGE_BYTES_MAX;
+use crate::content::Source;
+use std::sync::OnceLock;
 
 const MATCH_BYTES_MIN: usize = 3;
 const MATCH_BYTES_MAX: usize = 258;
@@ -57,24 +60,79 @@ pub(super) struct Deflate {
     head: Vec<u16>,
     previous: Vec<u16>,
     codes: Codes,
+    work: DeflateWork,
+}
+
+/// The work on random bytes hardly depends on which: it is what one draw of them takes, of each length once.
+static OF_RANDOM: RandomWork = RandomWork {
+    jffs2: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
+    crypto: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
+};
+
+struct RandomWork {
+    jffs2: [OnceLock<DeflateWork>; PAGE_BYTES_MAX + 1],
+    crypto: [OnceLock<DeflateWork>; PAGE_BYTES_MAX + 1],
+}
+
+fn drawn(bytes: usize) -> Vec<u8> {
+    let mut drawn = vec![0; bytes];
+    Source { seed: 0, compressibility: 0 }.fill(0, &mut drawn);
+    drawn
+}
+
+/// What JFFS2's zlib does with random bytes that have so much room; none where it is not tried.
+pub(super) fn jffs2_work_on_random(room: usize) -> Option<DeflateWork> {
+    let work = || Deflate::new().jffs2(&drawn(room), room).1.unwrap_or_default();
+    (room > STREAM_END_BYTES).then(|| *OF_RANDOM.jffs2[room].get_or_init(work))
+}
+
+/// What the crypto API's deflate does with so many random bytes.
+pub(super) fn crypto_work_on_random(bytes: usize) -> DeflateWork {
+    let work = || {
+        let mut deflate = Deflate::new();
+        deflate.crypto(&drawn(bytes));
+        deflate.work()
+    };
+    *OF_RANDOM.crypto[bytes].get_or_init(work)
 }
 
 impl Deflate {
     pub(super) fn new() -> Deflate {
         let (head, previous) = (vec![0; 1 << HASH_BITS], vec![0; PAGE_BYTES_MAX]);
-        Deflate { head, previous, codes: Codes::new() }
+        Deflate { head, previous, codes: Codes::new(), work: DeflateWork::default() }
+    }
+
+    /// Of what was compressed last.
+    pub(super) fn work(&mut self) -> DeflateWork {
+        let CodesWork { blocks, symbols, coded } = self.codes.take_work();
+        DeflateWork { blocks, symbols, coded, ..self.work }
     }
 
     fn reset(&mut self) {
         self.head.fill(0);
         self.codes.begin();
+        self.codes.take_work();
+        self.work = DeflateWork::default();
     }
 
-    /// Bytes taken and bytes given, if that is less and all of it fits into `room` (`jffs2_zlib_compress`).
+    /// `jffs2_zlib_compress`: bytes taken and given, and what it took if it was tried.
+    pub(super) fn jffs2(
+        &mut self,
+        data: &[u8],
+        room: usize,
+    ) -> (Option<(usize, usize)>, Option<DeflateWork>) {
+        if room <= STREAM_END_BYTES {
+            return (None, None);
+        }
+        let sizes = self.jffs2_sizes(data, room);
+        (sizes, Some(self.work()))
+    }
+
+    /// Bytes taken and bytes given, if that is less and all of it fits into `room`.
     ///
     /// Each piece is as long as the room that is left, as if it could not be compressed. So a whole page with room for a
     /// page is two: all but 12 bytes, and those.
-    pub(super) fn jffs2(&mut self, data: &[u8], room: usize) -> Option<(usize, usize)> {
+    fn jffs2_sizes(&mut self, data: &[u8], room: usize) -> Option<(usize, usize)> {
         assert!(data.len() <= PAGE_BYTES_MAX);
         let space = room.checked_sub(STREAM_END_BYTES).filter(|space| *space > 0)?;
         self.reset();
@@ -124,6 +182,7 @@ impl Deflate {
     #[inline]
     fn insert(&mut self, data: &[u8], at: usize) -> usize {
         let [one, two, three] = [data[at], data[at + 1], data[at + 2]].map(usize::from);
+        self.work.inserted += 1;
         let hash = (one << 10 ^ two << 5 ^ three) & ((1 << HASH_BITS) - 1);
         let last = core::mem::replace(&mut self.head[hash], at as u16);
         self.previous[at] = last;
@@ -131,7 +190,14 @@ impl Deflate {
     }
 
     /// The first of the longest matches, if longer than `best` (`longest_match`).
-    fn longest(&self, effort: &Effort, data: &[u8], at: usize, head: usize, best: usize) -> Match {
+    fn longest(
+        &mut self,
+        effort: &Effort,
+        data: &[u8],
+        at: usize,
+        head: usize,
+        best: usize,
+    ) -> Match {
         let rest = &data[at..];
         let nice = effort.nice_bytes.min(rest.len());
         let limit = at.saturating_sub(effort.distance_max());
@@ -142,8 +208,10 @@ impl Deflate {
         let mut found = Match { bytes: best, start: 0 };
         let mut from = head;
         while found.bytes < rest.len() {
+            self.work.candidates += 1;
             if data[from + found.bytes] == rest[found.bytes] && data[from..from + 2] == rest[..2] {
                 let bytes = common_bytes(&data[from..], &rest[..rest.len().min(MATCH_BYTES_MAX)]);
+                self.work.compared_bytes += bytes as u32;
                 if bytes > found.bytes {
                     found = Match { bytes, start: from };
                     if bytes >= nice {
@@ -162,7 +230,9 @@ impl Deflate {
 
     /// `deflate_fast`: the bytes from `at` on, which are one block.
     fn search_greedily(&mut self, effort: &Effort, data: &[u8], mut at: usize) {
+        self.work.bytes += (data.len() - at) as u32;
         while at < data.len() {
+            self.work.positions += 1;
             let lookahead = data.len() - at;
             let head = if lookahead >= MATCH_BYTES_MIN { self.insert(data, at) } else { 0 };
             let mut found = NO_MATCH;
@@ -188,7 +258,9 @@ impl Deflate {
     fn search_lazily(&mut self, effort: &Effort, data: &[u8]) -> bool {
         let mut window_moved = false;
         let (mut at, mut found, mut waiting) = (0, NO_MATCH, false);
+        self.work.bytes += data.len() as u32;
         while at < data.len() {
+            self.work.positions += 1;
             let lookahead = data.len() - at;
             window_moved |=
                 lookahead < LOOKAHEAD_MIN && at >= effort.window_bytes + effort.distance_max();
@@ -219,6 +291,7 @@ impl Deflate {
         if waiting {
             self.codes.literal(data[at - 1]);
         }
+        self.work.slides += u32::from(window_moved);
         window_moved
     }
 }

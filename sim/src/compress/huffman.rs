@@ -91,6 +91,18 @@ pub(super) struct Codes {
     distances: Tree<{ 2 * DISTANCE_CODES + 1 }>,
     lengths: Tree<{ 2 * LENGTH_CODES + 1 }>,
     heap: Heap,
+    /// Literals and matches of the block so far.
+    counted: u32,
+    /// Of all blocks since [`Codes::take_work`]: how many, leaves of trees, literals and matches written with codes.
+    work: CodesWork,
+}
+
+/// What making and using codes took.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CodesWork {
+    pub blocks: u32,
+    pub symbols: u32,
+    pub coded: u32,
 }
 
 impl Codes {
@@ -100,6 +112,8 @@ impl Codes {
             distances: Tree::new(),
             lengths: Tree::new(),
             heap: Heap { nodes: [0; NODES_MAX], len: 0, keys: [0; NODES_MAX] },
+            counted: 0,
+            work: CodesWork::default(),
         };
         codes.begin();
         codes
@@ -111,22 +125,30 @@ impl Codes {
         self.distances.frequency[..DISTANCE_CODES].fill(0);
         self.lengths.frequency[..LENGTH_CODES].fill(0);
         self.literals.frequency[END_OF_BLOCK] = 1;
+        self.counted = 0;
+    }
+
+    /// What was done since the last call.
+    pub(super) fn take_work(&mut self) -> CodesWork {
+        core::mem::take(&mut self.work)
     }
 
     #[inline]
     pub(super) fn literal(&mut self, byte: u8) {
+        self.counted += 1;
         self.literals.frequency[usize::from(byte)] += 1;
     }
 
     #[inline]
     pub(super) fn repeat(&mut self, match_bytes: usize, distance: usize) {
+        self.counted += 1;
         self.literals.frequency[literal_code(match_bytes)] += 1;
         self.distances.frequency[distance_code(distance)] += 1;
     }
 
     /// Ends the block (`zlib_tr_flush_block`), which is of `stored_bytes` of input if that is still in the window.
     pub(super) fn finish(&mut self, stored_bytes: Option<usize>) -> BlockBits {
-        let Codes { literals, distances, lengths, heap } = self;
+        let Codes { literals, distances, lengths, heap, work, counted } = self;
         let mut cost = Cost::default();
         literals.build::<LITERAL_CODES>(heap, CODE_BITS_MAX, literal_extra_bits, &mut cost);
         cost.fixed += literals.fixed_bits::<LITERAL_CODES>(fixed_literal_bits, literal_extra_bits);
@@ -137,6 +159,8 @@ impl Codes {
         distances.count_lengths(lengths);
         lengths.build::<LENGTH_CODES>(heap, LENGTH_CODE_BITS_MAX, length_extra_bits, &mut cost);
         let last = LENGTH_ORDER.iter().rposition(|&code| lengths.bits[code] != 0);
+        work.blocks += 1;
+        work.symbols += literals.leaves + distances.leaves + lengths.leaves;
         cost.own += 3 * (last.unwrap_or(0).max(3) as i32 + 1) + 5 + 5 + 4;
 
         let bytes = |bits: i32| (bits as usize + BLOCK_TYPE_BITS as usize).div_ceil(8);
@@ -150,6 +174,9 @@ impl Codes {
         } else {
             BlockBits::Coded { bits: cost.own as u32 + BLOCK_TYPE_BITS, end_bits }
         };
+        if let BlockBits::Coded { .. } = block {
+            work.coded += *counted;
+        }
         self.begin();
         block
     }
@@ -168,6 +195,8 @@ struct Tree<const NODES: usize> {
     parent: [u16; NODES],
     bits: [u16; NODES],
     code_max: usize,
+    /// Symbols that have a code.
+    leaves: u32,
     /// Codes that were added to have two, and stand for nothing.
     forced: [Option<usize>; 2],
 }
@@ -179,6 +208,7 @@ impl<const NODES: usize> Tree<NODES> {
             parent: [0; NODES],
             bits: [0; NODES],
             code_max: 0,
+            leaves: 0,
             forced: [None; 2],
         }
     }
@@ -226,6 +256,7 @@ impl<const NODES: usize> Tree<NODES> {
             heap.push_unordered(code, 1);
             cost.own -= 1;
         }
+        self.leaves = heap.len as u32;
         self.code_max = code_max.expect("two codes are on the heap");
     }
 

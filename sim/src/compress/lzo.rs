@@ -4,6 +4,7 @@
 //! for each hash of 4 bytes. Only sizes are computed. Left out: what starts beyond 16 KiB (matches that
 //! far back, the second pass over long input), as a page never gets there.
 
+use super::work::LzoWork;
 use super::PAGE_BYTES_MAX;
 
 const HASH_BITS: u32 = 13;
@@ -23,14 +24,27 @@ const M3_BYTES_MAX: usize = 33;
 const FIRST_LITERALS_MAX: usize = 238;
 pub(super) const END_MARKER_BYTES: usize = 3;
 
-/// What the compressor has to do, by which its time is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LzoWork {
-    /// Positions at which a match was looked for.
-    pub searched: u32,
-    /// Bytes in the matches that were found.
-    pub matched_bytes: u32,
+/// What there is to do with so many random bytes, in which no match is found.
+pub(super) fn work_on_random(bytes: usize) -> LzoWork {
+    let searched = SEARCHED_IN_RANDOM[bytes].into();
+    LzoWork { searched, literal_bytes: bytes as u32, ..LzoWork::default() }
 }
+
+/// Positions looked at in so many bytes without a match, by the steps of `Lzo::size`.
+static SEARCHED_IN_RANDOM: [u16; PAGE_BYTES_MAX + 1] = {
+    let mut table = [0; PAGE_BYTES_MAX + 1];
+    let mut bytes = SEARCHED_BYTES_MIN;
+    let (mut at, mut searched) = (HEAD_BYTES + 1, 0);
+    while bytes <= PAGE_BYTES_MAX {
+        while at < bytes - TAIL_BYTES {
+            searched += 1;
+            at += 1 + (at >> 5);
+        }
+        table[bytes] = searched;
+        bytes += 1;
+    }
+    table
+};
 
 /// The dictionary: the last position of each hash.
 pub(super) struct Lzo {
@@ -51,7 +65,7 @@ impl Lzo {
     /// The size of what is compressed, which may be more than was there.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
-        self.work = LzoWork::default();
+        self.work = LzoWork { literal_bytes: data.len() as u32, ..LzoWork::default() };
         if data.len() < SEARCHED_BYTES_MIN {
             return tail_size(data.len(), true) + END_MARKER_BYTES;
         }
@@ -65,7 +79,9 @@ impl Lzo {
                 let Some(from) = self.candidate(data, at) else { break };
                 let length = match_bytes(data, from, at, end);
                 size += literals_size(at - literals_at) + match_size(length, at - from);
+                self.work.matches += 1;
                 self.work.matched_bytes += length as u32;
+                self.work.literal_bytes -= length as u32;
                 at += length;
                 literals_at = at;
             }

@@ -5,6 +5,7 @@
 //! kernel does not empty its dictionary, so that a page it compressed before, in the same place, may give it a position more.
 
 use super::lzo::{literals_size, match_size, tail_size, END_MARKER_BYTES, M2_OFFSET_MAX};
+use super::work::LzoWork;
 use super::PAGE_BYTES_MAX;
 
 const POSITIONS: usize = 1 << 14;
@@ -16,19 +17,32 @@ const MATCH_BYTES_MIN: usize = 3;
 /// Stands for no position.
 const NONE: u16 = u16::MAX;
 
+/// What there is to do with so many random bytes, in which every position is tried in vain.
+pub(super) fn work_on_random(bytes: usize) -> LzoWork {
+    let searched = bytes.saturating_sub(HEAD_BYTES + TAIL_BYTES) as u32;
+    LzoWork { searched, literal_bytes: bytes as u32, ..LzoWork::default() }
+}
+
 /// The dictionary: the last position of each hash.
 pub(super) struct Lzo202 {
     last: Vec<u16>,
+    work: LzoWork,
 }
 
 impl Lzo202 {
     pub(super) fn new() -> Lzo202 {
-        Lzo202 { last: vec![NONE; POSITIONS] }
+        Lzo202 { last: vec![NONE; POSITIONS], work: LzoWork::default() }
+    }
+
+    /// Of what was compressed last.
+    pub(super) fn work(&self) -> LzoWork {
+        self.work
     }
 
     /// The size of what is compressed, which may be more than was there.
     pub(super) fn size(&mut self, data: &[u8]) -> usize {
         assert!(data.len() <= PAGE_BYTES_MAX);
+        self.work = LzoWork { literal_bytes: data.len() as u32, ..LzoWork::default() };
         if data.len() <= TAIL_BYTES {
             return tail_size(data.len(), true) + END_MARKER_BYTES;
         }
@@ -36,12 +50,16 @@ impl Lzo202 {
         let end = data.len() - TAIL_BYTES;
         let (mut size, mut at, mut literals_at) = (0, HEAD_BYTES, 0);
         while at < end || at == HEAD_BYTES {
+            self.work.searched += 1;
             let Some(from) = self.candidate(data, at) else {
                 at += 1;
                 continue;
             };
             let same = data[from..].iter().zip(&data[at..]).take_while(|(one, other)| one == other);
             let length = same.count();
+            self.work.matches += 1;
+            self.work.matched_bytes += length as u32;
+            self.work.literal_bytes -= length as u32;
             size += literals_size(at - literals_at) + match_size(length, at - from);
             at += length;
             literals_at = at;

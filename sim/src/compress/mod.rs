@@ -13,16 +13,16 @@ mod huffman;
 mod lzo;
 mod lzo202;
 mod rtime;
+pub mod work;
 mod zstd;
 
 use crate::content::Contents;
 use deflate::Deflate;
 use lzo::Lzo;
-pub use lzo::LzoWork;
 use lzo202::Lzo202;
 use serde::Deserialize;
-pub use zstd::ZstdWork;
-use zstd::{work_on_random, Zstd};
+use work::{Packing, Work};
+use zstd::Zstd;
 
 /// A page of the page cache, a block of UBIFS: compressors are never given more.
 pub const PAGE_BYTES_MAX: usize = 4096;
@@ -58,6 +58,16 @@ impl Jffs2Compressor {
         Jffs2Compressor::Zlib,
         Jffs2Compressor::Rtime,
     ];
+
+    /// What its nodes are unpacked with.
+    pub const fn packing(self) -> Packing {
+        match self {
+            Jffs2Compressor::Lzo => Packing::Lzo,
+            Jffs2Compressor::Lzo202 => Packing::Lzo202,
+            Jffs2Compressor::Zlib => Packing::Deflate,
+            Jffs2Compressor::Rtime => Packing::Rtime,
+        }
+    }
 }
 
 /// The compressor of a UBIFS volume, as `ubifs_default_compr` or the option `compr=` names it.
@@ -81,10 +91,25 @@ pub enum UbifsCompressor {
 impl UbifsCompressor {
     /// What becomes of random bytes, for which nothing need be in memory: a whole page, or any of them where it is not zstd.
     pub fn of_random(self, length: usize) -> UbifsData {
-        let is_zstd = self == UbifsCompressor::Zstd;
-        UbifsData {
-            node_bytes: length,
-            work: is_zstd.then(|| work_on_random(&[0; PAGE_BYTES_MAX])),
+        let mut work = Work::default();
+        match self {
+            UbifsCompressor::None => {}
+            UbifsCompressor::Lzo => work.lzo = Some(lzo::work_on_random(length)),
+            UbifsCompressor::Lzo202 => work.lzo_2_02 = Some(lzo202::work_on_random(length)),
+            UbifsCompressor::Zlib => work.deflate = Some(deflate::crypto_work_on_random(length)),
+            UbifsCompressor::Zstd => work.zstd = Some(zstd::work_on_random(&[0; PAGE_BYTES_MAX])),
+        }
+        UbifsData { node_bytes: length, work }
+    }
+
+    /// What its nodes are unpacked with.
+    pub const fn packing(self) -> Option<Packing> {
+        match self {
+            UbifsCompressor::None => None,
+            UbifsCompressor::Lzo => Some(Packing::Lzo),
+            UbifsCompressor::Lzo202 => Some(Packing::Lzo202),
+            UbifsCompressor::Zlib => Some(Packing::Deflate),
+            UbifsCompressor::Zstd => Some(Packing::Zstd),
         }
     }
 }
@@ -98,14 +123,30 @@ pub struct Jffs2Data {
     pub node_bytes: usize,
     /// None of them if it did not get smaller.
     pub compressor: Option<Jffs2Compressor>,
-    /// Of LZO since 3.9, what it had to do, if the node is its.
-    pub work: Option<LzoWork>,
+    /// What those that were tried had to do.
+    pub work: Work,
 }
 
 impl Jffs2Data {
     /// Bytes that no compressor makes smaller.
     fn as_it_is(bytes: usize) -> Jffs2Data {
-        Jffs2Data { file_bytes: bytes, node_bytes: bytes, compressor: None, work: None }
+        let work = Work::default();
+        Jffs2Data { file_bytes: bytes, node_bytes: bytes, compressor: None, work }
+    }
+
+    /// Random bytes, of which `room` go into the node after each compressor was tried.
+    fn of_random(available: &[Jffs2Compressor], bytes: usize, room: usize) -> Jffs2Data {
+        let mut data = Jffs2Data::as_it_is(room);
+        let work = &mut data.work;
+        for compressor in available {
+            match compressor {
+                Jffs2Compressor::Lzo => work.lzo = Some(lzo::work_on_random(bytes)),
+                Jffs2Compressor::Lzo202 => work.lzo_2_02 = Some(lzo202::work_on_random(bytes)),
+                Jffs2Compressor::Zlib => work.deflate = deflate::jffs2_work_on_random(room),
+                Jffs2Compressor::Rtime => work.rtime = Some(rtime::work_on_random(bytes, room)),
+            }
+        }
+        data
     }
 }
 
@@ -114,8 +155,8 @@ impl Jffs2Data {
 pub struct UbifsData {
     /// Bytes in the node.
     pub node_bytes: usize,
-    /// Of zstd, what it had to do; none where nothing was tried.
-    pub work: Option<ZstdWork>,
+    /// What the compressor had to do; nothing where it was not tried.
+    pub work: Work,
 }
 
 /// Compressors and the memory they work in.
@@ -156,9 +197,10 @@ impl Compressors {
         end: u64,
         room: usize,
     ) -> Jffs2Data {
-        let room = room.min((end - start) as usize);
+        let bytes = (end - start) as usize;
+        let room = room.min(bytes);
         if room as u64 >= RANDOM_BYTES_MIN && contents.is_random(start, end) {
-            return Jffs2Data::as_it_is(room);
+            return Jffs2Data::of_random(available, bytes, room);
         }
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
@@ -175,20 +217,48 @@ impl Compressors {
         room: usize,
     ) -> Jffs2Data {
         let room = room.min(bytes.len());
+        let mut data = Jffs2Data::as_it_is(room);
         let by_priority = Jffs2Compressor::BY_PRIORITY.into_iter();
-        by_priority
-            .filter(|compressor| available.contains(compressor))
-            .find_map(|compressor| {
-                let (file_bytes, node_bytes) = match compressor {
-                    Jffs2Compressor::Lzo => all_or_nothing(self.lzo.size(bytes), bytes, room),
-                    Jffs2Compressor::Lzo202 => all_or_nothing(self.lzo202.size(bytes), bytes, room),
-                    Jffs2Compressor::Zlib => self.deflate.jffs2(bytes, room),
-                    Jffs2Compressor::Rtime => rtime::compress(bytes, room),
-                }?;
-                let work = (compressor == Jffs2Compressor::Lzo).then(|| self.lzo.work());
-                Some(Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor), work })
-            })
-            .unwrap_or(Jffs2Data::as_it_is(room))
+        for compressor in by_priority.filter(|compressor| available.contains(compressor)) {
+            if let Some((file_bytes, node_bytes)) =
+                self.try_jffs2(compressor, bytes, room, &mut data.work)
+            {
+                return Jffs2Data { file_bytes, node_bytes, compressor: Some(compressor), ..data };
+            }
+        }
+        data
+    }
+
+    /// One of them: bytes taken and given, if that is less.
+    fn try_jffs2(
+        &mut self,
+        compressor: Jffs2Compressor,
+        bytes: &[u8],
+        room: usize,
+        work: &mut Work,
+    ) -> Option<(usize, usize)> {
+        match compressor {
+            Jffs2Compressor::Lzo => {
+                let size = self.lzo.size(bytes);
+                work.lzo = Some(self.lzo.work());
+                all_or_nothing(size, bytes, room)
+            }
+            Jffs2Compressor::Lzo202 => {
+                let size = self.lzo202.size(bytes);
+                work.lzo_2_02 = Some(self.lzo202.work());
+                all_or_nothing(size, bytes, room)
+            }
+            Jffs2Compressor::Zlib => {
+                let (sizes, done) = self.deflate.jffs2(bytes, room);
+                work.deflate = done;
+                sizes
+            }
+            Jffs2Compressor::Rtime => {
+                let (sizes, done) = rtime::compress(bytes, room);
+                work.rtime = done;
+                sizes
+            }
+        }
     }
 
     /// A data node of UBIFS that holds bytes `start..end` of a file (`ubifs_compress`).
@@ -201,7 +271,7 @@ impl Compressors {
     ) -> UbifsData {
         let (length, is_zstd) = ((end - start) as usize, compressor == UbifsCompressor::Zstd);
         if compressor == UbifsCompressor::None || length < UBIFS_BYTES_MIN as usize {
-            return UbifsData { node_bytes: length, work: None };
+            return UbifsData { node_bytes: length, work: Work::default() };
         }
         let random = contents.is_random(start, end);
         if random && (length == PAGE_BYTES_MAX || !is_zstd) {
@@ -210,28 +280,42 @@ impl Compressors {
         self.load(contents, start, end);
         let page = core::mem::take(&mut self.page);
         let data = if random {
-            UbifsData { node_bytes: length, work: Some(work_on_random(&page)) }
+            let work = Work { zstd: Some(zstd::work_on_random(&page)), ..Work::default() };
+            UbifsData { node_bytes: length, work }
         } else {
-            let node_bytes = self.ubifs_bytes(compressor, &page);
-            UbifsData { node_bytes, work: is_zstd.then(|| self.zstd.work()) }
+            self.ubifs_bytes(compressor, &page)
         };
         self.page = page;
         data
     }
 
-    fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> usize {
+    fn ubifs_bytes(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> UbifsData {
+        let mut work = Work::default();
         let size = match compressor {
-            UbifsCompressor::None => return bytes.len(),
-            UbifsCompressor::Lzo => self.lzo.size(bytes),
-            UbifsCompressor::Lzo202 => self.lzo202.size(bytes),
-            UbifsCompressor::Zlib => self.deflate.crypto(bytes),
-            UbifsCompressor::Zstd => self.zstd.size(bytes),
+            UbifsCompressor::None => bytes.len(),
+            UbifsCompressor::Lzo => {
+                let size = self.lzo.size(bytes);
+                work.lzo = Some(self.lzo.work());
+                size
+            }
+            UbifsCompressor::Lzo202 => {
+                let size = self.lzo202.size(bytes);
+                work.lzo_2_02 = Some(self.lzo202.work());
+                size
+            }
+            UbifsCompressor::Zlib => {
+                let size = self.deflate.crypto(bytes);
+                work.deflate = Some(self.deflate.work());
+                size
+            }
+            UbifsCompressor::Zstd => {
+                let size = self.zstd.size(bytes);
+                work.zstd = Some(self.zstd.work());
+                size
+            }
         };
-        if size + UBIFS_SAVED_BYTES_MIN <= bytes.len() {
-            size
-        } else {
-            bytes.len()
-        }
+        let saves = size + UBIFS_SAVED_BYTES_MIN <= bytes.len();
+        UbifsData { node_bytes: if saves { size } else { bytes.len() }, work }
     }
 
     fn load(&mut self, contents: &Contents, start: u64, end: u64) {

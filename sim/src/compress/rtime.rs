@@ -3,12 +3,19 @@
 //! Every byte is stored with the number of bytes after it that are the same as those after its last occurrence (or, of a byte
 //! that is new, as those at the beginning), up to 255: two bytes for each such run.
 
+use super::work::RtimeWork;
+
 const RUN_BYTES_MAX: usize = 255;
 
-/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for.
-pub(super) fn compress(data: &[u8], room: usize) -> Option<(usize, usize)> {
+/// What there is to do with random bytes: it ends when there is no room for another two bytes.
+pub(super) fn work_on_random(bytes: usize, room: usize) -> RtimeWork {
+    RtimeWork { pairs: bytes.min(room / 2) as u32, run_bytes: 0 }
+}
+
+/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for. And what it took, if it was tried.
+pub(super) fn compress(data: &[u8], room: usize) -> (Option<(usize, usize)>, Option<RtimeWork>) {
     if room <= 3 {
-        return None;
+        return (None, None);
     }
     let mut after_last = [0_u16; 256];
     let (mut taken, mut given) = (0, 0);
@@ -22,5 +29,7 @@ pub(super) fn compress(data: &[u8], room: usize) -> Option<(usize, usize)> {
         taken += alike.take_while(|(one, other)| one == other).count();
         given += 2;
     }
-    (given < taken).then_some((taken, given))
+    let pairs = given / 2;
+    let work = RtimeWork { pairs: pairs as u32, run_bytes: (taken - pairs) as u32 };
+    ((given < taken).then_some((taken, given)), Some(work))
 }

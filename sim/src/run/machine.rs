@@ -126,6 +126,7 @@ impl<S: Stack> Machine<S> {
             if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
         self.stack.take_cache_counts();
         let ecc = self.stack.mtd().ecc_stats();
+        let (unpriced, _) = self.stack.mtd().unpriced();
         self.stack.flash_mut().begin_faults();
         if setting.recorded.flash {
             self.stack.flash_mut().start_recording();
@@ -171,6 +172,8 @@ impl<S: Stack> Machine<S> {
         measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
         measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
         measured.bad_blocks = u64::from(mtd.bad_blocks());
+        let (count, packing) = mtd.unpriced();
+        measured.unpriced = packing.filter(|_| count > unpriced);
         (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
         for (_, erases) in self.block_erases(setting) {
             measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));

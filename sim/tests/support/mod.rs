@@ -20,6 +20,9 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
     entries.remove("source");
+    if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
+        compressors.remove("included"); // is for python/flashbed/profiles.py
+    }
     value
 }
 
@@ -50,10 +53,17 @@ pub fn small_pages() -> BoardProfile {
     board
 }
 
+fn set_to_zero(costs: &mut Value) {
+    match costs.as_object_mut() {
+        Some(table) => table.values_mut().for_each(set_to_zero),
+        None => *costs = Value::from(0),
+    }
+}
+
 /// Software that costs nothing.
 pub fn free_software() -> SoftwareCosts {
     let mut costs = table(&read("emulated"), "software");
-    costs.as_object_mut().expect("a table").values_mut().for_each(|cost| *cost = Value::from(0));
+    set_to_zero(&mut costs);
     serde_json::from_value(costs).expect("the same table")
 }
 

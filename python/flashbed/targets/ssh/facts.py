@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from flashbed import places
 from flashbed.conditions import NONE
-from flashbed.profiles import kernel_names
+from flashbed.profiles import USUAL_COMPRESSOR, kernel_names
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import Address
 
@@ -210,6 +210,8 @@ def _asks_too_much(program: Program, address: Address) -> str | None:
         return f"state: {address.directory} is in the state in which it is"
     if program.bulk_read:
         return f"bulk_read: {address.directory} is mounted as it is"
+    if program.compressor != USUAL_COMPRESSOR:
+        return f"compressor: {address.directory} is mounted as it is"
     if "\nremount" in program.prepare or "\nremount" in program.body:
         return f"remount: {address.directory} is not unmounted"
     return None

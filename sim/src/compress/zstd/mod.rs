@@ -11,6 +11,7 @@
 mod fse;
 mod literals;
 
+use super::work::ZstdWork;
 use super::PAGE_BYTES_MAX;
 use fse::Code;
 
@@ -32,20 +33,12 @@ fn gain_min(bytes: usize) -> usize {
     (bytes >> 6) + 2
 }
 
-/// What the compressor has to do, by which its time is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ZstdWork {
-    /// Positions at which a match was looked for.
-    pub searched: u32,
-    /// Literals that a Huffman code was made for, whether it was used or not.
-    pub coded_literals: u32,
-}
-
-/// The same of random bytes, in which no match is found. Of a whole page no code is made but in one of a thousand.
+/// What there is to do with random bytes, in which no match is found. Of a whole page no code is made but in one of a thousand.
 pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
     let coded = bytes.len() < PAGE_BYTES_MAX && literals::are_coded(bytes);
     let coded_literals = if coded { bytes.len() as u32 } else { 0 };
-    ZstdWork { searched: SEARCHED_IN_RANDOM[bytes.len()].into(), coded_literals }
+    let searched = SEARCHED_IN_RANDOM[bytes.len()].into();
+    ZstdWork { searched, coded_literals, ..ZstdWork::default() }
 }
 
 /// Positions looked at in so many bytes without a match, by the steps of `search`.
@@ -107,7 +100,14 @@ impl Zstd {
     pub(super) fn work(&self) -> ZstdWork {
         let coded = literals::are_coded(&self.literals);
         let coded_literals = if coded { self.literals.len() as u32 } else { 0 };
-        ZstdWork { searched: self.searched, coded_literals }
+        let matched = self.sequences.iter().map(|sequence| sequence.match_bytes as u32).sum();
+        ZstdWork {
+            searched: self.searched,
+            sequences: self.sequences.len() as u32,
+            matched_bytes: matched,
+            coded_literals,
+            is_coded: !self.sequences.is_empty(),
+        }
     }
 
     /// Literals, then sequences (`ZSTD_entropyCompressSequences`); none if it cannot be coded.

@@ -4,12 +4,23 @@
 //!
 //! Invariant: two of these with the same compressors give the same; what they work in is made when it is needed.
 
+use crate::compress::work::Priced;
 use crate::compress::{Compressors, Jffs2Compressor};
 use crate::content::Contents;
 use crate::profile::SoftwareCosts;
-use crate::units::Ns;
 use core::fmt;
 use std::ops::Range;
+
+/// What a data node holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Bytes of the file.
+    pub file_bytes: u32,
+    /// What they take.
+    pub node_bytes: u32,
+    /// Who made them fewer, if they are.
+    pub packed_by: Option<Jffs2Compressor>,
+}
 
 /// The compressors of a kernel.
 pub struct Compression {
@@ -23,27 +34,20 @@ impl Compression {
         Compression { available, compressors: None }
     }
 
-    /// jffs2_compress of a range of a file for a node with `room` for data: the bytes of the file that go into it, what
-    /// they take, and how long the CPU needs for it.
+    /// jffs2_compress of a range of a file for a node with `room` for data: what goes into it, and how long the CPU needs for it.
     pub fn compress(
         &mut self,
         contents: &Contents,
         range: &Range<u32>,
         room: u32,
         costs: &SoftwareCosts,
-    ) -> (u32, u32, Ns) {
+    ) -> (Piece, Priced) {
         let (start, end) = (u64::from(range.start), u64::from(range.end));
         let compressors = self.compressors.get_or_insert_default();
         let data = compressors.jffs2(&self.available, contents, start, end, room as usize);
         let (file_bytes, node_bytes) = (data.file_bytes as u32, data.node_bytes as u32);
-        let at_once =
-            data.compressor.is_some() && data.compressor.as_ref() == self.available.first();
-        let spent = if at_once {
-            costs.jffs2_packed_ns(node_bytes, data.work.unwrap_or_default())
-        } else {
-            costs.jffs2_write_ns(file_bytes)
-        };
-        (file_bytes, node_bytes, spent)
+        let piece = Piece { file_bytes, node_bytes, packed_by: data.compressor };
+        (piece, costs.jffs2_write_ns(node_bytes, &data.work))
     }
 }
 

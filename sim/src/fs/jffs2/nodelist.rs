@@ -6,6 +6,7 @@
 
 use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::packed::Packed;
+use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
 use crate::slab::{Key, Slab};
 use std::collections::BTreeMap;
@@ -35,8 +36,8 @@ pub struct Entry {
 /// What a node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// So much of a file (dsize), which takes `data_bytes` after the header (csize).
-    Data { data_bytes: u16, file_bytes: u16 },
+    /// So much of a file (dsize), which takes `data_bytes` after the header (csize), by which compressor (compr).
+    Data { data_bytes: u16, file_bytes: u16, packed_by: Option<Jffs2Compressor> },
     /// A data node for a hole: a header without data (JFFS2_COMPR_ZERO).
     Hole { file_bytes: u32 },
     /// An inode without data, superseded by its first data node (`f->metadata`).

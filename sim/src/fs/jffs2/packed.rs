@@ -6,6 +6,7 @@
 //! Invariant: what is unpacked is what was packed.
 
 use super::nodelist::{EntryId, Neighbours, Node, NodeId, Role, State};
+use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
 
 /// What a node is for, without what is said of it.
@@ -16,9 +17,24 @@ const DIRENT: u32 = 3;
 const SUMMARY: u32 = 4;
 const PADDING: u32 = 5;
 
-/// From the lowest bit on of `about`: kind, whether it is damaged, fragments.
+/// From the lowest bit on of `about`: kind, whether it is damaged, the compressor of data, fragments.
 const DAMAGED_BIT: u32 = 3;
-const FRAGMENTS_BIT: u32 = 4;
+const COMPRESSOR_BIT: u32 = 4;
+const FRAGMENTS_BIT: u32 = 7;
+
+/// Compressors by their number in `about`.
+const COMPRESSORS: [Option<Jffs2Compressor>; 5] = [
+    None,
+    Some(Jffs2Compressor::Lzo),
+    Some(Jffs2Compressor::Lzo202),
+    Some(Jffs2Compressor::Zlib),
+    Some(Jffs2Compressor::Rtime),
+];
+
+fn compressor_bits(compressor: Option<Jffs2Compressor>) -> u32 {
+    let number = COMPRESSORS.iter().position(|known| *known == compressor);
+    (number.expect("a compressor of JFFS2") as u32) << COMPRESSOR_BIT
+}
 
 /// The node. What one that is overwritten is asked for is together at the head, for nobody has looked at it for long.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +66,9 @@ impl Packed {
     pub fn new(node: &Node) -> Packed {
         let at = node.file_offset;
         let (kind, role, at) = match node.role {
-            Role::Data { data_bytes, file_bytes } => {
-                (DATA, u32::from(data_bytes) | u32::from(file_bytes) << 16, at)
+            Role::Data { data_bytes, file_bytes, packed_by } => {
+                let kind = DATA | compressor_bits(packed_by);
+                (kind, u32::from(data_bytes) | u32::from(file_bytes) << 16, at)
             }
             Role::Hole { file_bytes } => (HOLE, file_bytes, at),
             Role::Metadata => (METADATA, 0, at),
@@ -122,9 +139,11 @@ impl Packed {
     #[inline]
     fn role(&self) -> Role {
         match self.kind() {
-            DATA => {
-                Role::Data { data_bytes: self.role as u16, file_bytes: (self.role >> 16) as u16 }
-            }
+            DATA => Role::Data {
+                data_bytes: self.role as u16,
+                file_bytes: (self.role >> 16) as u16,
+                packed_by: COMPRESSORS[(self.about >> COMPRESSOR_BIT & 7) as usize],
+            },
             HOLE => Role::Hole { file_bytes: self.role },
             METADATA => Role::Metadata,
             DIRENT => Role::Dirent {
@@ -145,8 +164,9 @@ mod tests {
     #[test]
     fn what_is_unpacked_is_what_was_packed() {
         let roles = [
-            Role::Data { data_bytes: u16::MAX, file_bytes: 4096 },
-            Role::Data { data_bytes: 1, file_bytes: u16::MAX },
+            Role::Data { data_bytes: u16::MAX, file_bytes: 4096, packed_by: None },
+            Role::Data { data_bytes: 1, file_bytes: u16::MAX, packed_by: COMPRESSORS[1] },
+            Role::Data { data_bytes: 1, file_bytes: 4096, packed_by: COMPRESSORS[4] },
             Role::Hole { file_bytes: u32::MAX },
             Role::Metadata,
             Role::Dirent { name_bytes: 255, is_deletion: true, entry: EntryId(u32::MAX) },
@@ -159,7 +179,7 @@ mod tests {
                 let has_place = !matches!(role, Role::Dirent { .. });
                 let node = Node {
                     flash_offset: !3,
-                    fragments: (1 << 28) - 1 - number,
+                    fragments: (1 << 25) - 1 - number,
                     state,
                     is_damaged: number % 2 == 0,
                     file_offset: if has_place { u32::MAX - number } else { 0 },

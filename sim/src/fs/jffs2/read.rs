@@ -69,15 +69,17 @@ impl<F: Flash> Jffs2<F> {
         if !is_header_right && !is_checksum_wrong {
             return Err(FsError::Io(now));
         }
-        if let Role::Data { data_bytes, .. } = role {
+        if let Role::Data { data_bytes, packed_by, .. } = role {
             let data_bytes = u32::from(data_bytes);
             let (is_right, later) = self.read_flash(now, at + RAW_INODE_BYTES, data_bytes)?;
             now = later + Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
             if !is_right || is_checksum_wrong {
                 return Err(FsError::Io(now));
             }
-            if data_bytes < file_bytes {
-                now += costs.jffs2_unpack_ns;
+            if let Some(compressor) = packed_by {
+                let packing = compressor.packing();
+                let priced = costs.compressors.unpacking(packing, data_bytes, file_bytes);
+                now += self.mtd.charge(priced);
             }
         }
         Ok(now)

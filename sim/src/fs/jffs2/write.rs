@@ -5,6 +5,7 @@
 //!
 //! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
 
+use super::compr::Piece;
 use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{Node, NodeId, Role, State};
 use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
@@ -130,11 +131,10 @@ impl<F: Flash> Jffs2<F> {
             let (left, contents) = (offset..range.end, pages.contents(ino));
             let room = room - RAW_INODE_BYTES;
             let costs = self.mtd.costs();
-            let (file_bytes, data_bytes, spent) =
-                self.compression.compress(contents, &left, room, costs);
-            let end = offset + file_bytes;
-            let data = Some(data_bytes);
-            let written = self.write_piece(later + spent, ino, data, offset..end, writer, pages);
+            let (piece, priced) = self.compression.compress(contents, &left, room, costs);
+            let later = later + self.mtd.charge(priced);
+            let end = offset + piece.file_bytes;
+            let written = self.write_piece(later, ino, Some(piece), offset..end, writer, pages);
             (is_retried, now) = match written {
                 Err(FsError::Io(at)) if writer.is_some() && !is_retried => (true, at),
                 other => (false, other?),
@@ -154,21 +154,25 @@ impl<F: Flash> Jffs2<F> {
         &mut self,
         now: Ns,
         ino: Ino,
-        data_bytes: Option<u32>,
+        data: Option<Piece>,
         range: Range<u32>,
         writer: Option<Ino>,
         pages: &dyn PageCache,
     ) -> Result<Ns> {
         let file_bytes = range.end - range.start;
         let of_a_page = |bytes: u32| u16::try_from(bytes).expect("at most a page of data");
-        let role = match data_bytes.map(of_a_page) {
-            Some(data_bytes) => Role::Data { data_bytes, file_bytes: of_a_page(file_bytes) },
+        let role = match data {
+            Some(Piece { node_bytes, packed_by, .. }) => Role::Data {
+                data_bytes: of_a_page(node_bytes),
+                file_bytes: of_a_page(file_bytes),
+                packed_by,
+            },
             None => Role::Hole { file_bytes },
         };
         let size_bytes = self.file(ino).size_bytes.max(range.end);
         let version = self.next_version(ino);
         let node = Node { file_offset: range.start, size_bytes, ..Node::new(ino, role, version) };
-        if let Some(stored) = self.stored.as_mut().filter(|_| data_bytes.is_some()) {
+        if let Some(stored) = self.stored.as_mut().filter(|_| data.is_some()) {
             let mut bytes = Contents::default();
             bytes.copy_from(pages.contents(ino), node.file_offset.into(), node.file_end().into());
             stored.insert((ino, version), bytes);

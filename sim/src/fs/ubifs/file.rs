@@ -70,7 +70,8 @@ impl<F: Flash> Ubifs<F> {
         match leaf {
             Some(leaf) => {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
-                match self.read_located(now, place, self.node_cost(place, unpacked)) {
+                let cost = self.node_cost(place, unpacked);
+                match self.read_located(now, place, cost) {
                     Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
                     other => other,
                 }
@@ -80,10 +81,20 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// What it takes to make a page of a node, besides its bytes.
-    pub(super) fn node_cost(&self, place: Place, unpacked_bytes: u32) -> Ns {
-        let costs = self.ubi.costs();
-        let packed = place.bytes < DATA_HEADER_BYTES + unpacked_bytes;
-        costs.ubifs_node_ns + if packed { costs.ubifs_unpack_ns } else { Ns::ZERO }
+    pub(super) fn node_cost(&mut self, place: Place, unpacked_bytes: u32) -> Ns {
+        self.ubi.costs().ubifs_node_ns + self.unpacking_cost(place, unpacked_bytes)
+    }
+
+    /// What unpacking a node takes, if it is packed: by the compressor that all are written with.
+    pub(super) fn unpacking_cost(&mut self, place: Place, unpacked_bytes: u32) -> Ns {
+        let bytes = place.bytes - DATA_HEADER_BYTES;
+        match self.options.compressor.packing().filter(|_| bytes < unpacked_bytes) {
+            Some(packing) => {
+                let costs = self.ubi.costs().compressors;
+                self.ubi.charge(costs.unpacking(packing, bytes, unpacked_bytes))
+            }
+            None => Ns::ZERO,
+        }
     }
 
     /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong data are

@@ -22,6 +22,7 @@ use super::stored::What;
 use super::tnc::believed;
 use super::Ubifs;
 use crate::chip::Flash;
+use crate::compress::work::Work;
 use crate::compress::UbifsData;
 use crate::content::Contents;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
@@ -329,7 +330,8 @@ impl<F: Flash> Ubifs<F> {
         data: UbifsData,
         pages: &dyn PageCache,
     ) -> Result<Ns> {
-        let now = now + self.ubi.costs().ubifs_write_ns(data, bytes);
+        let priced = self.ubi.costs().ubifs_write_ns(&data);
+        let now = now + self.ubi.charge(priced);
         let node_bytes = DATA_HEADER_BYTES + data.node_bytes as u32;
         let now = self.reserve(now, DATA_HEAD, node_bytes)?;
         let place = self.next_place(DATA_HEAD, node_bytes);
@@ -428,11 +430,15 @@ impl<F: Flash> Ubifs<F> {
         }
         let was_compressed = place.bytes != DATA_HEADER_BYTES + unpacked;
         let start = new_bytes - u64::from(rest);
-        let data = match was_compressed {
-            true => self.compress(ino, start, new_bytes, pages),
-            false => UbifsData { node_bytes: rest as usize, work: None },
+        let (data, now) = match was_compressed {
+            true => {
+                let now = now + self.unpacking_cost(place, unpacked);
+                (self.compress(ino, start, new_bytes, pages), now)
+            }
+            false => (UbifsData { node_bytes: rest as usize, work: Work::default() }, now),
         };
-        let now = now + self.ubi.costs().ubifs_write_ns(data, rest);
+        let priced = self.ubi.costs().ubifs_write_ns(&data);
+        let now = now + self.ubi.charge(priced);
         let node_bytes = DATA_HEADER_BYTES + data.node_bytes as u32;
         Ok((Some(LastBlock { key, node_bytes, bytes: rest }), now))
     }

@@ -1,6 +1,6 @@
 """What the emulated boards took under each compressor, and the simulator beside them.
 
-Times of the kernel are those of `flashbed validate BOARD --suite compressors` (docs/compression.md);
+The kernel's are those of `flashbed validate BOARD --suite compressors` (docs/compression.md);
 the emulated board counts instructions, so they do not change.
 """
 

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 const NULL: i64 = i64::MIN;
 
 /// Id, file system, read-ahead in KiB, preparation, body, cuts, what the chip is like, and a kernel's dice.
-type Case = (String, String, u32, String, String, Vec<u64>, ChipInput, Vec<u8>);
+type Case = (String, String, u32, String, String, Vec<u64>, ChipInput, Vec<u16>);
 
 /// Erases of each block, bad blocks, and what goes wrong.
 type ChipInput = (Vec<u32>, Vec<u32>, Option<FaultInput>);
@@ -274,7 +274,7 @@ impl Columns {
             self.unpriced.push((case, packing.name()));
         }
         if !measured.dice.is_empty() {
-            self.dice.push((case, measured.dice.iter().map(|&throw| throw.into()).collect()));
+            self.dice.push((case, measured.dice.clone()));
         }
         let files: Vec<i64> = measured.files.iter().map(|file| self.file_index(file)).collect();
         let n = measured.requests.len();

@@ -16,8 +16,8 @@ use crate::fs::FsError;
 use crate::mtd::Mtd;
 use crate::ops::{Flags, Operation, SLOTS};
 use crate::profile::SoftwareCosts;
-use crate::stack::TIMER_SLACK;
 use crate::units::Ns;
+use crate::vfs::TIMER_SLACK;
 use crate::vfs::{Outcome, EBADF, ENOENT, ENOSPC};
 
 const EPERM: i64 = -1;

@@ -132,8 +132,8 @@ pub struct Measured {
     pub erase_count_max: u64,
     /// Erases of all blocks of the partition.
     pub erase_count_sum: u64,
-    /// What the file system threw since the mark, where it throws dice.
-    pub dice: Vec<u8>,
+    /// What JFFS2 chose pseudo-randomly since the mark (fs/jffs2/dice.rs).
+    pub dice: Vec<u16>,
     /// What each of the cuts left.
     pub surveys: Vec<Survey>,
     /// Blocks of the partition that are bad by the end.
@@ -242,8 +242,8 @@ pub struct CaseInput<'a> {
     /// Changes of the chip since the mark, from 1, in which power fails: after the case that many more
     /// times, each from its start (survey.rs).
     pub cuts: &'a [u64],
-    /// What a kernel's file system threw from the mark on; it throws itself when there are no more.
-    pub dice: &'a [u8],
+    /// What a kernel's JFFS2 chose from the mark on; what comes after these, the simulator's chooses itself.
+    pub dice: &'a [u16],
 }
 
 /// The chip that cases begin with, and what goes wrong with it.

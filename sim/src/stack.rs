@@ -11,9 +11,6 @@ use crate::survey::{survey, Survey};
 use crate::units::Ns;
 use crate::vfs::{answered, Outcome, Vfs};
 
-/// How much later than it asked a sleeping program wakes up (timer_slack_ns of an ordinary thread).
-pub const TIMER_SLACK: Ns = Ns(50_000);
-
 /// Two things only: the VFS over a file system, and MTD's character device.
 pub trait Stack: Clone {
     /// The chip at the bottom.
@@ -42,10 +39,10 @@ pub trait Stack: Clone {
     fn set_read_ahead_kib(&mut self, kib: u32);
     /// The driver's page buffer is empty.
     fn forget_page_buffer(&mut self);
-    /// What a kernel's file system threw from now on, where it throws dice.
-    fn replay_dice(&mut self, throws: &[u8]);
-    /// What it has thrown since.
-    fn thrown_dice(&self) -> &[u8];
+    /// What a kernel's JFFS2 chose pseudo-randomly from now on.
+    fn replay_dice(&mut self, throws: &[u16]);
+    /// What it has chosen since.
+    fn thrown_dice(&self) -> &[u16];
     /// Pages of the page cache that were found, waited for and added since the last call.
     fn take_cache_counts(&mut self) -> [u64; 3];
     /// What is left after the power failed `at`, in the `change`th change of the chip.
@@ -73,7 +70,7 @@ impl<S: FlashFs> Stack for Vfs<S> {
             Operation::Erase { slot, .. } => vfs.erase(now, slot),
             Operation::Sync => vfs.sync(now),
             Operation::DropCaches => vfs.drop_caches(now),
-            Operation::Pause { ns } => vfs.sleep(now, Ns(ns) + TIMER_SLACK),
+            Operation::Pause { ns } => vfs.sleep(now, Ns(ns)),
             Operation::Compute { steps } => vfs.compute(now, steps),
             Operation::Prepared | Operation::Mark => Ok((0, now)),
             Operation::Remount => vfs.remount(now),
@@ -132,11 +129,11 @@ impl<S: FlashFs> Stack for Vfs<S> {
         Vfs::forget_page_buffer(self);
     }
 
-    fn replay_dice(&mut self, throws: &[u8]) {
+    fn replay_dice(&mut self, throws: &[u16]) {
         Vfs::replay_dice(self, throws);
     }
 
-    fn thrown_dice(&self) -> &[u8] {
+    fn thrown_dice(&self) -> &[u16] {
         self.fs().thrown_dice()
     }
 
@@ -194,9 +191,9 @@ impl<F: Flash> Stack for MtdChar<F> {
         MtdChar::forget_page_buffer(self);
     }
 
-    fn replay_dice(&mut self, _throws: &[u8]) {}
+    fn replay_dice(&mut self, _throws: &[u16]) {}
 
-    fn thrown_dice(&self) -> &[u8] {
+    fn thrown_dice(&self) -> &[u16] {
         &[]
     }
 

@@ -5,7 +5,9 @@ The core is U-Boot's (kernel/yaffs2).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
@@ -16,7 +18,7 @@ from flashbed.fuzz.campaign import Plan, Report, fuzz
 from flashbed.profiles import load_board, load_kernel
 from flashbed.runner import run_target
 from flashbed.tables import RunDirectory, read_table
-from flashbed.targets.base import Target
+from flashbed.targets.base import Program, Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
@@ -94,3 +96,56 @@ def test_sixty_random_programs_do_what_the_simulator_does(tmp_path: Path) -> Non
     assert report.programs == 60
     assert {found.difference.kind for found in report.found} <= {"flash"}
     assert report.exact >= 54
+
+
+def unpacking(seed: int) -> str:
+    """150 small files into 20 folders, a pause after each: the thread wakes in the middle."""
+    random = Random(seed)
+    lines = ["flashbed-ops 1", "mark", *(f"mkdir d{number}" for number in range(20))]
+    for number in range(150):
+        lines += [
+            f"open 0 d{number % 20}/f{number} wo,create",
+            "write 0 0 3000 1 0",
+            "close 0",
+            f"pause {random.randint(1_000_000, 14_000_000)}",
+        ]
+    return "\n".join([*lines, "sync"]) + "\n"
+
+
+@pytest.mark.uml
+def test_a_program_that_pauses_between_files_goes_on_when_the_kernels_does(tmp_path: Path) -> None:
+    """Programs that unpacked small files with pauses ran up to 5.2 ms late on the simulator.
+
+    A program that got the processor within a turn of the thread waited for the thread's lock before
+    it went to sleep, which needs no lock (seeds 10 and 14). One whose sleep was over up to 50 us
+    before the next tick slept on, where the tick wakes it (seed 19). The next turn of the thread
+    then fell between other files.
+    """
+    board, kernel = load_board("emulated"), load_kernel("6.1")
+    programs = [
+        Program(
+            case_id=f"unpacking-{seed}",
+            fs="yaffs2",
+            board=board,
+            kernel=kernel,
+            read_ahead_kib=0,
+            prepare="flashbed-ops 1\nprepared\n",
+            body=unpacking(seed),
+        )
+        for seed in (10, 14, 19)
+    ]
+    alike = [replace(program, board=board.without_software()) for program in programs]
+    targets: list[tuple[Target, list[Program]]] = [
+        (SimTarget(), alike),
+        (UmlTarget(work_dir=tmp_path), programs),
+    ]
+    last = []
+    for target, asked in targets:
+        batches = list(target.run(asked, trace_flash=False, progress=lambda *_: None))
+        assert not [failure for batch in batches for failure in batch.failures]
+        requests = pl.concat([batch.requests for batch in batches], how="diagonal")
+        syncs = requests.filter(op="sync").sort("case_id")
+        last.append(syncs["start_ns"].to_list())
+    assert len(last[0]) == len(programs)
+    for simulated, real in zip(*last, strict=True):
+        assert abs(simulated - real) < 5_000

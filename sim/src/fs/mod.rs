@@ -330,10 +330,10 @@ pub trait FlashFs: Clone {
     fn forget_page_buffer(&mut self) {
         self.mtd_mut().forget_page_buffer();
     }
-    /// What a kernel threw from now on where the file system throws dice; nothing where it throws none.
-    fn replay_dice(&mut self, _throws: &[u8]) {}
-    /// What it has thrown since.
-    fn thrown_dice(&self) -> &[u8] {
+    /// What a kernel chose from now on where the file system chooses pseudo-randomly; nothing where it does not.
+    fn replay_dice(&mut self, _throws: &[u16]) {}
+    /// What it has chosen since.
+    fn thrown_dice(&self) -> &[u16] {
         &[]
     }
     /// The machine's scheduler.
@@ -346,6 +346,11 @@ pub trait FlashFs: Clone {
     /// A thread of the file system has the processor and does what it does until it may have to make way.
     fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
+    }
+    /// The program's next call is one to sleep, for which it needs no lock: when it makes it, and when the thread that had the
+    /// processor before is done. None of a file system whose threads go on a step at a time.
+    fn call_sleep(&mut self, _now: Ns, _pages: &mut dyn PageCache) -> Result<Option<(Ns, Ns)>> {
+        Ok(None)
     }
     /// The program sleeps until something is due.
     fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {

@@ -7,10 +7,10 @@ use crate::chip::Flash;
 use crate::fs::FsError;
 use crate::ops::{self, Operation};
 use crate::profile::BoardProfile;
-use crate::stack::{Stack, TIMER_SLACK};
+use crate::stack::Stack;
 use crate::survey::Survey;
 use crate::units::{BlockNo, Ns};
-use crate::vfs::ENOSPC;
+use crate::vfs::{ENOSPC, TIMER_SLACK};
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
@@ -93,7 +93,7 @@ impl<S: Stack> Machine<S> {
     fn reach_mark<'a, 'b>(
         &mut self,
         operations: &'b [(usize, Operation<'a>)],
-        dice: &[u8],
+        dice: &[u16],
     ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
         let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
         let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
@@ -258,7 +258,10 @@ impl<S: Stack> Machine<S> {
 
     /// Runs one operation; the time goes on, the result is the system call's.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
-        let now = self.stack.catch_up(self.now)?;
+        let now = match operation {
+            Operation::Pause { .. } => self.now, // does so itself
+            _ => self.stack.catch_up(self.now)?,
+        };
         if let Operation::Open { slot, path, .. } = *operation {
             self.slots[slot] = Some(index_of(&mut self.files, path));
         }

@@ -22,6 +22,8 @@ mod truncate;
 mod wb_workfn;
 mod writeback;
 
+pub(crate) use writeback::TIMER_SLACK;
+
 use crate::causes::Causes;
 use crate::content::{Overwritten, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
@@ -175,7 +177,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// What a kernel's file system threw from now on.
-    pub fn replay_dice(&mut self, throws: &[u8]) {
+    pub fn replay_dice(&mut self, throws: &[u16]) {
         self.fs.replay_dice(throws);
     }
 

@@ -13,6 +13,8 @@ use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::trace::Task;
 use crate::units::Ns;
 
+/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
+pub(crate) const TIMER_SLACK: Ns = Ns(50_000);
 /// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
 const EXPECTED_PAGES: usize = 64;
 
@@ -26,30 +28,47 @@ pub struct DirtyState {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// clock_nanosleep.
+    /// clock_nanosleep, with what has become due before.
     pub fn sleep(&mut self, now: Ns, time: Ns) -> Outcome {
-        let now = now + self.costs.syscall_ns;
-        Ok((0, self.pause(now, now + time)?))
+        let (called, now) = match self.fs.call_sleep(now, &mut self.inodes)? {
+            Some(times) => times,
+            None => {
+                let now = self.catch_up(now)?;
+                (now, now)
+            }
+        };
+        let due = called + self.costs.syscall_ns + time;
+        Ok((0, self.pause_between(now + self.costs.syscall_ns, due, due + TIMER_SLACK)?))
     }
 
-    /// The program sleeps until `end`. It goes on when it has been woken, and after the threads that wake with it on an idle
-    /// processor.
+    /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
-        let now = self.sleep_until(now, end)?;
-        let before = self.fs.sched().served_at(end);
+        self.pause_between(now, end, end)
+    }
+
+    /// The program sleeps until `due`, at the latest until `latest`. It goes on when it has been woken, and after the threads
+    /// that wake with it on an idle processor.
+    fn pause_between(&mut self, now: Ns, due: Ns, latest: Ns) -> Result<Ns, FsError> {
+        let (now, rang) = self.sleep_between(now, due, latest)?;
+        let before = self.fs.sched().served_at(rang);
         Ok(now + self.costs.wake_ns * (1 + before))
     }
 
-    /// The same, at no cost.
-    fn sleep_until(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
+    /// The same, at no cost: when it goes on, and when its timer has rung.
+    fn sleep_between(&mut self, now: Ns, due: Ns, latest: Ns) -> Result<(Ns, Ns), FsError> {
         let now = self.fs.begin_sleep(now)?;
-        let now = self.idle(now, end)?;
-        self.fs.wake_program(now, end, &mut self.inodes)
+        let (now, rang) = self.idle(now, due, latest)?;
+        Ok((self.fs.wake_program(now, rang, &mut self.inodes)?, rang))
     }
 
-    /// Timers and threads go on until `end`.
-    fn idle(&mut self, mut now: Ns, end: Ns) -> Result<Ns, FsError> {
+    /// Timers and threads go on until the program's timer rings: at the first interrupt of the clock from `due` on, its own at
+    /// `latest` (__hrtimer_run_queues).
+    fn idle(&mut self, mut now: Ns, due: Ns, latest: Ns) -> Result<(Ns, Ns), FsError> {
+        let mut end = latest;
         loop {
+            if end > due {
+                end = end.min(self.interrupt_from(now, due).unwrap_or(latest));
+            }
             self.inodes.flusher.completions.pass(now);
             self.wake_flusher(now);
             if self.fs.next_due().is_some_and(|due| due <= now) {
@@ -58,7 +77,7 @@ impl<S: FlashFs> Vfs<S> {
                 continue;
             }
             let done = match self.fs.sched().current() {
-                Some(_) if now >= end => return Ok(now),
+                Some(_) if now >= end => return Ok((now, end)),
                 Some(_) => run_other(&mut self.fs, now, &mut self.inodes),
                 None => {
                     let flusher = self.inodes.flusher.due();
@@ -70,12 +89,20 @@ impl<S: FlashFs> Vfs<S> {
                     } else if flusher.is_some_and(|due| due <= awake) {
                         Ok(awake)
                     } else {
-                        return Ok(awake);
+                        return Ok((awake, end));
                     }
                 }
             };
             now = untold(done, now)?;
         }
+    }
+
+    /// The next tick, or timer of a thread, if it is `due` by then.
+    fn interrupt_from(&mut self, now: Ns, due: Ns) -> Option<Ns> {
+        let has_tick = self.fs.sched().has_next_tick();
+        let tick = has_tick.then(|| self.inodes.ticks.after(now, 1));
+        let timers = [tick, self.inodes.flusher.due(), self.fs.next_due()];
+        timers.into_iter().flatten().filter(|&at| at >= due).min()
     }
 
     /// The flusher's timer has ended, perhaps.
@@ -101,7 +128,7 @@ impl<S: FlashFs> Vfs<S> {
         let now = self.resched(now)?;
         self.inodes.flusher.completions.pass(now);
         match self.fs.next_due() {
-            Some(due) if due <= now => self.sleep_until(now, now),
+            Some(due) if due <= now => Ok(self.sleep_between(now, now, now)?.0),
             _ => Ok(now),
         }
     }

@@ -1,13 +1,18 @@
-"""Where the emulated board's kernel throws JFFS2's dice, so that a probe can see them.
+"""Where the emulated board's kernel makes JFFS2's pseudo-random choices, so that probes see them.
 
-jffs2_find_gc_block (fs/jffs2/gc.c) takes `jiffies % 128`. The compiler puts it into
-jffs2_garbage_collect_pass, which looks at `jiffies` nowhere else: the module's relocations (ELF for
-the ARM architecture, IHI 0044, R_ARM_MOVW_ABS_NC) say which instruction begins to make the
-variable's address. The load itself follows, and what it has put into its register is what is
-thrown: the probe is on the instruction behind it.
+Three places of fs/jffs2 (Linux 6.1) take the tick's number modulo 128:
 
-Left out: the throws of jffs2_mark_node_obsolete and jffs2_refile_wbuf_blocks, one in 127 and 128 of
-which sets a block aside; machines other than 32-bit ARM.
+- jffs2_find_gc_block (gc.c), from which list the next block is collected;
+- jffs2_mark_node_obsolete (nodemgmt.c), whether a block with nothing left is erased or set aside;
+- jffs2_refile_wbuf_blocks (wbuf.c), the same of a block that waited for the write buffer; it adds a
+  counter to the tick's number.
+
+The compiler puts the first and the last into the functions that call them. The module's relocations
+(ELF for the ARM architecture, IHI 0044, R_ARM_MOVW_ABS_NC) say where each function begins to make
+the address of `jiffies`, which it needs for nothing else. The next instruction that masks a
+register with 127 is the choice: the probe is on it, and what the register holds decides.
+
+Left out: machines other than 32-bit ARM.
 """
 
 from __future__ import annotations
@@ -29,37 +34,41 @@ from flashbed.tracing.rows import read_rows
 
 __all__ = ["asked", "recorded", "tracers"]
 
-_NAME = "jffs2_dice"
-"""Of the tracer's rows."""
 _SIDES = 128
+_PLACES = {
+    "jffs2_collect": "jffs2_garbage_collect_pass",
+    "jffs2_obsolete": "jffs2_mark_node_obsolete",
+    "jffs2_refile": "__jffs2_flush_wbuf",
+}
+"""Name of the tracer's rows -> function, in the order of sim/src/fs/jffs2/dice.rs."""
 
-_FUNCTION = "jffs2_garbage_collect_pass"
 _VARIABLE = "jiffies"
 _R_ARM_MOVW_ABS_NC = 43
-_NEAR = 16
-"""Instructions from the address to the load; a compiler puts others between them."""
+_NEAR = 64
+"""Instructions from the address to the mask; a compiler puts others between them."""
 
 
 @cache
 def tracers(module: Path) -> str:
-    """The words of a job's `trace` line that record every throw (docs/tracing.md).
+    """The words of a job's `trace` line that record every choice (docs/tracing.md).
 
-    `module` is the kernel's jffs2.ko. Raises `RunError` where it throws no dice that can be seen.
+    `module` is the kernel's jffs2.ko. Raises `RunError` where a choice of it cannot be seen.
     """
     try:
         with module.open("rb") as file:
-            offset, register = _load(ELFFile(file))
+            jffs2 = ELFFile(file)
+            words = [_word_of(jffs2, name, function) for name, function in _PLACES.items()]
     except (ELFError, OSError) as why:
         raise RunError(f"{module.name}: cannot be read: {why}") from None
     except LookupError as why:
-        raise RunError(f"{module.name}: {_FUNCTION} loads no {_VARIABLE}: {why}") from None
-    return f"value={_NAME},jffs2:{_FUNCTION}+{offset + 4:#x},%r{register}"
+        raise RunError(f"{module.name}: no choice by {_VARIABLE} found: {why}") from None
+    return " ".join(words)
 
 
 def asked(program: Program, modules: Path) -> Program:
-    """The program with its throws recorded, if it asks for that and its file system throws any.
+    """The program with its choices recorded, if it asks for that and its file system makes any.
 
-    `modules` is the folder of the kernel's. A probe costs some 2 us a throw, as others do.
+    `modules` is the folder of the kernel's. A probe costs some 2 us a choice, as others do.
     """
     if not program.record_dice or program.fs != "jffs2":
         return program
@@ -68,37 +77,46 @@ def asked(program: Program, modules: Path) -> Program:
 
 
 def recorded(batch: Batch, programs: Sequence[Program]) -> Batch:
-    """The batch with the throws of those programs that asked for them, unless some were lost."""
+    """The batch with the choices of those programs that asked for them, unless some were lost."""
+    first = {name: _SIDES * place for place, name in enumerate(_PLACES)}
     wanting = {program.case_id for program in programs if program.record_dice}
     rows = {
         case_id: read_rows(lines) for case_id, lines in batch.traced.items() if case_id in wanting
     }
-    throws = {
-        case_id: tuple(number % _SIDES for _, name, number in seen.values if name == _NAME)
+    choices = {
+        case_id: tuple(
+            first[name] + number % _SIDES for _, name, number in seen.values if name in first
+        )
         for case_id, seen in rows.items()
         if seen.lost == 0
     }
-    return replace(batch, dice=throws)
+    return replace(batch, dice=choices)
 
 
-def _load(module: ELFFile) -> tuple[int, int]:
-    """Offset in the function of the instruction that loads the variable, and its register."""
+def _word_of(module: ELFFile, name: str, function: str) -> str:
+    offset, register = _mask(module, function)
+    return f"value={name},jffs2:{function}+{offset:#x},%r{register}"
+
+
+def _mask(module: ELFFile, name: str) -> tuple[int, int]:
+    """Offset of the instruction that masks the variable in a function, and its register."""
     symbols = module.get_section_by_name(".symtab")
     if not isinstance(symbols, SymbolTableSection):
         raise LookupError("no symbols")
-    function = next(iter(symbols.get_symbol_by_name(_FUNCTION) or ()), None)
+    function = next(iter(symbols.get_symbol_by_name(name) or ()), None)
     if function is None:
-        raise LookupError("no such function")
+        raise LookupError(f"no function {name}")
     code = module.get_section(function["st_shndx"])
-    begin, size = function["st_value"], function["st_size"]
-    for at in _addresses(module, code, symbols):
-        if begin <= at < begin + size:
-            words = [_word(code, at + 4 * i) for i in range(_NEAR)]
-            base = words[0] >> 12 & 15
-            for i, word in enumerate(words):
-                if word & 0xFFFF0FFF == 0xE5900000 | base << 16:  # ldr rD, [rBASE]
-                    return at + 4 * i - begin, word >> 12 & 15
-    raise LookupError("no load is near its address")
+    begin, end = function["st_value"], function["st_value"] + function["st_size"]
+    for address in _addresses(module, code, symbols):
+        if begin <= address < end:
+            for at in range(address, min(end, address + 4 * _NEAR), 4):
+                word = _word(code, at)
+                is_and = word & 0xFFE00FFF == 0xE200007F  # and, ands rD, rN, #127
+                is_tst = word & 0xFFF0FFFF == 0xE310007F  # tst rN, #127
+                if is_and or is_tst:
+                    return at - begin, word >> 16 & 15
+    raise LookupError(f"{name} masks nothing near its address")
 
 
 def _addresses(module: ELFFile, code: Section, symbols: SymbolTableSection) -> list[int]:

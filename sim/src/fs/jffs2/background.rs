@@ -103,7 +103,7 @@ pub struct Collector {
     pub(super) makes_calls: bool,
     /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
     pub(super) waits_for_inode: bool,
-    /// It sleeps until the page that somebody reads is read (f->sem, the page's lock).
+    /// It sleeps until the page of its inode that the foreground reads is read (f->sem, the page's lock).
     pub(super) waits_for_page: bool,
 }
 
@@ -275,6 +275,11 @@ impl<F: Flash> Jffs2<F> {
         let inode = self.node_to_collect().and_then(|id| self.inode_of(id));
         if inode.is_some_and(|(ino, _)| self.reading == Some(ino)) {
             return Ok(self.wait_for_reader(now));
+        }
+        if inode.is_some_and(|(ino, _)| self.page_of == Some(ino)) {
+            self.collector.waits_for_page = true;
+            self.sched.sleep(now);
+            return Ok(now);
         }
         self.collector.step = Step::Work;
         self.collector.inode = inode;

@@ -30,7 +30,7 @@ impl<F: Flash> Jffs2<F> {
         }
         now = self.lock_alloc(now, pages)?;
         if !cached {
-            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)?;
+            now = self.read_range(now, ino, (page * PAGE_BYTES, PAGE_BYTES), None)?;
         }
         self.unlock_alloc(now);
         Ok(now)

@@ -6,6 +6,7 @@
 //! write buffer's page rather than pad it. A node that is no longer all there is of its pages is not copied:
 //! what the page cache has of the page is written anew, read into it if need be.
 
+use super::dice::Place;
 use super::fragments::Fragment;
 use super::inode::InodeState;
 use super::layout::{is_dirty, RAW_INODE_BYTES};
@@ -115,9 +116,9 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_find_gc_block: which list the block comes from is a throw of dice.
+    /// jffs2_find_gc_block: the tick's number decides from which list the block comes.
     pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
-        let dice = self.dice.throw(self.ticks.jiffies(now));
+        let dice = self.dice.throw(Place::Collect, self.ticks.jiffies(now));
         let list = loop {
             let space = &self.space;
             let any = |list: List| !space.is_empty(list);
@@ -326,7 +327,7 @@ impl<F: Flash> Jffs2<F> {
         let range = self.merged(ino, span.clone());
         let page = span.start / PAGE_BYTES;
         if pages.read_cache_page(ino, page) {
-            now = self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)?;
+            now = self.read_range(now, ino, (page * PAGE_BYTES, PAGE_BYTES), None)?;
         }
         self.write_range(now, ino, range, span.end, None, pages)
     }

@@ -70,7 +70,7 @@ pub struct Options {
     pub summary: bool,
     /// CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
     pub compressors: Vec<Jffs2Compressor>,
-    /// CONFIG_HZ: the collector's dice are thrown with the tick's number.
+    /// CONFIG_HZ: the tick's number decides what is collected next.
     pub ticks_per_second: u64,
     /// Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask) or lost
     /// (disallow_signal): if it is kept, another pass follows each that erased.
@@ -102,7 +102,9 @@ pub struct Jffs2<F> {
     waiter: Option<Task>,
     /// The inode that somebody other than the thread reads in.
     reading: Option<Ino>,
-    /// The counter in the dice of jffs2_refile_wbuf_blocks.
+    /// The inode of which the foreground reads a page, so that it has f->sem.
+    page_of: Option<Ino>,
+    /// The counter that jffs2_refile_wbuf_blocks adds to the tick's number.
     refiled: u64,
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
@@ -163,6 +165,7 @@ impl<F: Flash> Jffs2<F> {
             chip_lock: Mutex::default(),
             waiter: None,
             reading: None,
+            page_of: None,
             refiled: 0,
             next_block: None,
             gc_block: None,
@@ -255,9 +258,12 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     }
 
     #[inline]
-    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
+    fn read_page(&mut self, now: Ns, ino: Ino, page: u32, pages: &mut dyn PageCache) -> Result<Ns> {
         let now = self.wait_for_inode(now, ino, false)?;
-        self.read_range(now, ino, page * PAGE_BYTES, PAGE_BYTES)
+        self.page_of = Some(ino);
+        let read = self.read_range(now, ino, (page * PAGE_BYTES, PAGE_BYTES), Some(pages));
+        self.page_of = None;
+        read
     }
 
     fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
@@ -373,11 +379,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         &mut self.sched
     }
 
-    fn replay_dice(&mut self, throws: &[u8]) {
+    fn replay_dice(&mut self, throws: &[u16]) {
         self.dice = dice::Dice::seen(throws);
     }
 
-    fn thrown_dice(&self) -> &[u8] {
+    fn thrown_dice(&self) -> &[u16] {
         self.dice.thrown()
     }
 

@@ -4,10 +4,10 @@
 
 use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{NodeId, Role};
-use super::tasks::Call;
+use super::tasks::{again, Call};
 use super::Jffs2;
 use crate::chip::{Failed, Fault, Flash};
-use crate::fs::{FsError, Ino, Result};
+use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 
 /// data_crc of a node's header, the only field that node_crc says nothing of.
@@ -18,8 +18,13 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards. Says whether it was
     /// read as it was written.
     #[inline]
-    fn read_flash(&mut self, now: Ns, offset: u32, bytes: u32) -> Result<(bool, Ns)> {
-        match self.call_with(now, Call::Read { offset, bytes }, None)? {
+    fn read_flash(
+        &mut self,
+        now: Ns,
+        (offset, bytes): (u32, u32),
+        pages: Option<&mut dyn PageCache>,
+    ) -> Result<(bool, Ns)> {
+        match self.call_with(now, Call::Read { offset, bytes }, pages)? {
             Ok(at) => Ok((true, at)),
             Err(Failed { at, fault: Fault::Uncorrectable }) => {
                 let end = match self.wbuf.start {
@@ -35,7 +40,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_flash_read of what tells which nodes there are.
     pub(super) fn flash_read(&mut self, now: Ns, offset: u32, bytes: u32) -> Result<Ns> {
-        match self.read_flash(now, offset, bytes)? {
+        match self.read_flash(now, (offset, bytes), None)? {
             (true, now) => Ok(now),
             (false, _) => {
                 Err(FsError::NotModelled("JFFS2 that finds wrong bits in a node it has to know"))
@@ -46,11 +51,17 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there. The caller has f->sem, so
     /// nobody changes them meanwhile.
     #[inline]
-    pub(super) fn read_range(&mut self, now: Ns, ino: Ino, offset: u32, bytes: u32) -> Result<Ns> {
+    pub(super) fn read_range(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        (offset, bytes): (u32, u32),
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
         let fragments = std::mem::take(&mut self.file_mut(ino).fragments);
         let overlapping = fragments.overlapping(offset, offset + bytes);
         let read = overlapping.into_iter().try_fold(now, |now, fragment| {
-            fragment.node.map_or(Ok(now), |id| self.read_node(now, id))
+            fragment.node.map_or(Ok(now), |id| self.read_node(now, id, again(&mut pages)))
         });
         self.file_mut(ino).fragments = fragments;
         read
@@ -58,12 +69,17 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_read_dnode.
     #[inline]
-    fn read_node(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
+    fn read_node(
+        &mut self,
+        now: Ns,
+        id: NodeId,
+        mut pages: Option<&mut dyn PageCache>,
+    ) -> Result<Ns> {
         let node = self.nodes.get(id);
         let (at, role, file_bytes) = (node.flash_offset, node.role, node.file_bytes());
         let costs = *self.mtd.costs();
         let (is_header_right, mut now) =
-            self.read_flash(now + costs.jffs2_node_ns, at, RAW_INODE_BYTES)?;
+            self.read_flash(now + costs.jffs2_node_ns, (at, RAW_INODE_BYTES), again(&mut pages))?;
         let is_checksum_wrong =
             !is_header_right && self.mtd.is_wrong(u64::from(at + DATA_CRC_OFFSET), DATA_CRC_BYTES);
         if !is_header_right && !is_checksum_wrong {
@@ -71,7 +87,8 @@ impl<F: Flash> Jffs2<F> {
         }
         if let Role::Data { data_bytes, packed_by, .. } = role {
             let data_bytes = u32::from(data_bytes);
-            let (is_right, later) = self.read_flash(now, at + RAW_INODE_BYTES, data_bytes)?;
+            let (is_right, later) =
+                self.read_flash(now, (at + RAW_INODE_BYTES, data_bytes), pages)?;
             now = later + Ns::from_ps(u64::from(data_bytes), costs.jffs2_byte_ps);
             if !is_right || is_checksum_wrong {
                 return Err(FsError::Io(now));

@@ -70,7 +70,7 @@ impl<F: Flash> Jffs2<F> {
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();
         self.chip_lock = Mutex::default();
-        (self.waiter, self.reading) = (None, None);
+        (self.waiter, self.reading, self.page_of) = (None, None, None);
     }
 
     /// Whether the thread is in anybody's way.
@@ -110,7 +110,9 @@ impl<F: Flash> Jffs2<F> {
         while self.sched.current() != Some(task) {
             now = match (self.sched.current(), again(&mut pages)) {
                 (Some(Task::Jffs2Thread), pages) => self.run_collector(now, pages)?,
-                (Some(Task::Background), Some(pages)) => run_flusher(self, now, pages)?,
+                (Some(Task::Background), Some(pages)) if self.page_of.is_none() => {
+                    run_flusher(self, now, pages)?
+                }
                 (other, _) => {
                     assert!(other.is_some(), "{task:?} waits for nobody");
                     self.sched.block(now);

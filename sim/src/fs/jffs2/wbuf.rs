@@ -8,6 +8,7 @@
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
 //! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put there.
 
+use super::dice::Place;
 use super::gc::Pass;
 use super::space::List;
 use super::tasks::Call;
@@ -189,13 +190,13 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. Their dice are thrown with a
-    /// counter besides the clock.
+    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. One in 128 is set aside, by
+    /// the tick's number and a counter.
     fn refile_wbuf_blocks(&mut self, now: Ns) {
         while let Some(block) = self.space.pop_front(List::ErasablePendingWbuf) {
-            let dice = (self.ticks.jiffies(now) + self.refiled) % 128;
+            let jiffies = self.ticks.jiffies(now) + self.refiled;
             self.refiled += 1;
-            if dice != 0 {
+            if self.dice.throw(Place::Refile, jiffies) != 0 {
                 self.space.await_erase(block);
                 self.trigger_collector(now);
             } else {

@@ -286,6 +286,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         std::mem::replace(&mut self.tasks.foreground, task)
     }
 
+    fn call_sleep(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Option<(Ns, Ns)>> {
+        self.program_calls_sleep(now, pages).map(Some)
+    }
+
     fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
         self.set_foreground(now, None)
     }

@@ -5,14 +5,15 @@
 //!
 //! Time passes in calls into MTD, and there each operation of the chip is followed by a question whether to make way, but for the last column
 //! change of a read. Who is let in there finds the lock taken and waits; it is let in for good where the foreground has none: before it takes the
-//! lock, and between two system calls. A program that the thread makes wait between two calls is taken to want the lock at once.
+//! lock, and between two system calls. A program that gets the processor within a turn of the thread, before its next call, is taken to want the
+//! lock at once, unless that call is to sleep.
 //!
 //! Invariant: a task that waits for the lock sleeps, or has been woken and not yet run.
 
 use super::background::Thread;
 use super::Yaffs2;
 use crate::chip::Flash;
-use crate::fs::{FsError, Result};
+use crate::fs::{tasks as tasks_of_all, FsError, PageCache, Result};
 use crate::sched::{Mutex, Sched};
 use crate::trace::Task;
 use crate::units::Ns;
@@ -24,6 +25,17 @@ pub(super) struct Tasks {
     gross_lock: Mutex,
     /// Who calls the file system; nobody while only the thread can be at work.
     pub foreground: Option<Task>,
+    /// The program's next call is to sleep, and when it has made it.
+    sleep: Option<Sleep>,
+}
+
+/// A call to sleep.
+#[derive(Clone, Copy, Debug)]
+enum Sleep {
+    /// To be made when the program gets the processor.
+    Next,
+    /// Made within the thread's turn.
+    Begun(Ns),
 }
 
 impl Tasks {
@@ -33,6 +45,7 @@ impl Tasks {
             sched: Sched::new(clock_step_ns, tick_ns),
             gross_lock: Mutex::default(),
             foreground: Some(Task::Program),
+            sleep: None,
         }
     }
 }
@@ -153,6 +166,31 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
+    /// clock_nanosleep of the program, as far as it gets the processor for it: when it makes the call, and when the thread's turn that
+    /// it fell into is over.
+    pub(super) fn program_calls_sleep(
+        &mut self,
+        mut now: Ns,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ns, Ns)> {
+        self.is_shared(now);
+        self.tasks.sched.unblock(now);
+        self.tasks.sched.resched(now);
+        self.tasks.sleep = Some(Sleep::Next);
+        while self.tasks.sched.current() != Some(Task::Program)
+            && !matches!(self.tasks.sleep, Some(Sleep::Begun(_)))
+        {
+            now = tasks_of_all::run_other(self, now, pages)?;
+        }
+        match self.tasks.sleep.take() {
+            Some(Sleep::Begun(called)) => Ok((called, now)),
+            _ => {
+                self.mtd.flash_mut().set_task(Task::Program);
+                Ok((now, now))
+            }
+        }
+    }
+
     fn make_way(&mut self, now: Ns) {
         let thread = Some(Task::Yaffs2Thread).filter(|_| self.thread.is_working);
         let Some(owner) = thread.or(self.tasks.foreground) else { return };
@@ -160,6 +198,11 @@ impl<F: Flash> Yaffs2<F> {
             let has_it = match self.tasks.sched.resched(now) {
                 Some(task) if task == owner => return,
                 Some(Task::Yaffs2Thread) => self.thread_locks(now),
+                Some(Task::Program) if matches!(self.tasks.sleep, Some(Sleep::Next)) => {
+                    self.tasks.sleep = Some(Sleep::Begun(now));
+                    self.tasks.foreground = None;
+                    false
+                }
                 Some(task) if Some(task) == self.tasks.foreground => {
                     self.tasks.gross_lock.lock(task)
                 }

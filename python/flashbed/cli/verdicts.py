@@ -49,8 +49,8 @@ def verdicts(
 ) -> None:
     """Counts what became of a source: its sentences, the claims that judge them, their verdicts.
 
-    It reads what `flashbed reproduce STUDY` has kept. A sentence's verdict is the worst of its
-    claims.
+    It judges what `flashbed reproduce STUDY` has kept, by the claims as they are now. A sentence's
+    verdict is the worst of its claims.
     """
     from flashbed.analysis.sentences import tallies
 
@@ -89,14 +89,14 @@ def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, Judg
     runs = {}
     for experiment in study.experiments:
         directory = results / name / experiment
-        never = target not in load_experiment(f"{name}/{experiment}").targets
-        if never and not directory.exists():
+        asked = load_experiment(f"{name}/{experiment}")
+        if target not in asked.targets and not directory.exists():
             continue
         if not (directory / "cases.parquet").is_file():
             raise InputError(
                 f"{shown(directory)}: no results; first run `flashbed reproduce {name} --on sim`"
             )
-        runs[experiment] = judged_run(directory)
+        runs[experiment] = judged_run(directory, asked)
     return runs
 
 

@@ -48,11 +48,14 @@ class JudgedRun:
     verdicts: list[Verdict]
 
 
-def judged_run(directory: Path) -> JudgedRun:
-    """Reads a run directory and judges its claims. Raises `InputError` if it has no cases."""
+def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedRun:
+    """Reads a run directory and judges its claims, or those of the experiment as it is now.
+
+    Raises `InputError` if it has no cases.
+    """
     every = read_table(directory, "cases")
     cases = every.filter(pl.col("target") != CHIP_ALONE)
-    experiment = with_board(read_experiment(directory / "experiment.toml"), cases)
+    experiment = with_board(experiment or read_experiment(directory / "experiment.toml"), cases)
     if not experiment.metrics:
         return JudgedRun(experiment, cases, empty_table("requests"), pl.DataFrame(), {}, [])
     omitted = "requests" in experiment.experiment.omit

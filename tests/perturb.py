@@ -1,10 +1,11 @@
 """Tables whose measured numbers are moved, for asking whether a verdict depends on them.
 
 Each case, and each request, is scaled by a factor drawn from a seed, in every measured column. The
-requests of a case, or those of a kind, share theirs in some draws: the mean of hundreds that each
-have one of their own hardly moves. In other draws cases and requests exchange what was measured,
-which is what moves a number that is nothing; or nothing was written. Of a trace each operation is
-kept or not. A claim that agrees whatever the numbers are says nothing of the stack.
+requests of a case, or those of a kind, share theirs in some draws, and so do the cases of a window
+or of a pattern: the mean of hundreds that each have one of their own hardly moves. In other draws
+cases and requests exchange what was measured, which is what moves a number that is nothing; or
+nothing was written. Of a trace each operation is kept or not. A claim that agrees whatever the
+numbers are says nothing of the stack.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ FACTORS = ((0.0, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 100.0), (0.0, 0.0, 0.0, 0.0, 1.0,
 """Of draws in turn: everything somewhat off, most of it gone, and all of it."""
 TOGETHER: tuple[tuple[str, ...], ...] = ((), ("case_id",), ("op",))
 """Of draws in turn: the columns of requests that have one factor together; none, each its own."""
+ALIKE: tuple[tuple[str, ...], ...] = ((), ("read_ahead_kib",), ("fs", "pattern"))
+"""The same of cases: a window of read-ahead, or a pattern, can be dearer as a whole."""
 DRAWS = 60
 
 
@@ -88,9 +91,10 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
             break
         draw, kind = random.Random(seed), seed % (len(FACTORS) + 2)
         if kind < len(FACTORS):
-            together = TOGETHER[seed // len(FACTORS) % len(TOGETHER)]
+            turn = seed // (len(FACTORS) + 2)
+            together = TOGETHER[turn % len(TOGETHER)]
             moved = (
-                scaled(cases, CASES, draw, FACTORS[kind]),
+                scaled(cases, CASES, draw, FACTORS[kind], ALIKE[turn % len(ALIKE)]),
                 scaled(requests, REQUESTS, draw, FACTORS[kind], together),
             )
         elif kind == len(FACTORS):

@@ -23,7 +23,7 @@ from flashbed.tables import RunDirectory
 from flashbed.targets import load_target
 from tests.perturb import survivors
 
-pytestmark = pytest.mark.extension
+pytestmark = [pytest.mark.extension, pytest.mark.timeout(900)]
 
 SOURCES = ("readahead", "sqlite", "methodology")
 STUDIES = (*SOURCES, "aged")

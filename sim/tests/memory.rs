@@ -53,6 +53,9 @@ const FRAGMENT_BYTES: u64 = 40;
 const FULL_DNODE_BYTES: u64 = 24;
 /// `struct jffs2_eraseblock`.
 const ERASEBLOCK_BYTES: u64 = 72;
+/// What deflate looks for matches in, a part of the workspace that JFFS2 has for as long as it is
+/// there (`alloc_workspaces` of fs/jffs2/compr_zlib.c): `head` and `prev`, two bytes a place.
+const DEFLATE_BYTES: u64 = 2 * ((1 << 15) + (1 << 12));
 
 impl Kept for Jffs2<Chip> {
     fn kept_bytes(&self, board: &BoardProfile) -> u64 {
@@ -61,6 +64,7 @@ impl Kept for Jffs2<Chip> {
             + fragments as u64 * FRAGMENT_BYTES
             + file_pages(board) * FULL_DNODE_BYTES
             + u64::from(board.chip.blocks) * ERASEBLOCK_BYTES
+            + DEFLATE_BYTES
     }
 }
 

@@ -36,7 +36,7 @@ struct probe {
 };
 
 struct tracefs {
-	char root[64];
+	char root[PATH_BYTES];
 	char dir[PATH_BYTES];
 	char group[48];
 	char suffix[32];
@@ -101,7 +101,7 @@ static bool usable(const char *root)
 	return access(path, W_OK) == 0;
 }
 
-static char below[64];
+static char below[PATH_BYTES];
 
 void tracefs_below(const char *folder)
 {

@@ -39,7 +39,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
                   "task": column(0)},
         "wear": {},
         "surveys": [],
-        "dice": [],
+        "dice": [], "unpriced": [],
         "op_names": ["sync", "read"],
         "file_names": ["file.bin"],
         "kind_names": ["read", "program", "erase"],
@@ -56,6 +56,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
             "state_valid": 0.6,
             "state_invalid": pytest.approx(0.2),
             "read_ahead_kib": 0,
+            "time_unknown": None,
         }
     ]
     assert batch.requests["flash_time_ns"].to_list() == [6, 0]
@@ -68,7 +69,7 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
 
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
     raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "dice": [],
-           "op_names": [],
+           "unpriced": [], "op_names": [],
            "file_names": [], "kind_names": [], "task_names": [],
            "failures": [("a", "why")]}  # fmt: skip
     batch = batch_of(raw, [program("a")])

@@ -1,7 +1,7 @@
 """Numbers of ours in an experiment's texts, computed again from what was measured.
 
 A text shows a number as its experiment's file has it (`[…numbers.NAME]`, docs/experiments.md).
-Whoever changes a model finds here which sentences it made false.
+After a change of a model it finds the sentences that are no longer true.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ FITTED = (
     "nand_read_ns",
     "nand_program_ns",
     "nand_erase_ns",
+    "nand_bounce_byte_ps",
     "ecc_step_ns",
     "jffs2_node_ns",
     "jffs2_inode_ns",
@@ -80,6 +81,7 @@ FITTED = (
     "ubi_attach_ns",
     "ubi_write_ns",
     "ubifs_node_ns",
+    "ubifs_bulk_node_ns",
     "ubifs_inode_ns",
     "ubifs_znode_ns",
     "ubifs_leaf_drop_ns",
@@ -187,7 +189,11 @@ def _lines(*lines: str) -> str:
 
 def _bodies() -> Cases:
     """Every case on a file system."""
-    cases = _reading() | _writing() | _compressing() | _names() | _cutting() | _mounts()
+    return _ended(_reading() | _writing() | _compressing() | _names() | _cutting() | _mounts())
+
+
+def _ended(cases: Cases) -> Cases:
+    """Each with a whole last line."""
     return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
 
 
@@ -211,6 +217,18 @@ def _reading() -> Cases:
     cases["computed"] = (0, _lines("mark", *["compute 100000"] * 4))
     cases["opened"] = (0, f"{HEADER}\ndrop_caches\nmark\n{_opens(700)}")
     cases["dropped"] = (0, _lines("drop_caches", "mark", *["drop_caches"] * DROPS))
+    return cases
+
+
+def _read_in_bulk() -> Cases:
+    """The big file in order: as many nodes as without bulk-read, but few reads of the partition."""
+    cases: Cases = {}
+    for length in (2048, 16384, 131072):
+        requests = [(0, offset, length) for offset in range(0, 524288, length)]
+        cases[f"ordered-{length}"] = (
+            0,
+            f"{HEADER}\ndrop_caches\nopen 0 big ro\nmark\n{_reads(requests)}",
+        )
     return cases
 
 
@@ -385,12 +403,14 @@ def _raw(board: Board) -> dict[str, str]:
     pages = [f"write 0 {page * i} {page} 1 0" for i in range(48)]
     runs = [f"write 0 {32 * page * i} {32 * page} 1 0" for i in range(4)]
     reads = [f"read 0 {page * i} {page}" for i in range(48)]
+    part_reads = [f"read 0 {page * i} 1000" for i in range(48)]
     long_reads = [f"read 0 {32 * page * i} {32 * page}" for i in range(4)]
     erases = [f"erase 0 {block * i} {block}" for i in range(12)]
     return {
         "raw-written": "\n".join([opened, "mark", *pages, ""]),
         "raw-written-32": "\n".join([opened, "mark", *runs, ""]),
         "raw-read": "\n".join([opened, *runs, "mark", *reads, ""]),
+        "raw-read-1000": "\n".join([opened, *runs, "mark", *part_reads, ""]),
         "raw-read-32": "\n".join([opened, *runs, "mark", *long_reads, ""]),
         "raw-erased": "\n".join([opened, "mark", *erases, ""]),
     }
@@ -398,57 +418,37 @@ def _raw(board: Board) -> dict[str, str]:
 
 def programs(board: Board, kernel: Kernel) -> list[Program]:
     """The calibration cases on a board."""
-    prepare = _prepare()
-    compressing = [
-        (fs, compressor, name, window, f"{body}\n")
+    usual = Program(
+        case_id="",
+        fs="",
+        board=board,
+        kernel=kernel,
+        read_ahead_kib=0,
+        prepare=_prepare(),
+        body="",
+    )
+    cases = [
+        replace(usual, case_id=f"{fs}-{name}", fs=fs, read_ahead_kib=window, body=body)
+        for fs in FILE_SYSTEMS
+        for name, (window, body) in _bodies().items()
+    ]
+    cases += [
+        replace(usual, case_id=f"{fs}-{compressor}-{name}", fs=fs, compressor=compressor, body=body)
         for fs, compressors in COMPRESSORS.items()
         for compressor in compressors
-        for name, (window, body) in _mounted_with(compressor, fs).items()
+        for name, (_, body) in _ended(_mounted_with(compressor, fs)).items()
     ]
-    compressing += [
-        ("jffs2", USUAL_COMPRESSOR, name, window, f"{body}\n")
-        for name, (window, body) in _rtime().items()
+    cases += [
+        replace(usual, case_id=f"jffs2-{USUAL_COMPRESSOR}-{name}", fs="jffs2", body=body)
+        for name, (_, body) in _ended(_rtime()).items()
     ]
-    return (
-        [
-            Program(
-                case_id=f"calibrate-{fs}-{name}",
-                fs=fs,
-                board=board,
-                kernel=kernel,
-                read_ahead_kib=window,
-                prepare=prepare,
-                body=body,
-            )
-            for fs in FILE_SYSTEMS
-            for name, (window, body) in _bodies().items()
-        ]
-        + [
-            Program(
-                case_id=f"calibrate-{fs}-{compressor}-{name}",
-                fs=fs,
-                board=board,
-                kernel=kernel,
-                read_ahead_kib=window,
-                prepare=prepare,
-                body=body,
-                compressor=compressor,
-            )
-            for fs, compressor, name, window, body in compressing
-        ]
-        + [
-            Program(
-                case_id=f"calibrate-mtd-{name}",
-                fs="mtd",
-                board=board,
-                kernel=kernel,
-                read_ahead_kib=0,
-                prepare=f"{HEADER}\nprepared\n",
-                body=body,
-            )
-            for name, body in _raw(board).items()
-        ]
-    )
+    cases += [
+        replace(usual, case_id=f"ubifs-bulk-{name}", fs="ubifs", bulk_read=True, body=body)
+        for name, (_, body) in _ended(_read_in_bulk()).items()
+    ]
+    raw = replace(usual, fs="mtd", prepare=f"{HEADER}\nprepared\n")
+    cases += [replace(raw, case_id=f"mtd-{name}", body=body) for name, body in _raw(board).items()]
+    return [replace(case, case_id=f"calibrate-{case.case_id}") for case in cases]
 
 
 def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:

@@ -253,6 +253,7 @@ class Software(Strict):
     nand_program_ns: Ns
     nand_erase_ns: Ns
     nand_byte_ps: Ps
+    nand_bounce_byte_ps: Ps
     ecc_step_ns: Ns
     jffs2_node_ns: Ns
     jffs2_inode_ns: Ns
@@ -266,6 +267,7 @@ class Software(Strict):
     ubi_attach_ns: Ns
     ubi_write_ns: Ns
     ubifs_node_ns: Ns
+    ubifs_bulk_node_ns: Ns
     ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
     ubifs_leaf_drop_ns: Ns

@@ -295,11 +295,15 @@ impl<F: Flash> Mtd<F> {
         let failed = self.begin_read();
         while left > 0 {
             let bytes = left.min(page_bytes - column);
-            now = if bytes == page_bytes {
-                self.read_page(now, page)?
-            } else {
-                self.read_partial(now, page, column, bytes)?
-            };
+            let (buffered, whole) = (self.is_buffered(page), bytes == page_bytes);
+            if whole && !buffered {
+                now = self.fetch_page(now, page, self.whole_page)?.0;
+            } else if !buffered {
+                now = self.read_partial(now, page, column, bytes)?;
+            }
+            if buffered || !whole {
+                now += Ns::from_ps(u64::from(bytes), self.costs.nand_bounce_byte_ps);
+            }
             left -= bytes;
             column = 0;
             page.0 += 1;
@@ -360,15 +364,6 @@ impl<F: Flash> Mtd<F> {
         u64::from(page.0 - first) << self.page_shift
     }
 
-    /// A whole page, unless it is in the page buffer.
-    #[inline]
-    fn read_page(&mut self, now: Ns, page: PageNo) -> Done {
-        if self.is_buffered(page) {
-            return Ok(now);
-        }
-        Ok(self.fetch_page(now, page, self.whole_page)?.0)
-    }
-
     /// Whether a page is in the page buffer; what was put right in it counts again.
     #[inline]
     fn is_buffered(&mut self, page: PageNo) -> bool {
@@ -400,9 +395,6 @@ impl<F: Flash> Mtd<F> {
     fn read_partial(&mut self, now: Ns, page: PageNo, column: u32, bytes: u32) -> Done {
         if self.subpage_reads {
             return self.read_subpage(now, page, column, bytes);
-        }
-        if self.is_buffered(page) {
-            return Ok(now);
         }
         let failed = self.ecc_stats.failed;
         let (now, bits) = self.fetch_page(now, page, self.whole_page)?;

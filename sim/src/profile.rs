@@ -141,6 +141,9 @@ pub struct SoftwareCosts {
     pub nand_erase_ns: Ns,
     /// Moving one byte between controller and memory, in picoseconds.
     pub nand_byte_ps: u64,
+    /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops), in
+    /// picoseconds: of parts of pages, and of pages that the buffer already holds.
+    pub nand_bounce_byte_ps: u64,
     /// Calculating one ECC step in software.
     pub ecc_step_ns: Ns,
     /// JFFS2: finding, reading and checking one node, besides its bytes.
@@ -167,6 +170,8 @@ pub struct SoftwareCosts {
     pub ubi_write_ns: Ns,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
+    /// UBIFS: checking one node of a bulk-read and finding the next one in the index (validate_data_node).
+    pub ubifs_bulk_node_ns: Ns,
     /// UBIFS: looking up and reading the node of a name or an inode: no page to fill.
     pub ubifs_inode_ns: Ns,
     /// UBIFS: reading one index node into a znode.

@@ -196,13 +196,13 @@ impl<F: Flash> Ubifs<F> {
         Ok((at, false))
     }
 
-    /// populate_page: what the nodes have of it, each of which costs what a node costs that is read for itself.
+    /// populate_page: what the nodes have of it. The index has been asked and the bytes have been read for all of them together.
     fn populate(&mut self, now: Ns, ino: Ino, page: u32, run: &Run, whole: bool) -> Result<Ns> {
         let inside = u64::from(page) * u64::from(PAGE_BYTES) < self.inode(ino.0).size_bytes;
         let node = run.nodes.iter().find(|&&(block, ..)| inside && block == page);
         self.inode(ino.0).set_hole(page, node.is_none());
         let Some(&(_, place, unpacked)) = node else { return Ok(now) };
-        let now = now + self.node_cost(place, unpacked);
+        let now = now + self.ubi.costs().ubifs_bulk_node_ns + self.unpacking_cost(place, unpacked);
         if whole {
             return Ok(now);
         }

@@ -70,7 +70,7 @@ impl<F: Flash> Ubifs<F> {
         match leaf {
             Some(leaf) => {
                 let (place, unpacked) = (self.tnc.place(leaf), self.tnc.data_bytes(leaf));
-                let cost = self.node_cost(place, unpacked);
+                let cost = self.ubi.costs().ubifs_node_ns + self.unpacking_cost(place, unpacked);
                 match self.read_located(now, place, cost) {
                     Err(FsError::Unreadable(at)) => self.doubt_data(at, place, unpacked),
                     other => other,
@@ -78,11 +78,6 @@ impl<F: Flash> Ubifs<F> {
             }
             None => Ok(now),
         }
-    }
-
-    /// What it takes to make a page of a node, besides its bytes.
-    pub(super) fn node_cost(&mut self, place: Place, unpacked_bytes: u32) -> Ns {
-        self.ubi.costs().ubifs_node_ns + self.unpacking_cost(place, unpacked_bytes)
     }
 
     /// What unpacking a node takes, if it is packed: by the compressor that all are written with.

@@ -191,7 +191,8 @@ class ZstdCosts(Strict):
     search_ns: Ns
     sequence_ns: Ns
     matched_byte_ps: Ps
-    huffman_ns: Ns
+    literal_byte_ps: Ps
+    symbol_ns: Ns
     huffman_byte_ps: Ps
     codes_ns: Ns
     unpack: UnpackCosts
@@ -268,6 +269,7 @@ class Software(Strict):
     ubi_write_ns: Ns
     ubifs_node_ns: Ns
     ubifs_bulk_node_ns: Ns
+    ubifs_hole_ns: Ns
     ubifs_inode_ns: Ns
     ubifs_znode_ns: Ns
     ubifs_leaf_drop_ns: Ns

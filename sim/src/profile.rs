@@ -170,8 +170,10 @@ pub struct SoftwareCosts {
     pub ubi_write_ns: Ns,
     /// UBIFS: looking up and reading one data node, besides its bytes.
     pub ubifs_node_ns: Ns,
-    /// UBIFS: checking one node of a bulk-read and finding the next one in the index (validate_data_node).
+    /// UBIFS: checking one node of a bulk-read and finding the next one (validate_data_node).
     pub ubifs_bulk_node_ns: Ns,
+    /// UBIFS: filling a page without a node with zeroes, in a hole or past the end (do_readpage).
+    pub ubifs_hole_ns: Ns,
     /// UBIFS: looking up and reading the node of a name or an inode: no page to fill.
     pub ubifs_inode_ns: Ns,
     /// UBIFS: reading one index node into a znode.

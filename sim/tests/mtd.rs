@@ -66,6 +66,22 @@ fn hardware_ecc_reads_whole_pages_and_remembers_the_last_one_read_in_part() {
 }
 
 #[test]
+fn parts_of_pages_are_copied_out_of_the_page_buffer_whole_pages_only_if_it_has_them() {
+    let mut board = support::board("omap3evm");
+    board.software.nand_bounce_byte_ps = 1_000;
+    let mut mtd = driver_of(&board);
+    let took = |mtd: &mut Mtd<Traced<Chip>>, offset, length, pages: u64| {
+        let page = mtd.read(Ns::ZERO, 64 * 2048, 2048).unwrap();
+        mtd.forget_page_buffer();
+        (mtd.read(Ns::ZERO, offset, length).unwrap() - Ns(page.0 * pages)).0
+    };
+    assert_eq!(took(&mut mtd, 2048, 4096, 2), 0);
+    assert_eq!(took(&mut mtd, 2000, 100, 2), 100);
+    let read = mtd.read(Ns::ZERO, 2048, 2048).unwrap();
+    assert_eq!(read, Ns(2048), "the part of page 1 has left the page in the buffer");
+}
+
+#[test]
 fn programming_or_erasing_forgets_the_remembered_page() {
     let mut mtd = driver("omap3evm");
     mtd.read(Ns::ZERO, 0, 68).unwrap();

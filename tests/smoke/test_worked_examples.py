@@ -72,7 +72,7 @@ def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
     profile = (project / "boards" / "emulated.toml").read_bytes()
     follow(found, tmp_path)
     assert (project / "boards" / "emulated.toml").read_bytes() == profile
-    # The band is the fit's. The simulator that it is fitted to is itself off in time by up to 3 %.
+    # What the board itself does is within the band of what was predicted.
     asked = shlex.split(found[3].command.replace("/tmp/", f"{tmp_path}/"))[1:]
     done = subprocess.run(
         [FLASHBED, *asked, "--format", "json"], capture_output=True, text=True, check=True
@@ -82,8 +82,7 @@ def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
     assert real["target"] == "emulator"
     for cost in ("time_ns", "flash_reads", "flash_programs", "flash_erases"):
         band = predicted[cost]
-        off = 0.03 * real[cost] if cost == "time_ns" else 0.5
-        assert band["low"] - off <= real[cost] <= band["high"] + off, cost
+        assert band["low"] - 0.5 <= real[cost] <= band["high"] + 0.5, cost
 
 
 def test_the_check_notices() -> None:

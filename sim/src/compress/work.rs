@@ -47,6 +47,17 @@ pub struct DeflateWork {
     pub slides: u32,
 }
 
+/// What zstd does with the literals of a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiteralsWork {
+    /// Bytes whose values were counted (`HIST_count`).
+    pub counted: u32,
+    /// Values of these that a Huffman code was made for, whether it was used or not.
+    pub symbols: u32,
+    /// Bytes written in that code.
+    pub coded: u32,
+}
+
 /// What zstd does with a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZstdWork {
@@ -56,8 +67,8 @@ pub struct ZstdWork {
     pub sequences: u32,
     /// Bytes in them.
     pub matched_bytes: u32,
-    /// Literals that a Huffman code was made for, whether it was used or not.
-    pub coded_literals: u32,
+    /// Its literals.
+    pub literals: LiteralsWork,
     /// Whether its sequences were coded, in which a block of zstd ends unless there is none.
     pub is_coded: bool,
 }
@@ -210,8 +221,10 @@ pub struct ZstdCosts {
     pub sequence_ns: Ns,
     /// One byte of a match, in picoseconds.
     pub matched_byte_ps: u64,
-    /// Making a Huffman code for literals.
-    pub huffman_ns: Ns,
+    /// Counting the value of one literal, in picoseconds.
+    pub literal_byte_ps: u64,
+    /// One value in a Huffman code for literals.
+    pub symbol_ns: Ns,
     /// One literal put into that code, in picoseconds.
     pub huffman_byte_ps: u64,
     /// Codes for the sequences of a block.
@@ -226,11 +239,10 @@ impl ZstdCosts {
             + self.search_ns * u64::from(work.searched)
             + self.sequence_ns * u64::from(work.sequences)
             + Ns::from_ps(work.matched_bytes.into(), self.matched_byte_ps);
-        let huffman = match work.coded_literals {
-            0 => Ns::ZERO,
-            literals => self.huffman_ns + Ns::from_ps(literals.into(), self.huffman_byte_ps),
-        };
-        searched + huffman + if work.is_coded { self.codes_ns } else { Ns::ZERO }
+        let literals = Ns::from_ps(work.literals.counted.into(), self.literal_byte_ps)
+            + self.symbol_ns * u64::from(work.literals.symbols)
+            + Ns::from_ps(work.literals.coded.into(), self.huffman_byte_ps);
+        searched + literals + if work.is_coded { self.codes_ns } else { Ns::ZERO }
     }
 }
 

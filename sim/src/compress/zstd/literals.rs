@@ -1,6 +1,7 @@
 //! The literals of a zstd block: as they are, one byte many times, or in a Huffman code (zstd_compress_literals.c,
 //! huf_compress.c). Only sizes are computed, so codes are their lengths.
 
+use super::super::work::LiteralsWork;
 use super::{fse, gain_min};
 
 /// Fewer are not tried.
@@ -12,13 +13,20 @@ const CODE_BITS_MAX: u32 = 11;
 /// Weights can be sent as they are, half a byte each, of symbols up to this.
 const PLAIN_WEIGHTS_MAX: usize = 128;
 
-/// Whether a Huffman code is made for these literals: they are neither few, nor all the same, nor spread so
-/// evenly that there is little hope.
-pub(super) fn are_coded(literals: &[u8]) -> bool {
-    literals.len() >= BYTES_MIN && {
-        let most = counts(literals).into_iter().max().unwrap_or(0) as usize;
-        most < literals.len() && most > little_hope(literals.len())
+/// What is done with these literals. A Huffman code is made if they are neither few, nor all the same, nor
+/// spread so evenly that there is little hope.
+pub(super) fn work(literals: &[u8]) -> LiteralsWork {
+    if literals.len() < BYTES_MIN {
+        return LiteralsWork::default();
     }
+    let counts = counts(literals);
+    let most = counts.iter().copied().max().unwrap_or(0) as usize;
+    let counted = literals.len() as u32;
+    if most == literals.len() || most <= little_hope(literals.len()) {
+        return LiteralsWork { counted, ..LiteralsWork::default() };
+    }
+    let symbols = counts.iter().filter(|&&count| count > 0).count() as u32;
+    LiteralsWork { counted, symbols, coded: counted }
 }
 
 fn counts(literals: &[u8]) -> [u32; 256] {

@@ -11,7 +11,7 @@
 mod fse;
 mod literals;
 
-use super::work::ZstdWork;
+use super::work::{LiteralsWork, ZstdWork};
 use super::PAGE_BYTES_MAX;
 use fse::Code;
 
@@ -35,10 +35,13 @@ fn gain_min(bytes: usize) -> usize {
 
 /// What there is to do with random bytes, in which no match is found. Of a whole page no code is made but in one of a thousand.
 pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
-    let coded = bytes.len() < PAGE_BYTES_MAX && literals::are_coded(bytes);
-    let coded_literals = if coded { bytes.len() as u32 } else { 0 };
     let searched = SEARCHED_IN_RANDOM[bytes.len()].into();
-    ZstdWork { searched, coded_literals, ..ZstdWork::default() }
+    let literals = if bytes.len() < PAGE_BYTES_MAX {
+        literals::work(bytes)
+    } else {
+        LiteralsWork { counted: bytes.len() as u32, ..LiteralsWork::default() }
+    };
+    ZstdWork { searched, literals, ..ZstdWork::default() }
 }
 
 /// Positions looked at in so many bytes without a match, by the steps of `search`.
@@ -98,14 +101,12 @@ impl Zstd {
 
     /// What the last call of `size` took.
     pub(super) fn work(&self) -> ZstdWork {
-        let coded = literals::are_coded(&self.literals);
-        let coded_literals = if coded { self.literals.len() as u32 } else { 0 };
         let matched = self.sequences.iter().map(|sequence| sequence.match_bytes as u32).sum();
         ZstdWork {
             searched: self.searched,
             sequences: self.sequences.len() as u32,
             matched_bytes: matched,
-            coded_literals,
+            literals: literals::work(&self.literals),
             is_coded: !self.sequences.is_empty(),
         }
     }

@@ -201,7 +201,9 @@ impl<F: Flash> Ubifs<F> {
         let inside = u64::from(page) * u64::from(PAGE_BYTES) < self.inode(ino.0).size_bytes;
         let node = run.nodes.iter().find(|&&(block, ..)| inside && block == page);
         self.inode(ino.0).set_hole(page, node.is_none());
-        let Some(&(_, place, unpacked)) = node else { return Ok(now) };
+        let Some(&(_, place, unpacked)) = node else {
+            return Ok(now + self.ubi.costs().ubifs_hole_ns);
+        };
         let now = now + self.ubi.costs().ubifs_bulk_node_ns + self.unpacking_cost(place, unpacked);
         if whole {
             return Ok(now);

@@ -63,7 +63,7 @@ impl<F: Flash> Ubifs<F> {
         let size = self.inode(ino.0).size_bytes;
         if u64::from(page) * u64::from(PAGE_BYTES) >= size {
             self.inode(ino.0).set_hole(page, true);
-            return Ok(now);
+            return Ok(now + self.ubi.costs().ubifs_hole_ns);
         }
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::data(ino.0, page))?;
         self.inode(ino.0).set_hole(page, leaf.is_none());
@@ -76,7 +76,7 @@ impl<F: Flash> Ubifs<F> {
                     other => other,
                 }
             }
-            None => Ok(now),
+            None => Ok(now + self.ubi.costs().ubifs_hole_ns),
         }
     }
 

@@ -15,6 +15,7 @@ import altair as alt
 import polars as pl
 
 __all__ = [
+    "UNORDERED",
     "agreement_figure",
     "axes_figure",
     "power_figure",
@@ -293,10 +294,10 @@ _DOUBLING = ("requests", "request_bytes", "file_bytes")
 """Axes whose values double from one to the next, if they are not a row of even steps."""
 _COUNTED = (*_DOUBLING, "statement")
 """Axes with a scale of numbers; the others are drawn evenly spaced."""
-_UNORDERED = (
+UNORDERED = (
     "pattern", "fs", "board", "advice", "window", "disabled_by", "state", "faults", "database",
 )  # fmt: skip
-"""Axes between whose values there is nothing, so no line."""
+"""Axes between whose values there is nothing, so bars are drawn and no line."""
 
 
 _SLANTED = ("kernel", "state", "faults", "database")
@@ -342,7 +343,7 @@ def axes_figure(
     beside = alt.XOffset(f"{colour}:N", sort=order[colour])
     line = alt.Detail("board:N" if x == "kernel" else "stack:N")
     layers = _marks(
-        base, points, beside, line, unordered=x in _UNORDERED, by_stack=colour == "stack"
+        base, points, beside, line, unordered=x in UNORDERED, by_stack=colour == "stack"
     )
     if published.height:
         paper = alt.Chart().transform_filter(alt.datum.target == "paper")

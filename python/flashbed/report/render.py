@@ -27,6 +27,7 @@ from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.claim import Claim
 from flashbed.energy.fold import COMPONENTS
 from flashbed.figures import (
+    UNORDERED,
     agreement_figure,
     axes_figure,
     power_figure,
@@ -128,7 +129,12 @@ def _study(study: Study, contents: Sequence[Content]) -> dict[str, Any]:
         }
         for item in study.item
     ]
-    return {"facts": study.study, "rows": rows, "targets": [_NAMES[name] for name in targets]}
+    return {
+        "facts": study.study,
+        "ours": all(item.ours for item in study.item),
+        "rows": rows,
+        "targets": [_NAMES[name] for name in targets],
+    }
 
 
 def _item_verdict(agree: int, known: int) -> dict[str, Any]:
@@ -211,8 +217,11 @@ def _name(figure: Figure) -> str:
 
 def _key(figure: Figure) -> str:
     """How to read a figure, by what it is drawn over."""
-    drawn_as_bars = figure.x in ("pattern", "fs", "time")
-    key = "" if drawn_as_bars else "Lines: simulated; open points: a real kernel. "
+    key = "Lines: simulated; open points: a real kernel. "
+    if figure.x in UNORDERED:
+        key = "Bars: simulated; open points: a real kernel. " if figure.over_axes else ""
+    elif figure.x == "time":
+        key = ""
     if any(point.low is not None for point in figure.published):
         key += "Black crosses: what the paper gives, with what its rounding leaves open. "
     elif figure.published:

@@ -54,17 +54,17 @@ def calibrate(
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
-    (on,) = all_allowed([on], erase)
+    (target,) = all_allowed([on], erase)
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    measured, requests, lacking = cases_and_requests_on(on, "calibrate", cases)
+    measured, requests, lacking = cases_and_requests_on(target, "calibrate", cases)
     for line in failure_lines(lacking):
-        say(f"flashbed: {shown_target(on)}: not measured: {line}")
+        say(f"flashbed: {shown_target(target)}: not measured: {line}")
     there = set(measured["case_id"])
     fitted = fit([case for case in cases if case.case_id in there], measured["time_ns"].to_list())
     _show(fitted)
     if write:
-        source = _source(shown_target(on), measured["kernel_release"][0], fitted)
+        source = _source(shown_target(target), measured["kernel_release"][0], fitted)
         before = chosen.path.read_text(encoding="utf-8")
         syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
         seen = seen_costs(requests, syscall_ns)

@@ -25,7 +25,7 @@ Nth = Annotated[int, Field(ge=1, lt=2**40)]
 Numbers = Annotated[tuple[Number, ...], Field(strict=False, max_length=4096)]
 Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length=64)]
 """As many as kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 
 _PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
 PPM = 1_000_000

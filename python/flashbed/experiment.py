@@ -23,6 +23,7 @@ from flashbed.asked import (
     Counts,
     Figure,
     FileSystems,
+    Names,
     Patterns,
     Positive,
     Positives,
@@ -32,14 +33,13 @@ from flashbed.asked import (
     SavingMetric,
     StatementMetric,
     TargetNames,
-    Text,
-    Texts,
 )
 from flashbed.case import NO_ADVICE, SHIPPED, Case, ReadAhead
 from flashbed.claim import Claim
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
+from flashbed.names import ExperimentId, Name, Text
 from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
@@ -63,6 +63,7 @@ __all__ = [
     "study_names",
 ]
 
+SCRIPT_CHARACTERS = 65_536
 Booleans = Annotated[tuple[bool, ...], LIST]
 ReadAheads = Annotated[tuple[Count | Literal["shipped"], ...], LIST]
 
@@ -78,7 +79,7 @@ class Facts(Strict):
     do, where the operations alone do not say it (docs/energy.md).
     """
 
-    id: Text
+    id: ExperimentId
     title: Text
     question: Text
     source: Text
@@ -94,11 +95,11 @@ class WorkloadTable(Strict):
     `script` is Postmark's.
     """
 
-    kind: Text
+    kind: Name
     request_bytes: Positive
     file_bytes: Count = 0
     settle_ns: Count
-    script: Text | None = None
+    script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -135,8 +136,8 @@ class Grid(Strict):
     """
 
     targets: TargetNames
-    board: Texts
-    kernel: Texts
+    board: Names
+    kernel: Names
     fs: FileSystems
     read_ahead_kib: ReadAheads
     pattern: Patterns
@@ -169,8 +170,8 @@ class Grid(Strict):
 class Compared(Strict):
     """`[compared.TARGET]`: which board and kernel of a target stand for the paper's."""
 
-    board: Text
-    kernel: Text
+    board: Name
+    kernel: Name
     note: Text
 
 

@@ -8,6 +8,7 @@ default, every table says where its numbers come from. The simulator gets the nu
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
@@ -17,6 +18,7 @@ from pydantic import Field, model_validator
 from flashbed import places
 from flashbed.energy.constants import Energy
 from flashbed.errors import InputError
+from flashbed.names import Name, Text, is_name
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Kernel",
     "ProfileError",
     "board_names",
+    "board_path",
     "kernel_names",
     "load_board",
     "load_kernel",
@@ -35,7 +38,6 @@ Positive = Annotated[int, Field(gt=0, lt=2**31)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Ns = Annotated[int, Field(ge=0, lt=2**62)]
 Ps = Annotated[int, Field(ge=0, lt=2**62)]
-Text = Annotated[str, Field(min_length=1)]
 
 PAGE_BYTES_MAX = 65_536
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
@@ -310,7 +312,7 @@ class Emulator(Strict):
 class BoardFacts(Strict):
     """`[board]`: what it is."""
 
-    name: Text
+    name: Name
     title: Text
     ram_mib: Positive
     source: Text
@@ -423,7 +425,7 @@ def _is_table(given: Any) -> bool:
 class KernelFacts(Strict):
     """`[kernel]`: what it is, and which targets can run it."""
 
-    name: Text
+    name: Name
     title: Text
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
     source: Text
@@ -598,14 +600,27 @@ def _changed_ns(path: Path, what: str) -> int:
 
 def load_board(name: str) -> Board:
     """The board of this name. Raises `ProfileError`."""
-    path = places.board_file(name)
+    path = board_path(name)
     return _load_board(path, _changed_ns(path, "board"))
 
 
 def load_kernel(name: str) -> Kernel:
     """The kernel of this name. Raises `ProfileError`."""
+    if not is_name(name):
+        raise _unknown(name, "kernel", kernel_names())
     path = places.kernel_file(name)
     return _load_kernel(path, _changed_ns(path, "kernel"))
+
+
+def board_path(name: str) -> Path:
+    """Where the profile of a board is or would be. Raises `ProfileError` for no name."""
+    if not is_name(name):
+        raise _unknown(name, "board", board_names())
+    return places.board_file(name)
+
+
+def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
+    return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
 
 
 def _names(folder: Path) -> list[str]:

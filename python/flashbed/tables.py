@@ -202,6 +202,8 @@ _RECORDS = {
     "not_measured": "a run on a target that lacks what a case needs",
 }
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
+_QUOTING = ("requests", "vfs", "functions")
+"""Tables with names of files, or SQLite's words, which may be any."""
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
 """The target that user-mode Linux is compared with: the simulator, its software taking no time."""
@@ -255,9 +257,19 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
-        return _as_now(conform(pl.read_parquet(path), table), table)
+        frame = conform(pl.read_parquet(path), table)
+        return _as_now(frame if table in _QUOTING else _one_line(frame), table)
     except (pl.exceptions.PolarsError, OSError, ValueError):
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+
+
+def _one_line(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts a terminal can be shown. Raises `ValueError` for another one."""
+    texts = pl.col(pl.String).str.contains(r"[\p{Cc}\p{Cf}]").any()
+    odd = [name for name, found in frame.select(texts).to_dicts()[0].items() if found]
+    if odd:
+        raise ValueError(f"{odd[0]}: not one line")
+    return frame
 
 
 def runs_in(directory: Path) -> list[Path]:

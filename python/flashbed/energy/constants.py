@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from flashbed.names import Text
 from flashbed.toml_models import Strict
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "SupplyPower",
 ]
 
-Text = Annotated[str, Field(min_length=1)]
 MicroWatt = Annotated[int, Field(ge=0, lt=2**40)]
 Nj = Annotated[int, Field(ge=0, lt=2**53)]
 Ns = Annotated[int, Field(gt=0, lt=2**53)]

@@ -88,6 +88,9 @@ class StrangeRowsError(Exception):
 def read_facts(text: str) -> BoardFacts:
     """The rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
     lines = text.splitlines()
+    strange = next((line for line in lines if not line.isprintable()), None)
+    if strange is not None:
+        raise StrangeRowsError(f"no row of {HEADER}: {strange[:80]!r}")
     if not lines or lines[0] != HEADER or lines[-1] != "end":
         raise StrangeRowsError(f"not a whole {HEADER}")
     board = BoardFacts()

@@ -24,6 +24,7 @@ from flashbed.asked import (
     Figure,
     FileSystems,
     Names,
+    Numbers,
     Patterns,
     Positive,
     Positives,
@@ -43,7 +44,7 @@ from flashbed.names import ExperimentId, Name, Text
 from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
-from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
+from flashbed.workloads import WORKLOADS
 from flashbed.workloads.postmark_script import read_script
 
 __all__ = [
@@ -115,9 +116,8 @@ class WorkloadTable(Strict):
 
     def operations(self, case: Case) -> tuple[str, str]:
         """A case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
-        if self.script is not None:
-            return postmark.operations(case, self.settle_ns, self.script)
-        return WORKLOADS[self.kind](case, self.settle_ns)
+        more = [self.script] if self.script is not None else []
+        return WORKLOADS[self.kind](case, self.settle_ns, *more)
 
 
 def _one_or_more(given: Any) -> Any:
@@ -225,13 +225,42 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _known_to_the_workload(self) -> Self:
-        kind = self.workload.kind
+        """Every word of every axis means something to the program."""
+        kind, workload = self.workload.kind, WORKLOADS[self.workload.kind]
         for number, grid in enumerate(self.grid, start=1):
-            if kind not in PAUSING and any(grid.pause_ns):
-                raise ValueError(f"grid.{number}.pause_ns: {kind} has no pauses")
-            if kind not in ADVISING and set(grid.advice) != {NO_ADVICE}:
-                raise ValueError(f"grid.{number}.advice: {kind} gives no advice")
+            at = f"grid.{number}"
+            for pattern, fs in itertools.product(grid.pattern, grid.fs):
+                why = workload.unknown(pattern)
+                if why is not None:
+                    raise ValueError(f"{at}.pattern: {why}")
+                why = workload.without(pattern, fs)
+                if why is not None:
+                    raise ValueError(f"{at}: {why}")
+            if not workload.pauses and any(grid.pause_ns):
+                raise ValueError(f"{at}.pause_ns: {kind} has no pauses")
+            if not workload.advises and set(grid.advice) != {NO_ADVICE}:
+                raise ValueError(f"{at}.advice: {kind} gives no advice")
+            if kind != "sqlite" and set(grid.database) != {PAPERS}:
+                raise ValueError(f"{at}.database: {kind} has no database")
+            if kind == "sqlite" and grid.file_bytes is not None:
+                raise ValueError(f"{at}.file_bytes: goes with every workload but sqlite")
+        for where, patterns in self._patterns_asked():
+            for pattern in patterns:
+                why = workload.unknown(pattern)
+                if why is not None:
+                    raise ValueError(f"{where}: {why}")
         return self
+
+    def _patterns_asked(self) -> Iterator[tuple[str, list[str]]]:
+        """The patterns that figures and claims choose, and where each stands."""
+        for figure in self.figure:
+            only = [str(value) for value in figure.only.get("pattern", ())]
+            published = [point.pattern for point in figure.published]
+            yield f"figure {figure.id}: pattern", [*only, *published]
+            yield f"figure {figure.id}: numbers", _patterns_of(figure.numbers)
+        for claim in self.claim:
+            yield f"claim {claim.id}: pattern", list(claim.pattern)
+            yield f"claim {claim.id}: numbers", _patterns_of(claim.numbers)
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -266,6 +295,12 @@ class Experiment(FromFile):
     def targets(self) -> tuple[str, ...]:
         """Every target a grid names, in the order of the file."""
         return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
+
+
+def _patterns_of(numbers: Numbers) -> list[str]:
+    """What numbers of this experiment choose."""
+    own = [number for number in numbers.values() if number.experiment is None]
+    return [pattern for number in own for pattern in number.pattern]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from flashbed.asked import FileSystem, Pattern
 from flashbed.names import Text
 from flashbed.toml_models import Strict
 
@@ -37,8 +38,8 @@ class MeanPower(Strict):
     """For what a row holds; a key that is missing holds for all."""
 
     activity: Activity
-    fs: Text | None = None
-    pattern: Text | None = None
+    fs: FileSystem | None = None
+    pattern: Pattern | None = None
     read_ahead: Literal["on", "off"] | None = None
     source: Text | None = None
     """Its own, where it is not the table's."""

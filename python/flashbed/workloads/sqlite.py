@@ -38,7 +38,7 @@ from flashbed.sqlite.settings import Database
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.workloads.files import prepared
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
 LETTERS = (string.ascii_letters + string.digits + "+-").encode()
 LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
@@ -55,6 +55,7 @@ FILLED = {
 }
 """Pattern -> the tables that hold records before."""
 CONTACTS = ("contacts", "contacts-random")
+PATTERNS = (*FILLED, *CONTACTS, "script")
 CONTACT_INTEGERS = 11
 """Besides the id."""
 CONTACT_TEXTS = 5
@@ -70,7 +71,7 @@ Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files.
 
-    Raises `InputError` for a pattern it does not know, a request of a record that is not there, and
+    Raises `InputError` for a request of a record that is not there, and
     a script or statement that SQLite refuses, with SQLite's own words.
     """
     asked = _Asked(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
@@ -104,15 +105,12 @@ def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
     elif asked.pattern in CONTACTS:
         lines, left = _prepared_contacts(asked.request_bytes, database)
         statements = _selections(asked)
-    elif asked.pattern in FILLED:
+    else:
         filled = FILLED[asked.pattern]
         if filled and asked.requests > database.records:
             raise InputError(f"{asked.requests} requests of {database.records} records")
         lines, left = _prepared_tables(asked.request_bytes, database, filled)
         statements = _requests(asked)
-    else:
-        patterns = ", ".join((*FILLED, *CONTACTS))
-        raise InputError(f"sqlite has the patterns {patterns}, script")
     files = {path: bytearray(data) for path, data in left}
     connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]

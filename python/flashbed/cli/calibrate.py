@@ -11,6 +11,7 @@ from flashbed.cli.measured import cases_and_requests_on
 from flashbed.cli.run import failure_lines
 from flashbed.cli.screen import say
 from flashbed.errors import InputError
+from flashbed.files import read_text, whole
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def calibrate(
     _show(fitted)
     if write:
         source = _source(shown_target(target), measured["kernel_release"][0], fitted)
-        before = chosen.path.read_text(encoding="utf-8")
+        before = read_text(chosen.path)
         syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
         seen = seen_costs(requests, syscall_ns)
         text = with_software_table(before, fitted, seen, chosen, source)
@@ -99,6 +100,5 @@ def _show(fitted: Fit) -> None:
 
 def _replace(board: Board, text: str) -> None:
     """Writes the profile whole or not at all."""
-    temporary = board.path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(board.path)
+    with whole(board.path) as new:
+        new.write_text(text, encoding="utf-8")

@@ -17,6 +17,7 @@ from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
+from flashbed.files import TEXT_BYTES_MAX, read_bytes, whole
 from flashbed.places import shown
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
@@ -261,9 +262,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     if option and kind != "ubifs":
         raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
     try:
-        operations = parse(path.read_text(encoding="utf-8"))
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
+        operations = parse(read_bytes(path, TEXT_BYTES_MAX))
     except OperationError as why:
         raise InputError(f"{shown(path)}:{why}") from None
     at = next((i + 1 for i, its in enumerate(operations) if its.name == "prepared"), 0)
@@ -289,13 +288,16 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     keep(traced, out)
     if "csv" in formats:
         for name, frame in traced.tables.items():
-            frame.write_csv(out / f"{name}.csv")
+            with whole(out / f"{name}.csv") as new:
+                frame.write_csv(new)
     if "flashmon" in formats:
-        (out / FLASHMON_LOG).write_text(written_log(traced.flash), encoding="utf-8")
+        with whole(out / FLASHMON_LOG) as new:
+            new.write_text(written_log(traced.flash), encoding="utf-8")
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
-        write_perfetto(traced, out / PERFETTO)
+        with whole(out / PERFETTO) as new:
+            write_perfetto(traced, new)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

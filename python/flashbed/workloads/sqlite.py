@@ -19,6 +19,7 @@ Left out: what a program does with a row; statements of several connections.
 
 from __future__ import annotations
 
+import os
 import random
 import string
 from collections.abc import Iterable, Iterator
@@ -30,7 +31,9 @@ import apsw
 
 from flashbed.case import Case
 from flashbed.errors import InputError
+from flashbed.files import read_bytes, read_text
 from flashbed.operations import HEADER
+from flashbed.places import shown
 from flashbed.sqlite.board import executed
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording
@@ -59,6 +62,9 @@ PATTERNS = (*FILLED, *CONTACTS, "script")
 CONTACT_INTEGERS = 11
 """Besides the id."""
 CONTACT_TEXTS = 5
+SCRIPT_SUFFIX = ".sql"
+SCRIPT_BYTES_MAX = 1 << 20
+DATABASE_BYTES_MAX = 256 << 20
 MEASURED = "-- measured"
 COPY_BYTES = 65536
 """A database of one's own is written in pieces of this."""
@@ -248,10 +254,11 @@ Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 def _script(database: Database) -> Script:
     if database.script is None:
         raise InputError("database.script: missing, which pattern script runs")
-    try:
-        text = Path(database.script).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as why:
-        raise InputError(f"{database.script}: {why}") from None
+    path = Path(database.script)
+    # SQLite's words quote what it cannot read: that is shown of a script, and of no other file.
+    if {path.suffix, Path(os.path.realpath(path)).suffix} != {SCRIPT_SUFFIX}:
+        raise InputError(f"database.script: {shown(path)}: not called NAME{SCRIPT_SUFFIX}")
+    text = read_text(path, SCRIPT_BYTES_MAX)
     before, mark, after = text.partition(f"\n{MEASURED}\n")
     return (_statements(before), _statements(after)) if mark else ((), _statements(text))
 
@@ -276,10 +283,7 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
     copied: list[str] = []
     path = database.file_path
     if path is not None:
-        try:
-            data = path.read_bytes()
-        except OSError as why:
-            raise InputError(f"database.file: {path}: {why.strerror}") from None
+        data = read_bytes(path, DATABASE_BYTES_MAX)
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
     connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])

@@ -19,15 +19,21 @@ from flashbed.names import ExperimentId, Label, Name, Text
 from flashbed.toml_models import Strict
 
 __all__ = [
-    "LIST", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
-    "FileSystems", "Measured", "Metric", "Names", "Number", "Numbers", "Pattern", "Patterns",
-    "Positive", "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestExtreme",
-    "RequestMetric", "SavingMetric",
+    "LIST", "READ_AHEAD_KIB_MAX", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileBytes",
+    "FileReadMetric", "FileSystem", "FileSystems", "Measured", "Metric", "Names", "Number",
+    "Numbers", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
+    "RateMetric", "RequestBytes", "RequestExtreme", "RequestMetric", "Requests", "SavingMetric",
     "StatementMetric", "TargetNames", "Value", "check_numbers", "filled",
 ]  # fmt: skip
 
 Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
+Requests = Annotated[int, Field(gt=0, le=10_000_000)]
+RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
+"""As much as one operation moves (docs/formats.md)."""
+READ_AHEAD_KIB_MAX = 1 << 20
+"""1 GiB."""
+FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
 FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""

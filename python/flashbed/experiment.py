@@ -7,6 +7,7 @@ claims come to is analysis/claims.py's, what a figure looks like figures.py's.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,19 +19,22 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.asked import (
     LIST,
+    READ_AHEAD_KIB_MAX,
     AgedMetric,
     Count,
     Counts,
     Figure,
+    FileBytes,
     FileSystems,
     Names,
     Numbers,
     Patterns,
     Positive,
-    Positives,
     RateMetric,
+    RequestBytes,
     RequestExtreme,
     RequestMetric,
+    Requests,
     SavingMetric,
     StatementMetric,
     TargetNames,
@@ -65,8 +69,10 @@ __all__ = [
 ]
 
 SCRIPT_CHARACTERS = 65_536
+CASES_MAX = 100_000
+WindowKib = Annotated[int, Field(ge=0, le=READ_AHEAD_KIB_MAX)]
 Booleans = Annotated[tuple[bool, ...], LIST]
-ReadAheads = Annotated[tuple[Count | Literal["shipped"], ...], LIST]
+ReadAheads = Annotated[tuple[WindowKib | Literal["shipped"], ...], LIST]
 
 
 class ExperimentError(InputError):
@@ -97,8 +103,8 @@ class WorkloadTable(Strict):
     """
 
     kind: Name
-    request_bytes: Positive
-    file_bytes: Count = 0
+    request_bytes: RequestBytes
+    file_bytes: Annotated[int, Field(ge=0, le=1 << 33)] = 0
     settle_ns: Count
     script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
 
@@ -141,15 +147,15 @@ class Grid(Strict):
     fs: FileSystems
     read_ahead_kib: ReadAheads
     pattern: Patterns
-    requests: Positives
+    requests: Annotated[tuple[Requests, ...], LIST]
     seed: Counts
     state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
     database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
     compressor: Annotated[tuple[Compressor, ...], LIST] = ("default",)
-    request_bytes: Positives | None = None
-    file_bytes: Positives | None = None
+    request_bytes: Annotated[tuple[RequestBytes, ...], LIST] | None = None
+    file_bytes: Annotated[tuple[FileBytes, ...], LIST] | None = None
     """Those of `[workload]` where they are missing."""
     pause_ns: Counts = (0,)
     advice: Annotated[tuple[Advice, ...], LIST] = ("none",)
@@ -165,6 +171,12 @@ class Grid(Strict):
                 names = ", ".join([USUAL_COMPRESSOR, *able])
                 raise ValueError(f"compressor: {fs} takes {names}, not {compressor}")
         return self
+
+    @property
+    def cases(self) -> int:
+        """How many it has, some of them perhaps twice."""
+        lists = (getattr(self, name) for name in type(self).model_fields if name != "targets")
+        return math.prod(len(values) for values in lists if values is not None)
 
 
 class Compared(Strict):
@@ -274,6 +286,14 @@ class Experiment(FromFile):
             for identifier in identifiers:
                 if identifiers.count(identifier) > 1:
                     raise ValueError(f"{name}: two have the id {identifier!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        """Before any case is made: lists of some thousands multiply to millions."""
+        cases = sum(grid.cases for grid in self.grid)
+        if cases > CASES_MAX:
+            raise ValueError(f"grid: {cases:,} cases, {CASES_MAX:,} at most")
         return self
 
     @property

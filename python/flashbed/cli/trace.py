@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from flashbed.asked import FileSystem
+from flashbed.asked import READ_AHEAD_KIB_MAX, FileSystem
 from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
@@ -74,7 +74,10 @@ def trace(
         str, typer.Option("--board", help="Board, of a file of operations.")
     ] = "emulated",
     read_ahead_kib: Annotated[
-        int, typer.Option("--read-ahead-kib", min=0, help="Of a file of operations.")
+        int,
+        typer.Option(
+            "--read-ahead-kib", min=0, max=READ_AHEAD_KIB_MAX, help="Of a file of operations."
+        ),
     ] = 128,
     output: Annotated[
         list[str] | None,

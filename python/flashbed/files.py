@@ -50,9 +50,12 @@ def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> 
 
 
 def read_text(path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError) -> str:
-    """`read_bytes` as UTF-8, its line ends as they are."""
+    """`read_bytes` as UTF-8 without NUL, its line ends as they are."""
+    data = read_bytes(path, limit, error)
+    if b"\0" in data:
+        raise error(f"{shown(path)}: byte {data.index(0) + 1} is NUL")
     try:
-        return read_bytes(path, limit, error).decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as why:
         raise error(f"{shown(path)}: byte {why.start + 1} is not UTF-8") from None
 

@@ -6,6 +6,7 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,10 @@ class Call:
     files: Mapping[str, bytes | str | None] = field(default_factory=dict)
 
 
+class EndedError(Exception):
+    """A call that did not end by itself."""
+
+
 class Worker:
     """A process that calls are made in; one that hangs or dies is replaced."""
 
@@ -45,18 +50,26 @@ class Worker:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.hostile.worker"], cwd=ROOT, env=self._environment,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                start_new_session=True,
             )  # fmt: skip
         return self._process
 
     def close(self) -> None:
         """Ends the process."""
         if self._process is not None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate()
             self._process = None
 
     def finding(self, call: Call) -> str | None:
         """What is wrong with the end of a call; None if nothing is."""
+        try:
+            return wrong(call.arguments, *self.ends(call))
+        except EndedError as why:
+            return str(why)
+
+    def ends(self, call: Call) -> tuple[int, str]:
+        """Its status, and what it said on standard error. Raises `EndedError`."""
         work = self.folder / "work"
         shutil.rmtree(work, ignore_errors=True)
         lay_out(work, call.files)
@@ -75,9 +88,9 @@ class Worker:
             hangs, answer = False, ""
         if not answer:
             self.close()
-            return "it hangs" if hangs else f"the process died ({process.returncode})"
+            raise EndedError("it hangs" if hangs else f"the process died ({process.returncode})")
         status, said = json.loads(answer)
-        return wrong(call.arguments, status, said)
+        return status, said
 
 
 def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
@@ -94,7 +107,7 @@ def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
             path.write_bytes(content)
 
 
-def wrong(arguments: Sequence[str], status: int | None, said: str) -> str | None:
+def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:
     """What is not as docs/cli.md has it; None if all is."""
     lines = said.splitlines()
     shown = f"status {status}: {said[:2000]}"

@@ -15,8 +15,8 @@ INTEGERS = (
 )  # fmt: skip
 TEXTS = (
     "", " ", ".", "..", "../../x", "/etc/passwd", "/dev/zero", "a/b/c", "a\nb", "\x1b[2J", "a\0b",
-    "\u202eabc", "ü☃", "x" * 5000, "-rf", "--help", "nan", "</script>", "<!--<script>", "%s%n", "{}",
-    "{a}", "[red]x", "ssh://h#mtd5", "sequental", "this.x:y", "$(id)", "mtd", "ubifs", "random",
+    "\u202eabc", "ü☃", "x" * 5000, "-rf", "--help", "nan", "</script>", "<!--<script>", "%s%n",
+    "{}", "{a}", "[red]x", "ssh://h#mtd5", "sequental", "this.x:y", "$(id)", "mtd", "ubifs",
 )  # fmt: skip
 RAW = ("nan", "-nan", "inf", "-inf", "1e400", "1979-05-27T07:32:00Z", "0x7fffffffffffffff", "''")
 NESTED = ("[" * 30 + "]" * 30, "[" * 3000 + "]" * 3000, "{a=" * 400 + "1" + "}" * 400, "9" * 5000)

@@ -1,8 +1,9 @@
-"""Runs the program in this process again and again, with limits: one JSON line a call.
+"""Runs the program again and again, each call in a process of its own: one JSON line a call.
 
-A call names its folder and arguments; the answer is its status and what it said on standard error,
-also what no Python code said (a panic). The process has little memory, and whoever started it ends
-it when a call takes too long.
+A call names its folder and arguments; the answer is its status, and what was said on standard error
+by whomever (a panic is not said by Python). The process of a call is this one's child, so nothing
+need be imported again and nothing is left of it. It has little memory; whoever started this process
+ends both when a call takes too long.
 """
 
 from __future__ import annotations
@@ -12,45 +13,60 @@ import os
 import resource
 import sys
 import tempfile
-from pathlib import Path
+from importlib import import_module
 
 MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
 SAID_BYTES = 100_000
+_MODULES = (
+    "flashbed.cli", "flashbed.runner", "flashbed.targets.sim", "flashbed.report",
+    "flashbed.report.trace", "flashbed.tracing.record", "flashbed.power.measure",
+    "flashbed.power.drawing", "flashbed.lifetime.observed", "flashbed.costs.fit",
+    "flashbed.powercut.run",
+)  # fmt: skip
 
 
-def call(folder: str, arguments: list[str]) -> tuple[int | None, str]:
-    """Status, None for what is none, and standard error."""
-    from flashbed import cli
-
+def run(folder: str, arguments: list[str], said: int) -> None:
+    """The program, in a process that it ends."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number, file in ((0, nothing), (1, nothing), (2, said)):
+        os.dup2(file, number)
+    for limit, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, FILE_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(limit, (most, most))
     os.chdir(folder)
-    kept = [os.dup(number) for number in (1, 2)]
-    with tempfile.TemporaryFile() as said, Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), 1)
-        os.dup2(said.fileno(), 2)
-        sys.argv = ["flashbed", *arguments]
-        status: int | None = None
-        try:
-            cli.main()
-        except SystemExit as ended:
-            status = ended.code if isinstance(ended.code, int) else None
-        except BaseException as error:  # what came through would be a traceback
-            os.write(2, f"{type(error).__name__} came through: {error}\n".encode())
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, before in enumerate(kept, start=1):
-                os.dup2(before, number)
-                os.close(before)
+    sys.argv = ["flashbed", *arguments]
+    import_module("flashbed.cli").main()
+
+
+def call(folder: str, arguments: list[str]) -> tuple[int, str]:
+    """Status, negative for a process that was killed, and standard error."""
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                run(folder, arguments, said.fileno())
+            except SystemExit as ended:
+                status = ended.code if isinstance(ended.code, int) else 1
+            except BaseException as error:  # it would be a traceback
+                os.write(2, f"{type(error).__name__} came through: {error}\n".encode())
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
         said.seek(0)
-        return status, said.read(SAID_BYTES).decode("utf-8", "replace")
+        words = said.read(SAID_BYTES).decode("utf-8", "replace")
+        return os.waitstatus_to_exitcode(status), words
 
 
 def main() -> None:
     """Answers until standard input ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for module in _MODULES:
+        import_module(module)
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(call(asked["folder"], asked["arguments"])), flush=True)

@@ -30,6 +30,7 @@ def test_only_files_are_read_and_within_their_size(tmp_path: Path) -> None:
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "large").write_bytes(bytes(4096))
+    (tmp_path / "nul").write_bytes(b"ab\0")
     (tmp_path / "latin").write_bytes(b"a\xe9")
     for name, said in (
         ("pipe", "a device or a pipe, not a file"),
@@ -40,6 +41,7 @@ def test_only_files_are_read_and_within_their_size(tmp_path: Path) -> None:
         ("a\0b", "no path of a file"),
         ("large", "4 KiB, 1 KiB at most"),
         ("latin", "byte 2 is not UTF-8"),
+        ("nul", "byte 3 is NUL"),
     ):
         with pytest.raises(InputError) as why:
             read_text(tmp_path / name, 1024)
@@ -54,7 +56,7 @@ def test_only_files_are_read_and_within_their_size(tmp_path: Path) -> None:
         ("a = " + "{a=" * 30 + "1" + "}" * 30, "nested too deeply"),
         ("[a" + ".a" * 20_000 + "]\nb = 1\n", "nested too deeply"),
         ("a = " + "9" * 5000, "not TOML: "),
-        ("a = 1\0", "not TOML: "),
+        ("a = 1\0", "byte 6 is NUL"),
         ("#" * (1 << 20) + "#", "1,024 KiB, 1,024 KiB at most"),
     ],
     ids=["lists", "tables", "keys", "digits", "nul", "size"],

@@ -16,7 +16,7 @@ from typing import Protocol
 import polars as pl
 
 from flashbed import places
-from flashbed.errors import RunError
+from flashbed.errors import InputError, RunError
 from flashbed.files import read_bytes
 from flashbed.tables import conform
 from flashbed.targets.base import Batch, Program, Target, Unavailable
@@ -117,7 +117,10 @@ def trace_of_file(path: Path) -> Trace:
     """What the agent wrote on a board, or Flashmon's own log. Raises `InputError`, `RunError`."""
     text = read_bytes(path, STREAM_BYTES_MAX).decode("utf-8", "replace")
     if text.startswith(HEADER):
-        return _trace(read_stream(text), path.name, "board")
+        try:
+            return _trace(read_stream(text), path.name, "board")
+        except RunError as why:
+            raise InputError(f"{places.shown(path)}: {why}") from None
     log = read_log(path).with_columns(
         pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
     )

@@ -276,41 +276,51 @@ def test_operations(worker: Worker, text: bytes, fs: str) -> None:
     check(worker, Call((*arguments, "--board", "emulated-small"), {"x.ops": text}))
 
 
+OF_RESULTS: tuple[tuple[str, ...], ...] = (
+    ("report", "good"), ("table", "good", "cases"), ("table", "good", "flash"),
+    ("run", "x.toml", "--out", "good"), ("lifetime", "good", "--repeat", "1/min"),
+    ("power", "draw", "good"), ("model", "sqlite", "good"), ("report", "traced"),
+    ("table", "traced", "flash"), ("powercut", "x.toml", "--on", "sim", "--out", "good"),
+)  # fmt: skip
+WAYS = ("cut", "flipped", "flipped", "flipped", "other", "folder", "gone", "link")
+
+
 @few
-@given(st.data())
-def test_results(worker: Worker, result: dict[str, bytes], data: st.DataObject) -> None:
-    """A file of a result is damaged, another's, a folder, a pipe's worth of nothing, or gone."""
-    command, arguments = data.draw(st.sampled_from((
-        ("report", ("good",)), ("table", ("good", "cases")), ("table", ("good", "flash")),
-        ("run", ("x.toml", "--out", "good")), ("lifetime", ("good", "--repeat", "1/min")),
-        ("power", ("draw", "good")), ("model", ("sqlite", "good")), ("report", ("traced",)),
-        ("table", ("traced", "flash")), ("powercut", ("x.toml", "--on", "sim", "--out", "good")),
-    )))  # fmt: skip
+@given(
+    arguments=st.sampled_from(OF_RESULTS),
+    place=st.integers(0, 1000),
+    way=st.sampled_from(WAYS),
+    flips=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), min_size=1, max_size=12),
+    link=st.sampled_from(LINKS),
+)
+def test_results(
+    worker: Worker,
+    result: dict[str, bytes],
+    arguments: tuple[str, ...],
+    place: int,
+    way: str,
+    flips: list[tuple[int, int]],
+    link: str,
+) -> None:
+    """A file of a result is damaged, another's, a folder, a link to something else, or gone."""
+    folder = "traced" if "traced" in arguments else "good"
+    names = sorted(name for name in result if name.startswith(f"{folder}/"))
+    name = names[place % len(names)]
+    there = bytearray(result[name])
+    for at, byte in flips:
+        there[at % len(there)] = byte
+    bent: dict[str, bytes | str | None] = {
+        "cut": result[name][: flips[0][0] % len(there)],
+        "flipped": bytes(there),
+        "other": result[names[flips[0][0] % len(names)]],
+        "folder": None,
+        "link": link,
+    }
     files: dict[str, bytes | str | None] = dict(result)
-    name = data.draw(st.sampled_from(sorted(result)))
-    way = data.draw(
-        st.sampled_from(("damaged", "flipped", "flipped", "other", "folder", "gone", "link"))
-    )
-    if way == "damaged":
-        files[name] = data.draw(damaged(result[name]))
-    elif way == "flipped":
-        flipped = bytearray(result[name])
-        for _ in range(data.draw(st.integers(1, 12)) if flipped else 0):
-            at = data.draw(st.integers(0, len(flipped) - 1))
-            flipped[at] = data.draw(st.integers(0, 255))
-        files[name] = bytes(flipped)
-    elif way == "other":
-        files[name] = result[data.draw(st.sampled_from(sorted(result)))]
-    elif way == "folder":
-        files[name] = None
-    elif way == "link":
-        files[name] = data.draw(
-            st.sampled_from(("/dev/zero", "/dev/null", "nothing", "/etc/passwd"))
-        )
-    else:
-        del files[name]
-    files.setdefault("x.toml", toml_of(EXPERIMENT))
-    check(worker, Call((command, *arguments), files))
+    del files[name]
+    if way in bent:
+        files[name] = bent[way]
+    check(worker, Call(arguments, files))
 
 
 @few

@@ -44,13 +44,13 @@ def read_strace(path: Path) -> list[Call]:
     """The recorded calls, in order. `InputError` names the line that is not one."""
     calls = []
     lines = read_text(path).splitlines(keepends=True)
-    number = 0
+    rows = csv.reader(lines, delimiter=";")
     try:
-        for number, row in enumerate(csv.reader(lines, delimiter=";"), start=1):
+        for row in rows:
             if row and not row[0].startswith("#"):
                 calls.append(_call(row))
     except (ValueError, IndexError, OverflowError, csv.Error):
-        raise InputError(f"{path}:{number}: not a call of a board's strace") from None
+        raise InputError(f"{path}:{rows.line_num}: not a call of a board's strace") from None
     return calls
 
 

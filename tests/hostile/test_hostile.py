@@ -116,8 +116,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "validate": ("--suite", "--on", "--kernel", "--format", "--erase"),
     "calibrate": ("--on", "--kernel", "--erase"),
     "verdicts": ("--format",),
-    "doctor": ("--on", "--format", "--profile", "--partition"),
-    "prepare": ("--on",),
     "power": ("--rail", "--unit", "--rate", "--marker", "--windows", "--offset", "--accuracy",
               "--board", "--activity", "--fs", "--pattern", "--read-ahead", "--format"),
 }  # fmt: skip
@@ -128,6 +126,11 @@ GOOD_WORDS = (
     "ubifs,bulk_read", "emulated", "6.1", "reads", "counters.txt", "recording.csv", "mtd0",
     "mtd0:x", "cpu=cpu*1V", "A0=mV", "10kHz", "edge", "random", "insert",
 )  # fmt: skip
+BEGINS = {
+    "power": ("fit",), "trace": ("--on", "sim"), "validate": ("--on", "sim"),
+    "calibrate": ("emulated", "--on", "sim"),
+}  # fmt: skip
+"""What stands before what is drawn, so that no kernel is booted."""
 LINKS = ("/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/", "nothing")
 BENT_AXES = (
     "requests", "seed", "pause_ns", "file_bytes", "request_bytes", "read_ahead_kib", "state",
@@ -151,15 +154,22 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     made.close()
 
 
+class Kept(dict[str, bytes]):
+    """Files by their names, too long for a message."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} files"
+
+
 @pytest.fixture(scope="module")
-def result(worker: Worker) -> dict[str, bytes]:
+def result(worker: Worker) -> Kept:
     """The files of a good result, and of a trace, by their names below `good` and `traced`."""
     run = ("run", "x.toml", "--out", "good", "--trace", "flash,wear")
     assert worker.ends(Call(run, {"x.toml": toml_of(EXPERIMENT)}))[0] == 0
     found = files_of(worker.folder / "work")
     trace = ("trace", "--on", "sim", "--flash", "x.ops", "--out", "traced")
     assert worker.ends(Call(trace, {"x.ops": lines_of(OPERATIONS)}))[0] == 0
-    return {**found, **files_of(worker.folder / "work")}
+    return Kept({**found, **files_of(worker.folder / "work")})
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -295,7 +305,7 @@ WAYS = ("cut", "flipped", "flipped", "flipped", "other", "folder", "gone", "link
 )
 def test_results(
     worker: Worker,
-    result: dict[str, bytes],
+    result: Kept,
     arguments: tuple[str, ...],
     place: int,
     way: str,
@@ -363,7 +373,7 @@ def _argument(text: str) -> str:
 
 @few
 @given(st.data())
-def test_options(worker: Worker, result: dict[str, bytes], data: st.DataObject) -> None:
+def test_options(worker: Worker, result: Kept, data: st.DataObject) -> None:
     command = data.draw(st.sampled_from(sorted(OPTIONS)))
     word = st.one_of(
         st.sampled_from(GOOD_WORDS), st.sampled_from(GOOD_WORDS), texts,
@@ -374,7 +384,7 @@ def test_options(worker: Worker, result: dict[str, bytes], data: st.DataObject) 
     for _ in range(data.draw(st.integers(0, 3))):
         arguments += [data.draw(st.sampled_from(OPTIONS[command])), data.draw(word)]
     arguments = [given for given in arguments if not _leaves(given)]
-    begin = {"power": ("power", "fit"), "trace": ("trace", "--on", "sim")}.get(command, (command,))
+    begin = (command, *BEGINS.get(command, ()))
     files: dict[str, bytes | str | None] = {
         **result, "x.toml": toml_of(EXPERIMENT), "counters.txt": COUNTERS[0].encode(),
         "recording.csv": lines_of(RECORDING),
@@ -383,7 +393,7 @@ def test_options(worker: Worker, result: dict[str, bytes], data: st.DataObject) 
 
 
 def _leaves(text: str) -> bool:
-    """Whether it asks for another machine, a kernel that is not built, or standard input."""
+    """Whether it asks for another machine, a kernel, or standard input."""
     return text in ("-", "uml", "emulator") or text.startswith("ssh://")
 
 

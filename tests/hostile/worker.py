@@ -16,6 +16,7 @@ import tempfile
 from importlib import import_module
 
 MEMORY_BYTES = 4 << 30
+"""Of what is written to: the engine of the figures reserves more addresses than that."""
 FILE_BYTES = 256 << 20
 SAID_BYTES = 100_000
 _MODULES = (
@@ -32,7 +33,7 @@ def run(folder: str, arguments: list[str], said: int) -> None:
     for number, file in ((0, nothing), (1, nothing), (2, said)):
         os.dup2(file, number)
     for limit, most in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_DATA, MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
         (resource.RLIMIT_CORE, 0),
     ):

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flashbed.cli.trace import _of_operations
 from flashbed.errors import InputError, RunError
 from flashbed.files import read_bytes, read_text, whole
 from flashbed.frames import DamagedError, read_parquet
@@ -211,3 +212,10 @@ def test_a_damaged_run_json_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(InputError, match=r"run\.json"):
         RunDirectory.create(tmp_path, "a/b")
+
+
+def test_operations_with_other_line_ends_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ops"
+    path.write_bytes(b"flashbed-ops 1\nsync\r\n")
+    with pytest.raises(InputError, match=r"x\.ops:2: bad-character"):
+        _of_operations(path, "jffs2", "emulated", 0)

@@ -3,6 +3,7 @@
 # make bench    speed of the simulator, into build/bench.json
 # make lint     the lints alone
 # make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
+# make fuzz-inputs  hostile files and options until one ends in more than one line; FUZZ_INPUTS=10000 draws as many for each kind
 # make build    the program, .venv/bin/flashbed, and the agent
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
@@ -29,8 +30,9 @@ BOARD_AGENTS := $(addprefix build/agent/flashbed-agent-,armv5 aarch64 mipsel ris
 SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 
 FUZZ ?= --cases 0
+FUZZ_INPUTS ?= 2000
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
+.PHONY: report test bench fuzz fuzz-inputs lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -53,6 +55,9 @@ lint: build $(STAMPS)/test-tools
 
 fuzz: build
 	@$(BIN)/flashbed fuzz $(FUZZ)
+
+fuzz-inputs: build $(STAMPS)/test-tools
+	@FLASHBED_FUZZ_EXAMPLES=$(FUZZ_INPUTS) $(BIN)/python -m pytest -q -n auto --dist load tests/hostile
 
 bench: tools
 	@mkdir -p build

@@ -181,6 +181,7 @@ struct fs {
 	enum fs_kind mounted;
 	enum fs_kind kind;  /* what the partition was last formatted for, or the directory is on */
 	int mtd;            /* -1 for none, below a directory that is on no flash */
+	const char *name;   /* what the partition has to be called when it is erased or mounted; NULL where the kernel is ours */
 	int32_t ubi;        /* of UBIFS: the UBI device and the volume */
 	int volume;
 	const char *directory;  /* of the user's, in which mount_point is a folder; NULL for a partition of our own */
@@ -327,6 +328,7 @@ int cuts_make(struct fs *fs, struct runner *runner, const struct contents *conte
 
 struct job_place {
 	int mtd;                  /* the partition that is formatted */
+	const char *name;         /* and is called so; NULL where the kernel is ours */
 	const char *directory;    /* or a directory that is mounted */
 	const char *mount_point;  /* where a partition is mounted; the folder to make in a directory */
 	bool shared;              /* the board is somebody's: time is real, and what it lacks is said and gone without */
@@ -351,6 +353,7 @@ int64_t result_number(int64_t result);  /* an error's number as most machines ha
 int write_file(const char *path, const char *text);
 int read_file(const char *path, char *text, size_t size);
 int mtd_text(int mtd, const char *name, char *text, size_t size);  /* of /sys/class/mtd/mtdN, without its line feed */
+int mtd_name(int mtd, char *name, size_t size);  /* the partition's name as a word: `_` for every space */
 int mtd_value(int mtd, const char *name, uint64_t *value);
 int mtd_geometry(int mtd, struct flash_geometry *geometry);
 

@@ -24,7 +24,7 @@ struct partition {
 
 int partition_ubi(int mtd);  /* the UBI device that is attached to it; -1 for none */
 size_t partitions_read(struct partition *list, size_t room);  /* in the order of their numbers */
-/* Whether a partition may be erased that is meant to have this name (NULL: any); 0, or -EPERM with the reason. */
+/* Whether a partition of this name may be erased; 0, or -EPERM with the reason. */
 int partition_check(int mtd, const char *name, char *why, size_t size);
 
 /* folder.c: a directory of the user's instead of a partition of ours */
@@ -49,7 +49,7 @@ int board_say(struct channel *out, const char *directory);
 
 struct guarded {
 	int mtd;                /* to be erased, or -1 */
-	const char *name;       /* of that partition */
+	const char *name;       /* of that partition, which has no other */
 	const char *directory;  /* a mounted one, or NULL */
 	const char *home;       /* the agent's own folder, removed at the end; NULL for none */
 };

@@ -100,6 +100,16 @@ int mtd_text(int mtd, const char *name, char *text, size_t size)
 	return got < 0 ? got : 0;
 }
 
+int mtd_name(int mtd, char *name, size_t size)
+{
+	const int err = mtd_text(mtd, "name", name, size);
+
+	for (char *byte = name; !err && *byte; byte++)
+		if (*byte == ' ')
+			*byte = '_';
+	return err;
+}
+
 int mtd_value(int mtd, const char *name, uint64_t *value)
 {
 	char text[32];

@@ -252,6 +252,18 @@ static int format_blocks(struct fs *fs, struct plan *plan)
 	return fail(fs, err, "formatting");
 }
 
+/* The number of a partition is another one's when drivers are loaded anew: its name is read again before anything is erased or written. */
+static int insist(struct fs *fs)
+{
+	char name[64];
+
+	if (!fs->name)
+		return 0;
+	const int err = mtd_name(fs->mtd, name, sizeof(name));
+
+	return fail(fs, err ? err : strcmp(name, fs->name) != 0 ? -EPERM : 0, "the partition is not called what it was when it was confirmed");
+}
+
 static int format(struct fs *fs, enum fs_kind kind)
 {
 	struct plan plan = {.kind = kind};
@@ -367,8 +379,10 @@ static int mount_ubifs(struct fs *fs, bool new)
 
 static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
 {
-	int err;
+	int err = insist(fs);
 
+	if (err)
+		return err;
 	if (raw_kind(kind))
 		err = fail(fs, raw_link(fs, kind), "naming the partition");
 	else if (kind == FS_JFFS2)
@@ -463,6 +477,8 @@ int fs_format(struct fs *fs, const char *name)
 	if (fs->directory)
 		return err ? err : kind == fs->kind && !*options ? 0 : fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
+	if (!err)
+		err = insist(fs);
 	if (!err)
 		err = format(fs, kind);
 	if (!err)

@@ -97,7 +97,7 @@ static int run_job(const struct guarded *guarded, const char *folder, pid_t pare
 {
 	static struct channel in;
 	static struct channel out;
-	const struct job_place place = {guarded->mtd, guarded->directory, folder, true};
+	const struct job_place place = {guarded->mtd, guarded->name, guarded->directory, folder, true};
 
 	(void)signal(SIGPIPE, SIG_DFL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)

@@ -579,6 +579,7 @@ static int start(struct job *job, const struct job_place *place)
 	job->shared = place->shared;
 	err = place->directory ? fs_use_directory(&job->fs, place->directory, place->mount_point)
 			       : fs_init(&job->fs, place->mtd, place->mount_point);
+	job->fs.name = place->name;
 	if (!err)
 		err = run_init(&job->runner);
 	job->runner.before_mark = before_mark;

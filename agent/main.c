@@ -12,7 +12,7 @@
  *   flashbed-agent session --root TRACEFS
  *                                       begin a tracing session in a folder laid out as tracefs, and end it; for tests
  *   flashbed-agent board [--dir DIR]    print what the board has, and what DIR is on (board.c)
- *   flashbed-agent job --home FOLDER (--mtd N [--name NAME] | --dir DIR)
+ *   flashbed-agent job --home FOLDER (--mtd N --name NAME | --dir DIR)
  *                                       a job from standard input, its stream to standard output: erases mtd N if it may and is called NAME,
  *                                       or works in a folder of DIR; FOLDER is the agent's own and goes with it (guard.c)
  *   flashbed-agent flashmon | vfsmon | funcmon | trace ...
@@ -180,7 +180,8 @@ static bool parse_guarded(int argc, char **argv, struct guarded *guarded)
 		else
 			return false;
 	}
-	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL);
+	/* No partition without its name: a number alone may be another one's after a boot. */
+	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL) && (guarded->mtd >= 0) == (guarded->name != NULL);
 }
 
 static int board(int argc, char **argv)
@@ -281,6 +282,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
 		if (strcmp(argv[1], tracers[i]) == 0)
 			return trace_main(argc, argv);
-	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N [--name NAME] | --dir DIR)\n", stderr);
+	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR)\n", stderr);
 	return 2;
 }

@@ -168,12 +168,8 @@ static bool read_partition(int number, struct partition *partition)
 {
 	memset(partition, 0, sizeof(*partition));
 	partition->number = number;
-	if (mtd_text(number, "name", partition->name, sizeof(partition->name)))
+	if (mtd_name(number, partition->name, sizeof(partition->name)))
 		return false;
-	/* It is a word, on command lines and in rows. */
-	for (char *byte = partition->name; *byte; byte++)
-		if (*byte == ' ')
-			*byte = '_';
 	(void)mtd_text(number, "type", partition->type, sizeof(partition->type));
 	(void)mtd_value(number, "flags", &partition->flags);
 	(void)mtd_geometry(number, &partition->geometry);
@@ -238,7 +234,7 @@ int partition_check(int mtd, const char *name, char *why, size_t size)
 			continue;
 		if (list[i].refused[0])
 			(void)snprintf(why, size, "mtd%d (%s) is not erased: %s", mtd, list[i].name, list[i].refused);
-		else if (name && strcmp(name, list[i].name) != 0)
+		else if (strcmp(name, list[i].name) != 0)
 			(void)snprintf(why, size, "mtd%d is called %s, not %s", mtd, list[i].name, name);
 		else
 			return 0;

@@ -15,21 +15,27 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from flashbed.names import ExperimentId, Label, Name, Text
 from flashbed.toml_models import Strict
 
 __all__ = [
-    "LIST", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileReadMetric", "FileSystem",
-    "FileSystems", "Measured", "Metric", "Number", "Numbers", "Pattern", "Patterns", "Positive",
-    "Positives", "PowerMetric", "PublishedPoint", "RateMetric", "RequestExtreme", "RequestMetric",
-    "SavingMetric",
-    "StatementMetric", "TargetNames", "Text", "Texts", "Value", "check_numbers", "filled",
+    "LIST", "READ_AHEAD_KIB_MAX", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileBytes",
+    "FileReadMetric", "FileSystem", "FileSystems", "Measured", "Metric", "Names", "Number",
+    "Numbers", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
+    "RateMetric", "RequestBytes", "RequestExtreme", "RequestMetric", "Requests", "SavingMetric",
+    "StatementMetric", "TargetNames", "Value", "check_numbers", "filled",
 ]  # fmt: skip
 
-Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0, lt=2**40)]
 Count = Annotated[int, Field(ge=0, lt=2**40)]
+Requests = Annotated[int, Field(gt=0, le=10_000_000)]
+RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
+"""As much as one operation moves (docs/formats.md)."""
+READ_AHEAD_KIB_MAX = 1 << 20
+"""1 GiB."""
+FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
 FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
-Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 DrawnSaving = Literal[
@@ -116,7 +122,7 @@ _OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(A
 """Metrics with an axis of their own."""
 
 LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
-Texts = Annotated[tuple[Text, ...], LIST]
+Names = Annotated[tuple[Name, ...], LIST]
 Positives = Annotated[tuple[Positive, ...], LIST]
 Counts = Annotated[tuple[Count, ...], LIST]
 FileSystems = Annotated[tuple[FileSystem, ...], LIST]
@@ -235,9 +241,9 @@ class Number(Measured):
     value: float = Field(strict=False)
     digits: Annotated[int, Field(ge=0, le=6)] = 0
     target: TargetName = "sim"
-    experiment: Text | None = None
-    board: Text | None = None
-    kernel: Text | None = None
+    experiment: ExperimentId | None = None
+    board: Name | None = None
+    kernel: Name | None = None
 
     @property
     def shown(self) -> str:
@@ -287,7 +293,7 @@ class Figure(Strict):
     axes (docs/experiments.md). `text` is what is to be seen in it, in words.
     """
 
-    id: Text
+    id: Label
     title: Text
     caption: Text
     text: Text | None = None

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.asked import FileSystems, Measured, Numbers, TargetNames, Text, Texts
+from flashbed.asked import FileSystems, Measured, Names, Numbers, TargetNames
 from flashbed.asked import check_numbers as _check_numbers
 from flashbed.asked import filled as _filled
+from flashbed.names import Label, Text
 from flashbed.toml_models import Strict
 
 __all__ = ["Claim", "Differs", "Direction"]
@@ -37,7 +38,7 @@ class Differs(Strict):
 
     on: TargetNames
     fs: FileSystems | None = None
-    kernel: Texts | None = None
+    kernel: Names | None = None
     why: Text
     evidence: Text
     numbers: Numbers = Field(default_factory=dict)
@@ -66,13 +67,13 @@ class Claim(Measured):
     `item` names the figure, table or section, `comment` says what came of it.
     """
 
-    id: Text
+    id: Label
     text: Text
     source: Text
     reading: Text
     published: float | None = Field(default=None, strict=False)
     unit: Text
-    item: Text | None = None
+    item: Label | None = None
     comment: Text | None = None
     numbers: Numbers = Field(default_factory=dict)
     differs: tuple[Differs, ...] = Field(default=(), strict=False)

@@ -25,10 +25,12 @@ Nth = Annotated[int, Field(ge=1, lt=2**40)]
 Numbers = Annotated[tuple[Number, ...], Field(strict=False, max_length=4096)]
 Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length=64)]
 """As many as kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 
 _PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
 PPM = 1_000_000
+ERASES_MAX = 0x7FFFFFFF
+"""drivers/mtd/ubi/ubi-media.h UBI_MAX_ERASECOUNTER."""
 
 
 class Condition(Strict):
@@ -105,6 +107,8 @@ class State(Condition):
         mean, spread = self._worn()
         if spread > mean:
             raise ValueError(f"worn: a spread of {spread} around {mean}")
+        if mean + spread > ERASES_MAX:
+            raise ValueError(f"worn: {mean + spread} erases, {ERASES_MAX} at most")
         return self
 
     @property

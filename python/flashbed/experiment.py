@@ -7,6 +7,7 @@ claims come to is analysis/claims.py's, what a figure looks like figures.py's.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,32 +19,36 @@ from pydantic import BeforeValidator, Field, model_validator
 from flashbed import places
 from flashbed.asked import (
     LIST,
+    READ_AHEAD_KIB_MAX,
     AgedMetric,
     Count,
     Counts,
     Figure,
+    FileBytes,
     FileSystems,
+    Names,
+    Numbers,
     Patterns,
     Positive,
-    Positives,
     RateMetric,
+    RequestBytes,
     RequestExtreme,
     RequestMetric,
+    Requests,
     SavingMetric,
     StatementMetric,
     TargetNames,
-    Text,
-    Texts,
 )
 from flashbed.case import NO_ADVICE, SHIPPED, Case, ReadAhead
 from flashbed.claim import Claim
 from flashbed.conditions import NEW, NONE, Condition, Faults, State
 from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
+from flashbed.names import ExperimentId, Name, Text
 from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
-from flashbed.workloads import ADVISING, PAUSING, WORKLOADS, postmark
+from flashbed.workloads import WORKLOADS
 from flashbed.workloads.postmark_script import read_script
 
 __all__ = [
@@ -63,8 +68,11 @@ __all__ = [
     "study_names",
 ]
 
+SCRIPT_CHARACTERS = 65_536
+CASES_MAX = 100_000
+WindowKib = Annotated[int, Field(ge=0, le=READ_AHEAD_KIB_MAX)]
 Booleans = Annotated[tuple[bool, ...], LIST]
-ReadAheads = Annotated[tuple[Count | Literal["shipped"], ...], LIST]
+ReadAheads = Annotated[tuple[WindowKib | Literal["shipped"], ...], LIST]
 
 
 class ExperimentError(InputError):
@@ -78,7 +86,7 @@ class Facts(Strict):
     do, where the operations alone do not say it (docs/energy.md).
     """
 
-    id: Text
+    id: ExperimentId
     title: Text
     question: Text
     source: Text
@@ -94,11 +102,11 @@ class WorkloadTable(Strict):
     `script` is Postmark's.
     """
 
-    kind: Text
-    request_bytes: Positive
-    file_bytes: Count = 0
+    kind: Name
+    request_bytes: RequestBytes
+    file_bytes: Annotated[int, Field(ge=0, le=1 << 33)] = 0
     settle_ns: Count
-    script: Text | None = None
+    script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -114,9 +122,8 @@ class WorkloadTable(Strict):
 
     def operations(self, case: Case) -> tuple[str, str]:
         """A case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
-        if self.script is not None:
-            return postmark.operations(case, self.settle_ns, self.script)
-        return WORKLOADS[self.kind](case, self.settle_ns)
+        more = [self.script] if self.script is not None else []
+        return WORKLOADS[self.kind](case, self.settle_ns, *more)
 
 
 def _one_or_more(given: Any) -> Any:
@@ -135,20 +142,20 @@ class Grid(Strict):
     """
 
     targets: TargetNames
-    board: Texts
-    kernel: Texts
+    board: Names
+    kernel: Names
     fs: FileSystems
     read_ahead_kib: ReadAheads
     pattern: Patterns
-    requests: Positives
+    requests: Annotated[tuple[Requests, ...], LIST]
     seed: Counts
     state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
     faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
     database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
     bulk_read: Booleans = (False,)
     compressor: Annotated[tuple[Compressor, ...], LIST] = ("default",)
-    request_bytes: Positives | None = None
-    file_bytes: Positives | None = None
+    request_bytes: Annotated[tuple[RequestBytes, ...], LIST] | None = None
+    file_bytes: Annotated[tuple[FileBytes, ...], LIST] | None = None
     """Those of `[workload]` where they are missing."""
     pause_ns: Counts = (0,)
     advice: Annotated[tuple[Advice, ...], LIST] = ("none",)
@@ -165,12 +172,18 @@ class Grid(Strict):
                 raise ValueError(f"compressor: {fs} takes {names}, not {compressor}")
         return self
 
+    @property
+    def cases(self) -> int:
+        """How many it has, some of them perhaps twice."""
+        lists = (getattr(self, name) for name in type(self).model_fields if name != "targets")
+        return math.prod(len(values) for values in lists if values is not None)
+
 
 class Compared(Strict):
     """`[compared.TARGET]`: which board and kernel of a target stand for the paper's."""
 
-    board: Text
-    kernel: Text
+    board: Name
+    kernel: Name
     note: Text
 
 
@@ -224,13 +237,42 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _known_to_the_workload(self) -> Self:
-        kind = self.workload.kind
+        """Every word of every axis means something to the program."""
+        kind, workload = self.workload.kind, WORKLOADS[self.workload.kind]
         for number, grid in enumerate(self.grid, start=1):
-            if kind not in PAUSING and any(grid.pause_ns):
-                raise ValueError(f"grid.{number}.pause_ns: {kind} has no pauses")
-            if kind not in ADVISING and set(grid.advice) != {NO_ADVICE}:
-                raise ValueError(f"grid.{number}.advice: {kind} gives no advice")
+            at = f"grid.{number}"
+            for pattern, fs in itertools.product(grid.pattern, grid.fs):
+                why = workload.unknown(pattern)
+                if why is not None:
+                    raise ValueError(f"{at}.pattern: {why}")
+                why = workload.without(pattern, fs)
+                if why is not None:
+                    raise ValueError(f"{at}: {why}")
+            if not workload.pauses and any(grid.pause_ns):
+                raise ValueError(f"{at}.pause_ns: {kind} has no pauses")
+            if not workload.advises and set(grid.advice) != {NO_ADVICE}:
+                raise ValueError(f"{at}.advice: {kind} gives no advice")
+            if kind != "sqlite" and set(grid.database) != {PAPERS}:
+                raise ValueError(f"{at}.database: {kind} has no database")
+            if kind == "sqlite" and grid.file_bytes is not None:
+                raise ValueError(f"{at}.file_bytes: goes with every workload but sqlite")
+        for where, patterns in self._patterns_asked():
+            for pattern in patterns:
+                why = workload.unknown(pattern)
+                if why is not None:
+                    raise ValueError(f"{where}: {why}")
         return self
+
+    def _patterns_asked(self) -> Iterator[tuple[str, list[str]]]:
+        """The patterns that figures and claims choose, and where each stands."""
+        for figure in self.figure:
+            only = [str(value) for value in figure.only.get("pattern", ())]
+            published = [point.pattern for point in figure.published]
+            yield f"figure {figure.id}: pattern", [*only, *published]
+            yield f"figure {figure.id}: numbers", _patterns_of(figure.numbers)
+        for claim in self.claim:
+            yield f"claim {claim.id}: pattern", list(claim.pattern)
+            yield f"claim {claim.id}: numbers", _patterns_of(claim.numbers)
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -244,6 +286,14 @@ class Experiment(FromFile):
             for identifier in identifiers:
                 if identifiers.count(identifier) > 1:
                     raise ValueError(f"{name}: two have the id {identifier!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        """Before any case is made: lists of some thousands multiply to millions."""
+        cases = sum(grid.cases for grid in self.grid)
+        if cases > CASES_MAX:
+            raise ValueError(f"grid: {cases:,} cases, {CASES_MAX:,} at most")
         return self
 
     @property
@@ -265,6 +315,12 @@ class Experiment(FromFile):
     def targets(self) -> tuple[str, ...]:
         """Every target a grid names, in the order of the file."""
         return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
+
+
+def _patterns_of(numbers: Numbers) -> list[str]:
+    """What numbers of this experiment choose."""
+    own = [number for number in numbers.values() if number.experiment is None]
+    return [pattern for number in own for pattern in number.pattern]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ default, every table says where its numbers come from. The simulator gets the nu
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
@@ -15,8 +16,23 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import Field, model_validator
 
 from flashbed import places
+from flashbed.bounds import (
+    PAGES_MAX,
+    Blocks,
+    Erases,
+    Hertz,
+    Kib,
+    Mib,
+    Ns,
+    OobBytes,
+    PageBytes,
+    PagesPerBlock,
+    RaPages,
+)
 from flashbed.energy.constants import Energy
 from flashbed.errors import InputError
+from flashbed.names import Name, Text, is_name
+from flashbed.software import CompressorCosts, Software
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
 __all__ = [
@@ -26,18 +42,12 @@ __all__ = [
     "Kernel",
     "ProfileError",
     "board_names",
+    "board_path",
     "kernel_names",
     "load_board",
     "load_kernel",
 ]
 
-Positive = Annotated[int, Field(gt=0, lt=2**31)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
-Ns = Annotated[int, Field(ge=0, lt=2**62)]
-Ps = Annotated[int, Field(ge=0, lt=2**62)]
-Text = Annotated[str, Field(min_length=1)]
-
-PAGE_BYTES_MAX = 65_536
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
@@ -82,10 +92,10 @@ class Chip(Strict):
     """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
 
     source: Text
-    page_bytes: Positive
-    oob_bytes: Positive
-    pages_per_block: Positive
-    blocks: Positive
+    page_bytes: PageBytes
+    oob_bytes: OobBytes
+    pages_per_block: PagesPerBlock
+    blocks: Blocks
     read_array_ns: Ns
     program_array_ns: Ns
     erase_array_ns: Ns
@@ -98,8 +108,9 @@ class Chip(Strict):
     def _possible(self) -> Self:
         _power_of_two("page_bytes", self.page_bytes)
         _power_of_two("pages_per_block", self.pages_per_block)
-        if not 256 <= self.page_bytes <= PAGE_BYTES_MAX:
-            raise ValueError(f"page_bytes = {self.page_bytes} is not from 256 to {PAGE_BYTES_MAX}")
+        pages = self.pages_per_block * self.blocks
+        if pages > PAGES_MAX:
+            raise ValueError(f"blocks: {pages:,} pages, {PAGES_MAX:,} at most")
         if self.oob_bytes > self.page_bytes:
             raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
         if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
@@ -115,8 +126,8 @@ class Ecc(Strict):
 
     source: Text
     kind: Literal["hardware-page", "software-subpage", "none"]
-    step_bytes: Positive
-    strength_bits: Count
+    step_bytes: PageBytes
+    strength_bits: Annotated[int, Field(ge=0, le=1_024)]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -137,163 +148,15 @@ class Partition(Strict):
     """`[partition]`: the blocks the file system lives on."""
 
     source: Text
-    first_block: Count
-    blocks: Positive
+    first_block: Annotated[int, Field(ge=0, lt=65_536)]
+    blocks: Blocks
 
 
 class EnduranceFacts(Strict):
     """`[endurance]`: how often a block may be erased, by the chip's data sheet."""
 
     source: Text
-    cycles: Positive
-
-
-class UnpackCosts(Strict):
-    """What unpacking costs; see sim/src/compress/work.rs, for what is in the following as well."""
-
-    node_ns: Ns
-    packed_byte_ps: Ps
-    saved_byte_ps: Ps
-
-
-class LzoCosts(Strict):
-    """LZO."""
-
-    node_ns: Ns
-    search_ns: Ns
-    match_ns: Ns
-    matched_byte_ps: Ps
-    literal_byte_ps: Ps
-    unpack: UnpackCosts
-
-
-class DeflateCosts(Strict):
-    """What JFFS2 and UBIFS call zlib."""
-
-    node_ns: Ns
-    byte_ps: Ps
-    position_ns: Ns
-    insert_ps: Ps
-    candidate_ps: Ps
-    compared_byte_ps: Ps
-    block_ns: Ns
-    symbol_ns: Ns
-    code_ps: Ps
-    slide_ns: Ns
-    unpack: UnpackCosts
-    unpack_codes_ns: Ns
-
-
-class ZstdCosts(Strict):
-    """zstd."""
-
-    node_ns: Ns
-    search_ns: Ns
-    sequence_ns: Ns
-    matched_byte_ps: Ps
-    literal_byte_ps: Ps
-    symbol_ns: Ns
-    huffman_byte_ps: Ps
-    codes_ns: Ns
-    unpack: UnpackCosts
-
-
-class RtimeCosts(Strict):
-    """JFFS2's own."""
-
-    node_ns: Ns
-    pair_ns: Ns
-    run_byte_ps: Ps
-    unpack: UnpackCosts
-
-
-class CompressorCosts(Strict):
-    """`[software] compressors`: what each costs, whichever file system uses it.
-
-    A case in which one that is missing did something has no time. The work of those that are
-    `included` is in the file systems' own costs, as published figures do not tell them apart: the
-    kernel's own choice has that price, and a choice by `compr=` has none.
-    """
-
-    included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()
-
-    lzo: LzoCosts | None = None
-    lzo_2_02: LzoCosts | None = None
-    deflate: DeflateCosts | None = None
-    zstd: ZstdCosts | None = None
-    rtime: RtimeCosts | None = None
-
-
-class Software(Strict):
-    """`[software]`: what the CPU needs, layer by layer; meanings in sim/src/profile.rs."""
-
-    source: Text
-    syscall_ns: Ns
-    wake_ns: Ns
-    open_ns: Ns
-    name_add_ns: Ns
-    name_remove_ns: Ns
-    name_move_ns: Ns
-    fill_byte_ps: Ps
-    write_ns: Ns
-    page_find_ns: Ns
-    copy_to_user_byte_ps: Ps
-    copy_from_user_byte_ps: Ps
-    page_add_ns: Ns
-    page_write_ns: Ns
-    page_dirty_ns: Ns
-    page_drop_ns: Ns
-    inode_drop_ns: Ns
-    page_slot_ps: Ps
-    truncate_ns: Ns
-    sync_ns: Ns
-    time_update_ns: Ns
-    drop_caches_ns: Ns
-    mtd_call_ns: Ns
-    nand_read_ns: Ns
-    nand_program_ns: Ns
-    nand_erase_ns: Ns
-    nand_byte_ps: Ps
-    nand_bounce_byte_ps: Ps
-    ecc_step_ns: Ns
-    jffs2_node_ns: Ns
-    jffs2_inode_ns: Ns
-    jffs2_byte_ps: Ps
-    jffs2_write_node_ns: Ns
-    jffs2_write_byte_ps: Ps
-    jffs2_add_node_ns: Ns
-    jffs2_obsolete_ns: Ns
-    jffs2_erased_byte_ps: Ps
-    jffs2_gc_pass_ns: Ns
-    ubi_attach_ns: Ns
-    ubi_write_ns: Ns
-    ubifs_node_ns: Ns
-    ubifs_bulk_node_ns: Ns
-    ubifs_hole_ns: Ns
-    ubifs_inode_ns: Ns
-    ubifs_znode_ns: Ns
-    ubifs_leaf_drop_ns: Ns
-    ubifs_byte_ps: Ps
-    ubifs_write_node_ns: Ns
-    ubifs_commit_ns: Ns
-    ubifs_write_byte_ps: Ps
-    ubifs_budget_ns: Ns
-    yaffs2_chunk_ns: Ns
-    yaffs2_write_ns: Ns
-    yaffs2_header_ns: Ns
-    yaffs2_inode_ns: Ns
-    yaffs2_delete_ns: Ns
-    yaffs2_checkpoint_byte_ps: Ps
-    yaffs2_entry_ns: Ns
-    yaffs2_mount_ns: Ns
-    yaffs2_object_ns: Ns
-    yaffs2_erased_byte_ps: Ps
-    compute_step_ps: Ps
-    compressors: CompressorCosts = CompressorCosts()
-    sched_clock_ns: Positive = 1
-    """What the scheduler's clock counts in: nanoseconds, but for kernels that only count ticks."""
-    pointer_bytes: Positive = 4
-    """Of the kernel: some structures are as long on the flash as in memory."""
+    cycles: Erases
 
 
 class Emulator(Strict):
@@ -312,9 +175,9 @@ class Emulator(Strict):
 class BoardFacts(Strict):
     """`[board]`: what it is."""
 
-    name: Text
+    name: Name
     title: Text
-    ram_mib: Positive
+    ram_mib: Mib
     source: Text
 
 
@@ -322,7 +185,7 @@ class Memory(Strict):
     """`[memory]`: what the page cache may become."""
 
     source: Text
-    free_kib: Positive
+    free_kib: Kib
 
 
 class Board(FromFile):
@@ -425,7 +288,7 @@ def _is_table(given: Any) -> bool:
 class KernelFacts(Strict):
     """`[kernel]`: what it is, and which targets can run it."""
 
-    name: Text
+    name: Name
     title: Text
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
     source: Text
@@ -459,7 +322,7 @@ class Jffs2Options(Strict):
     summary: bool
     compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
     compr_option: list[Literal["none", "lzo", "zlib"]]
-    ticks_per_second: Positive
+    ticks_per_second: Hertz
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
 
@@ -490,7 +353,7 @@ class BackingDevices(Strict):
     source: Text
     looked_up: Literal["mapping", "superblock"]
     yaffs2_mounts: Literal["block", "mtd"]
-    ra_pages: dict[BackingDevice, Count]
+    ra_pages: dict[BackingDevice, RaPages]
 
     def device(self, fs: str) -> BackingDevice:
         """The one that inodes of a file system look at."""
@@ -600,14 +463,27 @@ def _changed_ns(path: Path, what: str) -> int:
 
 def load_board(name: str) -> Board:
     """The board of this name. Raises `ProfileError`."""
-    path = places.board_file(name)
+    path = board_path(name)
     return _load_board(path, _changed_ns(path, "board"))
 
 
 def load_kernel(name: str) -> Kernel:
     """The kernel of this name. Raises `ProfileError`."""
+    if not is_name(name):
+        raise _unknown(name, "kernel", kernel_names())
     path = places.kernel_file(name)
     return _load_kernel(path, _changed_ns(path, "kernel"))
+
+
+def board_path(name: str) -> Path:
+    """Where the profile of a board is or would be. Raises `ProfileError` for no name."""
+    if not is_name(name):
+        raise _unknown(name, "board", board_names())
+    return places.board_file(name)
+
+
+def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
+    return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
 
 
 def _names(folder: Path) -> list[str]:

@@ -22,6 +22,7 @@ from flashbed.conditions import NONE
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
 from flashbed.experiment import Experiment, Planned
+from flashbed.names import escaped
 from flashbed.profiles import load_board, load_kernel
 from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
@@ -256,7 +257,7 @@ def run_target(
 
 
 def _reasons(lacking: Sequence[Failure]) -> pl.DataFrame:
-    rows = [(failure.case_id, failure.message) for failure in lacking]
+    rows = [(failure.case_id, escaped(failure.message)) for failure in lacking]
     columns = {"case_id": pl.String(), "reason": pl.String()}
     return pl.DataFrame(rows, schema=columns, orient="row")
 

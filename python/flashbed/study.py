@@ -14,11 +14,10 @@ from pydantic import Field, model_validator
 
 from flashbed import places
 from flashbed.experiment import Experiment, ExperimentError
+from flashbed.names import Label, Name, Text, is_name
 from flashbed.toml_models import FromFile, Strict, read_model, read_toml
 
 __all__ = ["Item", "Sentence", "Study", "in_order", "load_study"]
-
-Text = Annotated[str, Field(min_length=1)]
 
 
 class StudyFacts(Strict):
@@ -52,7 +51,7 @@ class Item(Strict):
     `ours` is what this project adds: it counts as no sentence of the source.
     """
 
-    id: Text
+    id: Label
     title: Text
     ours: bool = False
     sentence: Annotated[tuple[Sentence, ...], Field(min_length=1, strict=False)]
@@ -67,7 +66,7 @@ class Study(FromFile):
     """A whole study file. `experiments` is the order in which the report shows them."""
 
     study: StudyFacts
-    experiments: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
+    experiments: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
     item: Annotated[tuple[Item, ...], Field(min_length=1, strict=False)]
 
     @model_validator(mode="after")
@@ -82,7 +81,7 @@ class Study(FromFile):
 def load_study(name: str) -> Study | None:
     """The file of a study, if it has one. Raises `ExperimentError`."""
     path = places.experiments_folder() / f"{name}.toml"
-    if not path.is_file():
+    if not is_name(name) or not path.is_file():
         return None
     study = read_model(Study, read_toml(path, ExperimentError), path, ExperimentError)
     study._path = path.resolve()

@@ -21,6 +21,8 @@ import polars as pl
 
 from flashbed.case import FORCED
 from flashbed.errors import InputError
+from flashbed.files import read_json, read_text, whole
+from flashbed.frames import read_arrow, read_parquet
 from flashbed.places import shown
 
 __all__ = [
@@ -202,6 +204,10 @@ _RECORDS = {
     "not_measured": "a run on a target that lacks what a case needs",
 }
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
+_QUOTING = ("requests", "vfs", "functions")
+"""Tables with names of files, or SQLite's words, which may be any."""
+_UNREADABLE = (pl.exceptions.PolarsError, ValueError)
+"""Raised for a file that is damaged, or has other columns."""
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
 """The target that user-mode Linux is compared with: the simulator, its software taking no time."""
@@ -225,15 +231,13 @@ def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Writes a file whole or not at all; the same rows give the same bytes."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    frame.rechunk().write_parquet(temporary, compression="zstd", compression_level=1)
-    temporary.replace(path)
+    with whole(path) as new:
+        frame.rechunk().write_parquet(new, compression="zstd", compression_level=1)
 
 
 def _write_text(text: str, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    with whole(path) as new:
+        new.write_text(text, encoding="utf-8")
 
 
 def empty_table(table: str) -> pl.DataFrame:
@@ -255,9 +259,19 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
-        return _as_now(conform(pl.read_parquet(path), table), table)
-    except (pl.exceptions.PolarsError, OSError, ValueError):
+        frame = conform(read_parquet(path), table)
+        return _as_now(frame if table in _QUOTING else _one_line(frame), table)
+    except _UNREADABLE:
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+
+
+def _one_line(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts a terminal can be shown. Raises `ValueError` for another one."""
+    texts = pl.col(pl.String).str.contains(r"[\p{Cc}\p{Cf}]").any()
+    odd = [name for name, found in frame.select(texts).to_dicts()[0].items() if found]
+    if odd:
+        raise ValueError(f"{odd[0]}: not one line")
+    return frame
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -309,21 +323,21 @@ class RunDirectory:
     def open(cls, path: Path) -> RunDirectory:
         """Opens a run directory that is there. Raises `InputError`."""
         try:
-            marker = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            if marker["format"] != _FORMAT:
-                raise InputError(f"{shown(path)}: {marker['format']}, not {_FORMAT}")
-            return cls(path, marker["experiment"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"{shown(path)}: not the result of a run (no run.json)") from None
+            marker = read_json(path / "run.json")
+        except InputError as why:
+            raise InputError(f"{why}: not the result of a run") from None
+        if marker.get("format") != _FORMAT or not isinstance(marker.get("experiment"), str):
+            raise InputError(f"{shown(path / 'run.json')}: not {_FORMAT}; choose another --out")
+        return cls(path, marker["experiment"])
 
     def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
         """Keeps the experiment and its profiles beside the results they explain."""
         (self.path / "profiles").mkdir(exist_ok=True)
         facts = {"format": _FORMAT, "experiment": self.experiment_id, "file": str(experiment)}
         _write_text(json.dumps(facts, indent=1) + "\n", self.path / "run.json")
-        _write_text(experiment.read_text(encoding="utf-8"), self.path / "experiment.toml")
+        _write_text(read_text(experiment), self.path / "experiment.toml")
         for name, path in profiles.items():
-            _write_text(path.read_text(encoding="utf-8"), self.path / "profiles" / f"{name}.toml")
+            _write_text(read_text(path), self.path / "profiles" / f"{name}.toml")
 
     def finished(self) -> dict[tuple[str, str], str]:
         """(case_id, target) -> key of what is there, merged or in parts."""
@@ -392,13 +406,20 @@ def _stored(folder: Path, name: str) -> pl.DataFrame | None:
 
     Columns that an earlier version did not have are null.
     """
-    if (folder / f"{name}.parquet").is_file():
-        frame = pl.read_parquet(folder / f"{name}.parquet")
-    elif (folder / f"{name}.arrow").is_file():
-        frame = pl.read_ipc(folder / f"{name}.arrow")
-    else:
-        return None
-    return _as_now(conform(frame, name), name) if name in SCHEMAS else frame
+    for suffix, read in ((".parquet", read_parquet), (".arrow", read_arrow)):
+        path = folder / f"{name}{suffix}"
+        if not path.is_file():
+            continue
+        try:
+            frame = read(path)
+            if name in SCHEMAS:
+                return _as_now(conform(frame, name), name)
+            return frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
+        except _UNREADABLE:
+            raise InputError(
+                f"{shown(path)}: damaged; remove {shown(path.parent)} and run the experiment again"
+            ) from None
+    return None
 
 
 def _as_now(frame: pl.DataFrame, table: str) -> pl.DataFrame:

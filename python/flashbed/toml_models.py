@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from flashbed.errors import InputError
+from flashbed.files import read_text
 from flashbed.places import sha256_of, shown
 
 __all__ = ["FromFile", "Strict", "read_model", "read_toml"]
@@ -49,19 +50,36 @@ class FromFile(Strict):
         return copied
 
 
+TOML_BYTES_MAX = 1 << 20
+DEPTH_MAX = 20
 M = TypeVar("M", bound=BaseModel)
 
 
 def read_toml(path: Path, error: type[InputError]) -> dict[str, Any]:
     """Reads a TOML file; raises `error` with one line if it is missing or is not TOML."""
+    text = read_text(path, TOML_BYTES_MAX, error)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(f"{shown(path)}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as why:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most") from None
+    except ValueError as why:  # of the syntax, or of a number with thousands of digits
         raise error(f"{shown(path)}: not TOML: {why}") from None
-    except OSError as why:
-        raise error(f"{shown(path)}: {why.strerror}") from None
+    _check_depth(values, path, error)
+    return values
+
+
+def _check_depth(values: dict[str, Any], path: Path, error: type[InputError]) -> None:
+    level: list[Any] = [values]
+    for _ in range(DEPTH_MAX):
+        level = [
+            below
+            for value in level
+            if isinstance(value, (dict, list))
+            for below in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most")
 
 
 def read_model(model: type[M], values: dict[str, Any], path: Path, error: type[InputError]) -> M:

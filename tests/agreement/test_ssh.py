@@ -126,6 +126,8 @@ def test_nothing_is_erased_without_being_named(unchanged: SshBoard, tmp_path: Pa
         (("--erase", "mtd0:data"), 1, "mtd0 is called flashbed, not data"),
         (("--erase", "mtd9:data"), 1, "no case could be measured there"),
         (("--erase", "mtd1:u-boot"), 1, "no case could be measured there"),
+        (("--on", "ssh://board#mtd0"), 2, "an address has no #"),
+        (("--on", "ssh://board#mtd0:flashbed"), 2, "an address has no #"),
     ):
         done = flashbed(unchanged, *run, *words, check=False)
         assert done.returncode == status, done.stderr

@@ -172,3 +172,12 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     done = agent("check", tmp_path / "nothing")
     assert done.returncode == 2
     assert done.stderr == f"{tmp_path / 'nothing'}: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("--mtd", "5"), ("--name", "data"), ("--dir", "/tmp", "--name", "data")]
+)
+def test_a_job_takes_no_partition_without_its_name(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = agent("job", "--home", tmp_path / "home", *words)
+    assert done.returncode == 2
+    assert "--mtd N --name NAME" in done.stderr

@@ -273,5 +273,5 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=says):
             load(path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         load(tmp_path / "none.json")

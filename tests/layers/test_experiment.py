@@ -194,7 +194,8 @@ def test_a_script_that_says_otherwise_than_the_axes_is_refused(
     text = file.read_text().replace(
         'kind = "micro-read"', f'kind = "postmark"\nscript = "{script}"'
     )
-    file.write_text(text)
+    grids = text.split("[[figure]]")[0]  # whose figures choose patterns of micro-read
+    file.write_text(grids.replace('["sequential", "random"]', '["all"]'))
     with pytest.raises(InputError) as refused:
         load_experiment("one")
     assert says in str(refused.value)

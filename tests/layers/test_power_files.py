@@ -304,7 +304,7 @@ def test_without_its_library_a_joulescope_file_says_what_to_install(
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_recording(path)
     path.write_bytes(b"\x00\x01\x02\x03" * 100)
     with pytest.raises(InputError, match="neither text nor"):
@@ -411,3 +411,28 @@ def test_a_written_table_is_read_back(seed: int, scale: tuple[str, float]) -> No
     assert rail.name == "cpu"
     fit = fit_rail(trace, rail, marked(trace, "marker"), pulses=False)
     assert fit.mean_w == pytest.approx(LOAD_W, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("unit_bytes", "probe", "size", "said"),
+    [
+        (1, 1, 1_200 << 20, "1,200 MiB in 2 parts; at most 1,024 MiB"),
+        (1, 1, 300 << 20, "314,572,800 values, 268,435,456 at most"),
+        (0, 1, 100, "unitsize is 0, not 1 to 8"),
+        (1, 0, 100, "no sigrok session, or a broken one"),
+        (1, 9, 100, "no sigrok session, or a broken one"),
+    ],
+)
+def test_a_session_that_is_a_bomb_or_nonsense(
+    tmp_path: Path, unit_bytes: int, probe: int, size: int, said: str
+) -> None:
+    path = tmp_path / "bomb.sr"
+    metadata = f"[device 1]\nsamplerate=1 MHz\nunitsize={unit_bytes}\nprobe{probe}=D0\n"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata", metadata)
+        with archive.open("logic-1-1", "w", force_zip64=True) as samples:
+            for at in range(0, size, 1 << 20):
+                samples.write(bytes(min(1 << 20, size - at)))
+    assert path.stat().st_size < 2 << 20
+    with pytest.raises(InputError, match=said):
+        read_recording(path)

@@ -348,6 +348,16 @@ def test_a_script_is_cut_where_sqlite_would_cut_it(tmp_path: Path) -> None:
     assert operations(case("script", 3, name="mine", script=str(script)), 0)[1] == body
 
 
+def test_no_other_file_is_quoted_as_a_script(tmp_path: Path) -> None:
+    secret = tmp_path / "shadow"
+    secret.write_text("root:$6$secret:19000:0:99999:7:::")
+    (tmp_path / "my.sql").symlink_to(secret)
+    for path in (secret, tmp_path / "my.sql"):
+        with pytest.raises(InputError, match=r"not called NAME\.sql") as why:
+            operations(case("script", 1, name="mine", script=str(path)), 0)
+        assert "secret" not in str(why.value)
+
+
 def test_a_script_that_sqlite_refuses_is_one_line_with_its_words(tmp_path: Path) -> None:
     script = tmp_path / "my.sql"
     script.write_text("SELECT a FROM nowhere")

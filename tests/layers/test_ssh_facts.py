@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flashbed.case import Case
+from flashbed.cli.boards import allowed
 from flashbed.errors import InputError
 from flashbed.experiment import experiment_names, load_experiment, plan
 from flashbed.profiles import kernel_names, load_board, load_kernel
@@ -21,7 +22,14 @@ from flashbed.runner import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.stream import Reader
-from flashbed.targets.ssh.address import Address, Partition, parse_address, parse_partition
+from flashbed.targets.ssh.address import (
+    Address,
+    AllowedBoard,
+    ConfirmedPartition,
+    Partition,
+    parse_address,
+    parse_partition,
+)
 from flashbed.targets.ssh.connection import explained
 from flashbed.targets.ssh.facts import (
     BoardFacts,
@@ -52,8 +60,8 @@ use 3 no by its name it is a boot loader's or the system's
 dir jffs2 0 128
 end
 """
-HERE = Address("board", erase=Partition(0, "data"))
-THERE = Address("board", directory="/data")
+HERE = AllowedBoard(Address("board"), ConfirmedPartition(0, "data"))
+THERE = AllowedBoard(Address("board", directory="/data"))
 
 
 def program(**changes: object) -> Program:
@@ -78,7 +86,6 @@ def board(**facts: str) -> BoardFacts:
         ("ssh://root@Board", Address("Board", user="root")),
         ("ssh://root@10.0.0.2:2222", Address("10.0.0.2", user="root", port=2222)),
         ("ssh://board/mnt/data/", Address("board", directory="/mnt/data")),
-        ("ssh://board#mtd5:data", Address("board", erase=Partition(5, "data"))),
     ],
 )
 def test_addresses(text: str, address: Address) -> None:
@@ -89,19 +96,46 @@ def test_addresses(text: str, address: Address) -> None:
 @pytest.mark.parametrize(
     "text",
     ["ssh://", "ssh://@", "ssh://-oProxyCommand=x", "ssh://-x@board", "ssh://b:x", "ssh://u:p@b",
-     "ssh://b#sda", "ssh://b?x=1"],
+     "ssh://b?x=1", "ssh://b\nc", "ssh://%2dx@b", "ssh://b/a%0ab", "ssh://b\x1b[2J"],
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(InputError, match=r"--on ssh|not a partition"):
+    with pytest.raises(InputError, match=r"--on ssh"):
         parse_address(text)
     with pytest.raises(InputError) as why:
         parse_address("ssh://me:secret@board")
     assert "secret" not in str(why.value)
 
 
+@pytest.mark.parametrize(
+    "text", ["ssh://root@h#mtd5", "ssh://h#mtd5:data", "ssh://h/d#", "ssh://h#"]
+)
+def test_no_address_confirms_a_partition(text: str) -> None:
+    with pytest.raises(InputError, match="an address has no #; --erase mtdN:NAME names a"):
+        parse_address(text)
+    with pytest.raises(InputError, match="an address has no #"):
+        allowed(text, None)
+
+
+def test_a_named_partition_is_confirmed_by_type() -> None:
+    board = allowed("ssh://root@h", "mtd5:data")
+    assert board == AllowedBoard(Address("h", "root"), ConfirmedPartition(5, "data"))
+    assert str(board) == "ssh://root@h"
+    with pytest.raises(InputError, match="nobody can be asked"):
+        allowed("ssh://root@h", "mtd5")
+
+
 def test_a_partition_is_named() -> None:
     assert parse_partition("mtd12:my-data", "--erase") == Partition(12, "my-data")
-    for text in ("mtd", "mtdblock5", "5", "mtd5:", "mtd5:a b", "/dev/mtd5"):
+    for text in (
+        "mtd",
+        "mtdblock5",
+        "5",
+        "mtd5:",
+        "mtd5:a b",
+        "/dev/mtd5",
+        "mtd5:a\x1b",
+        "mtd" + "9" * 5000,
+    ):
         with pytest.raises(InputError):
             parse_partition(text, "--erase")
 
@@ -148,7 +182,7 @@ def test_the_profile_of_a_kernel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "address", "why"),
+    ("changes", "allowed_board", "why"),
     [
         ({}, HERE, None),
         ({"kernel": load_kernel("2.6.37")}, HERE, "kernel 2.6.37: the board has Linux 6.1.9"),
@@ -173,9 +207,9 @@ def test_the_profile_of_a_kernel() -> None:
     ],
 )
 def test_what_a_board_cannot_do(
-    changes: dict[str, object], address: Address, why: str | None
+    changes: dict[str, object], allowed_board: AllowedBoard, why: str | None
 ) -> None:
-    found = why_not(program(**changes), board(), address)
+    found = why_not(program(**changes), board(), allowed_board)
     assert found is None if why is None else found is not None and why in found
 
 

@@ -339,7 +339,7 @@ def test_what_a_board_wrote_alone_is_read(
         (["trace", "--points", "low", "--", "ls"], "--points low: nand, page, mtd"),
         (["trace", "--case", "x", "--", "ls"], "--set, --case, --cost: not of a command"),
         (["trace", "--on", "uml", "a", "b"], "takes one experiment or file of operations"),
-        (["trace", "--on", "sim", "nothing.ops"], "nothing.ops: No such file or directory"),
+        (["trace", "--on", "sim", "nothing.ops"], "nothing.ops: no such file"),
         (["trace", "--on", "sim", "readahead/figure3"], "cases on sim, one can be traced"),
         (
             ["trace", "--on", "mars", "sqlite/requests"],

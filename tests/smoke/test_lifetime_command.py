@@ -171,7 +171,7 @@ def test_counters_come_from_standard_input_too(
         ("counts.txt --since 3y", "--endurance N or --board NAME"),
         ("counts.txt --since 3y --board x", "boards/x.toml: no such board"),
         ("counts.txt --since 3y --board bare", "boards/bare.toml: no [endurance] in it"),
-        ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: No such file"),
+        ("counts.txt --since 3y --before gone.txt --board bare", "gone.txt: no such file"),
         ("counts.txt --since 3y --before more.txt --endurance 9", "readings are swapped"),
         ("gone.parquet --repeat 1/h", "gone.parquet: no such file"),
         ("gone.txt --since 3y --endurance 100000", "gone.txt: no such file"),

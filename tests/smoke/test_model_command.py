@@ -69,7 +69,7 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (f"predict gone.json {INSERT}", "gone.json: No such file"),
+        (f"predict gone.json {INSERT}", "gone.json: no such file"),
         (f"predict costs/run.json {INSERT}", "costs/run.json: not a model of `flashbed model`"),
         (f"predict model.json {INSERT}", "fs: say which, there are ubifs, yaffs2"),
         (f"predict model.json {INSERT} --fs jffs2", "fs jffs2: of insert the model has"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,9 @@ import typer
 from flashbed.errors import InputError, RunError
 from flashbed.targets.ssh.address import (
     Address,
+    AllowedBoard,
+    ChosenTarget,
+    ConfirmedPartition,
     Partition,
     is_address,
     parse_address,
@@ -37,13 +39,13 @@ Erase = Annotated[
 _KIB = 1024
 
 
-def shown_target(name: str) -> str:
+def shown_target(target: ChosenTarget) -> str:
     """A target as a message has it."""
-    return str(replace(parse_address(name), erase=None)) if is_address(name) else name
+    return str(target)
 
 
-def allowed(name: str, erase: str | None) -> str:
-    """A target's name, with the partition that is confirmed to be erased.
+def allowed(name: str, erase: str | None) -> ChosenTarget:
+    """A target by its name; a board with the partition that is confirmed to be erased.
 
     Raises `InputError` for a board of which nothing may be used, `RunError` if it cannot be asked.
     """
@@ -51,29 +53,29 @@ def allowed(name: str, erase: str | None) -> str:
         return name
     address = parse_address(name)
     if erase is None:
-        if address.directory is None and address.erase is None:
+        if address.directory is None:
             raise InputError(
                 f"--on {name}: of what on the board? --erase mtdN:NAME (it is erased), or a mounted"
                 f" directory: {name}/DIRECTORY; `flashbed doctor --on {name}` shows what there is"
             )
-        return name
+        return AllowedBoard(address)
     if address.directory is not None:
         raise InputError(f"--erase {erase}: {name} names a directory, which is used instead")
     partition = parse_partition(erase, f"--erase {erase}")
-    return str(replace(address, erase=_confirmed(address, partition)))
+    return AllowedBoard(address, _confirmed(address, partition))
 
 
-def all_allowed(names: Sequence[str], erase: str | None) -> list[str]:
+def all_allowed(names: Sequence[str], erase: str | None) -> list[ChosenTarget]:
     """`allowed` of each; `--erase` has to be of one of them."""
     if erase is not None and not any(is_address(name) for name in names):
         raise InputError(f"--erase {erase}: of a board; --on ssh://USER@HOST names it")
     return [allowed(name, erase) for name in names]
 
 
-def _confirmed(address: Address, partition: Partition) -> Partition:
+def _confirmed(address: Address, partition: Partition) -> ConfirmedPartition:
     """The partition with its name, which the board checks again before it erases anything."""
     if partition.name is not None:
-        return partition
+        return ConfirmedPartition(partition.number, partition.name)
     if not sys.stdin.isatty():
         raise InputError(
             f"--erase {partition}: nobody can be asked; --erase {partition}:NAME, with the name it"
@@ -92,7 +94,7 @@ def _confirmed(address: Address, partition: Partition) -> Partition:
     )
     if typed != there.name:
         raise InputError(f"--erase {partition}: not confirmed, nothing was done")
-    return Partition(partition.number, there.name)
+    return ConfirmedPartition(partition.number, there.name)
 
 
 def _described(partition: MtdPartition) -> str:
@@ -106,7 +108,7 @@ def facts_of(address: Address) -> BoardFacts:
     from flashbed.targets.ssh.board import OnBoard
 
     try:
-        board = OnBoard(address)
+        board = OnBoard(AllowedBoard(address))
     except Unavailable as why:
         raise RunError(str(why)) from None
     board.leave()

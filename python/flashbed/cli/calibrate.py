@@ -11,6 +11,7 @@ from flashbed.cli.measured import cases_and_requests_on
 from flashbed.cli.run import failure_lines
 from flashbed.cli.screen import say
 from flashbed.errors import InputError
+from flashbed.files import read_text, whole
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -54,18 +55,18 @@ def calibrate(
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")
-    (on,) = all_allowed([on], erase)
+    (target,) = all_allowed([on], erase)
     chosen = load_board(board)
     cases = programs(chosen, load_kernel(kernel))
-    measured, requests, lacking = cases_and_requests_on(on, "calibrate", cases)
+    measured, requests, lacking = cases_and_requests_on(target, "calibrate", cases)
     for line in failure_lines(lacking):
-        say(f"flashbed: {shown_target(on)}: not measured: {line}")
+        say(f"flashbed: {shown_target(target)}: not measured: {line}")
     there = set(measured["case_id"])
     fitted = fit([case for case in cases if case.case_id in there], measured["time_ns"].to_list())
     _show(fitted)
     if write:
-        source = _source(shown_target(on), measured["kernel_release"][0], fitted)
-        before = chosen.path.read_text(encoding="utf-8")
+        source = _source(shown_target(target), measured["kernel_release"][0], fitted)
+        before = read_text(chosen.path)
         syscall_ns = fitted.costs.get("syscall_ns", chosen.software.syscall_ns)
         seen = seen_costs(requests, syscall_ns)
         text = with_software_table(before, fitted, seen, chosen, source)
@@ -99,6 +100,5 @@ def _show(fitted: Fit) -> None:
 
 def _replace(board: Board, text: str) -> None:
     """Writes the profile whole or not at all."""
-    temporary = board.path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(board.path)
+    with whole(board.path) as new:
+        new.write_text(text, encoding="utf-8")

@@ -134,12 +134,16 @@ def doctor(
 
 def _board(on: str, output: str, name: str | None, partition: str | None) -> None:
     from flashbed.cli.boards import facts_of
+    from flashbed.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
     from flashbed.targets.ssh.facts import kernel_profile
 
     if not is_address(on):
         raise InputError(f"--on {on}: a board, ssh://USER@HOST; without --on it is this machine")
-    facts = facts_of(parse_address(on))
+    address = parse_address(on)
+    if name is not None:
+        board_path(name)  # a name that cannot be is refused before anything is asked
+    facts = facts_of(address)
     if name is not None:
         print(shown(_begin_profile(name, facts, partition)))
     elif output == "json":
@@ -167,7 +171,7 @@ def _show_board(facts: BoardFacts, kernel: str | None) -> None:
 
 def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     """Writes boards/NAME.toml, which must not be there."""
-    from flashbed.places import board_file
+    from flashbed.profiles import board_path
     from flashbed.targets.ssh.address import parse_partition
     from flashbed.targets.ssh.profile import profile_text
 
@@ -177,7 +181,7 @@ def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     number = parse_partition(partition, f"--partition {partition}").number
     if number not in facts.partitions:
         raise InputError(f"--partition {partition}: the board has none of that name")
-    path = board_file(name)
+    path = board_path(name)
     try:
         with path.open("x", encoding="utf-8") as out:
             out.write(profile_text(name, facts, facts.partitions[number]))

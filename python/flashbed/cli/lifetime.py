@@ -13,6 +13,7 @@ import typer
 
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
+from flashbed.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ _SECONDS = {
     "year": 31_557_600.0,
 }  # fmt: skip
 _UNITS = "s, min, h, d, w, mo or y"
-TEXT_BYTES_MAX = 64 << 20
 
 Repeat = Annotated[
     str | None,
@@ -246,11 +246,9 @@ def _counters(what: str, since: str | None, before: Path | None, board: Board | 
 
 def _text(path: Path | None) -> str:
     """A file's text, or standard input's; bytes that are none become one sign."""
-    try:
-        raw = sys.stdin.buffer.read(TEXT_BYTES_MAX) if path is None else path.read_bytes()
-    except OSError as why:
-        raise InputError(f"{shown(path) if path else '-'}: {why.strerror}") from None
-    return raw[:TEXT_BYTES_MAX].decode("utf-8", "replace")
+    standard_input = sys.stdin.buffer
+    raw = read_bytes(path, TEXT_BYTES_MAX) if path else standard_input.read(TEXT_BYTES_MAX)
+    return raw.decode("utf-8", "replace")
 
 
 _AMOUNT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"

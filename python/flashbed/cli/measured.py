@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flashbed.cli.boards import shown_target
 from flashbed.cli.screen import bar
 from flashbed.errors import RunError
+from flashbed.targets.ssh.address import ChosenTarget
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +33,7 @@ class Measured:
 
 
 def cases_and_requests_on(
-    name: str, title: str, programs: Sequence[Program]
+    name: ChosenTarget, title: str, programs: Sequence[Program]
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
     """The measured columns of `cases`, a row a program that was measured, in their order.
 
@@ -46,7 +47,7 @@ def cases_and_requests_on(
     return told.cases, told.requests, told.failures
 
 
-def measured_on(name: str, title: str, programs: Sequence[Program]) -> Measured:
+def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> Measured:
     """Runs programs; those that failed are among the failures.
 
     Raises `RunError` if the target cannot run here or no case was left.

@@ -11,6 +11,7 @@ import typer
 from flashbed.cli.lifetime import Endurance, Format, endurance_of, rate_per_day
 from flashbed.cli.screen import say
 from flashbed.errors import InputError
+from flashbed.files import whole
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def sqlite(directories: Directories, out: Out = None) -> None:
     fitted = fit_runs(directories)
     print(model_text(fitted))
     if out is not None:
-        out.write_text(fitted.model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        with whole(out) as new:
+            new.write_text(fitted.model.model_dump_json(indent=1) + "\n", encoding="utf-8")
         say(f"model: wrote {shown(out)}")
 
 

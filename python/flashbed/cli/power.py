@@ -13,6 +13,7 @@ import typer
 from flashbed.cli.run import CaseId
 from flashbed.cli.screen import say
 from flashbed.errors import InputError, RunError
+from flashbed.files import read_text, whole
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -321,9 +322,8 @@ def _write(
     files = ", ".join(Path(each.trace.name).name for each in found)
     source = f"flashbed power fit {files}: {', '.join(said)} above idle, {count} windows by"
     profile = load_board(board)
-    before = profile.path.read_text(encoding="utf-8")
+    before = read_text(profile.path)
     text = with_powers(before, profile.path, condition, powers, f"{source} {found[0].by}")
-    temporary = profile.path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(profile.path)
+    with whole(profile.path) as new:
+        new.write_text(text, encoding="utf-8")
     say(f"power: wrote [energy] of {shown(profile.path)}")

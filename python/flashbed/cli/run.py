@@ -23,7 +23,7 @@ from flashbed.experiment import (
 )
 from flashbed.places import shown
 from flashbed.study import in_order, load_study
-from flashbed.targets.ssh.address import is_address
+from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
@@ -116,7 +116,7 @@ def run(
     traces = _traces(trace)
     targets = all_allowed(target_names(on) or ["sim"], erase)
     for target in targets:
-        if not any(is_address(target) or target in item.targets for item in planned):
+        if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
@@ -155,7 +155,7 @@ def reproduce(
         wanted = [
             name
             for name in targets or experiment.targets
-            if is_address(name) or name in experiment.targets
+            if is_board(name) or name in experiment.targets
         ]
         if wanted:
             done, _ = measure(experiment, plan(experiment, chosen), wanted, directory, ())
@@ -196,10 +196,10 @@ def _traces(text: str | None) -> list[str]:
 def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
-    targets: Sequence[str],
+    targets: Sequence[ChosenTarget],
     out: Path,
     traces: Sequence[str],
-) -> tuple[list[Outcome], list[str]]:
+) -> tuple[list[Outcome], list[ChosenTarget]]:
     """Runs the cases on each target; a target that cannot run here is said in one line.
 
     What ran on user-mode Linux is also run on the simulator that it is compared with.
@@ -211,36 +211,37 @@ def measure(
 
     directory = RunDirectory.create(out, experiment.id)
     outcomes: list[Outcome] = []
-    unavailable: list[str] = []
+    unavailable: list[ChosenTarget] = []
     for name, cases in _by_target(planned, targets):
         if name == CHIP_ALONE and "uml" in unavailable:
             continue
+        conditions = name.conditions if isinstance(name, AllowedBoard) else ""
         try:
             target = load_target(name)
             with bar(f"{experiment.id} on {shown_target(name)}") as progress:
                 outcome = run_target(
                     experiment, cases, target, directory,
                     trace_flash="flash" in traces, record_wear="wear" in traces,
-                    progress=progress, conditions=name if is_address(name) else "",
+                    progress=progress, conditions=conditions,
                 )  # fmt: skip
         except Unavailable as why:
             say(f"flashbed: {shown_target(name)} not measured: {why}")
             unavailable.append(name)
             continue
-        name = shown_target(name)
+        shown_name = shown_target(name)
         kept = f", {outcome.kept} were there" if outcome.kept else ""
-        say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
+        say(f"{experiment.id} on {shown_name}: {outcome.measured} cases measured{kept}")
         for line in failure_lines(outcome.failures):
-            say(f"flashbed: {name}: {line}")
+            say(f"flashbed: {shown_name}: {line}")
         for line in failure_lines(outcome.not_measured):
-            say(f"flashbed: {name}: not measured: {line}")
+            say(f"flashbed: {shown_name}: not measured: {line}")
         outcomes.append(outcome)
     return outcomes, unavailable
 
 
 def _by_target(
-    planned: Sequence[Planned], targets: Sequence[str]
-) -> list[tuple[str, Sequence[Planned]]]:
+    planned: Sequence[Planned], targets: Sequence[ChosenTarget]
+) -> list[tuple[ChosenTarget, Sequence[Planned]]]:
     """What each target is to choose from, and last what stands beside user-mode Linux, if any.
 
     A board is asked for every case, and says itself which it cannot do.
@@ -249,8 +250,8 @@ def _by_target(
     from flashbed.targets import BOARD
 
     everything = [Planned(item.case, (BOARD,)) for item in planned]
-    asked: list[tuple[str, Sequence[Planned]]] = [
-        (name, everything if is_address(name) else planned) for name in targets
+    asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
+        (name, everything if is_board(name) else planned) for name in targets
     ]
     beside = [
         Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)

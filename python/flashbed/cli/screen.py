@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from flashbed.names import message
+
 __all__ = ["bar", "say"]
 
 PLAIN_EVERY_S = 10.0
@@ -19,8 +21,8 @@ Progress = Callable[[str, int, int | None], None]
 
 
 def say(line: str) -> None:
-    """One line to standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """One line to standard error; nothing in it is obeyed by a terminal."""
+    print(message(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
+from flashbed.names import escaped
 from flashbed.places import shown
 
 if TYPE_CHECKING:
@@ -44,13 +45,20 @@ def table(
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
     frame = _trace_table(directory, name) if is_trace(directory) else read_table(directory, name)
     if output == "csv":
-        sys.stdout.write(frame.write_csv())
+        sys.stdout.write(_printed(frame.write_csv()))
     elif output == "json":
-        sys.stdout.write(frame.write_json() + "\n")
+        sys.stdout.write(_printed(frame.write_json()) + "\n")
     elif sys.stdout.isatty():
         raise InputError("--format parquet: not to a terminal; add `> FILE`")
     else:
         frame.write_parquet(sys.stdout.buffer)
+
+
+def _printed(text: str) -> str:
+    """Tables may be another's: a terminal is shown nothing that it would obey."""
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(escaped(line) for line in text.split("\n"))
 
 
 def _trace_table(directory: Path, name: str) -> pl.DataFrame:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from flashbed.asked import FileSystem
+from flashbed.asked import READ_AHEAD_KIB_MAX, FileSystem
 from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
+from flashbed.files import TEXT_BYTES_MAX, read_bytes, whole
 from flashbed.places import shown
-from flashbed.targets.ssh.address import is_address, parse_address
+from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Program
@@ -73,7 +74,10 @@ def trace(
         str, typer.Option("--board", help="Board, of a file of operations.")
     ] = "emulated",
     read_ahead_kib: Annotated[
-        int, typer.Option("--read-ahead-kib", min=0, help="Of a file of operations.")
+        int,
+        typer.Option(
+            "--read-ahead-kib", min=0, max=READ_AHEAD_KIB_MAX, help="Of a file of operations."
+        ),
     ] = 128,
     output: Annotated[
         list[str] | None,
@@ -131,12 +135,12 @@ def trace(
         traced = _command(words, asked, seconds, on)
     else:
         check_target(on, HERE)
-        on = allowed(on, erase)
+        target = allowed(on, erase)
         if len(words) != 1:
             raise InputError(f"--on {on}: takes one experiment or file of operations")
-        program = _program(words[0], settings or [], case, on, (fs, board, read_ahead_kib))
+        program = _program(words[0], settings or [], case, target, (fs, board, read_ahead_kib))
         name = program.case_id
-        traced = _case(program, on, asked, cost=cost)
+        traced = _case(program, target, asked, cost=cost)
     _give(traced, _replaced(out) if out else _free(name), output or [])
 
 
@@ -197,13 +201,13 @@ def _command(words: list[str], asked: Asked, seconds: float | None, on: str) -> 
         raise RunError(f"not traced: {why}") from None
 
 
-def _case(program: Program, on: str, asked: Asked, *, cost: bool) -> Trace:
+def _case(program: Program, on: ChosenTarget, asked: Asked, *, cost: bool) -> Trace:
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
     from flashbed.targets.emulator import EmulatorTarget
     from flashbed.tracing.record import trace_case
 
-    probes = on.startswith("emulator") or is_address(on)
+    probes = is_board(on) or str(on).startswith("emulator")
     target = EmulatorTarget(wait="busy") if on == "emulator" else load_target(on)
     if not probes and not asked.flash:
         raise RunError(f"{on}: no kprobes there: only --flash can be traced")
@@ -220,7 +224,7 @@ def _case(program: Program, on: str, asked: Asked, *, cost: bool) -> Trace:
 
 
 def _program(
-    name: str, settings: list[str], case: str | None, on: str, place: tuple[str, str, int]
+    name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
 ) -> Program:
     """The one case that was asked for."""
     from flashbed.experiment import load_experiment, parse_settings, plan
@@ -232,8 +236,9 @@ def _program(
         return _of_operations(Path(name), *place)
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
-    name = on.partition("-")[0]
-    cases = [item.case for item in planned if is_address(on) or name in item.targets]
+    cases = [
+        item.case for item in planned if is_board(on) or str(on).partition("-")[0] in item.targets
+    ]
     if case is not None:
         cases = [found for found in cases if found.case_id == case]
     if len(cases) != 1:
@@ -260,9 +265,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     if option and kind != "ubifs":
         raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
     try:
-        operations = parse(path.read_text(encoding="utf-8"))
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
+        operations = parse(read_bytes(path, TEXT_BYTES_MAX))
     except OperationError as why:
         raise InputError(f"{shown(path)}:{why}") from None
     at = next((i + 1 for i, its in enumerate(operations) if its.name == "prepared"), 0)
@@ -288,13 +291,16 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     keep(traced, out)
     if "csv" in formats:
         for name, frame in traced.tables.items():
-            frame.write_csv(out / f"{name}.csv")
+            with whole(out / f"{name}.csv") as new:
+                frame.write_csv(new)
     if "flashmon" in formats:
-        (out / FLASHMON_LOG).write_text(written_log(traced.flash), encoding="utf-8")
+        with whole(out / FLASHMON_LOG) as new:
+            new.write_text(written_log(traced.flash), encoding="utf-8")
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
-        write_perfetto(traced, out / PERFETTO)
+        with whole(out / PERFETTO) as new:
+            write_perfetto(traced, new)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from flashbed.profiles import Board, Kernel
     from flashbed.targets.base import Program
+    from flashbed.targets.ssh.address import ChosenTarget
     from flashbed.validation import Compared
 
 __all__ = ["register"]
@@ -69,7 +70,7 @@ def validate(
     from flashbed.profiles import load_board, load_kernel
     from flashbed.runner import commit
     from flashbed.targets import BOARD
-    from flashbed.targets.ssh.address import is_address
+    from flashbed.targets.ssh.address import is_board
     from flashbed.validation import SUITES
     from flashbed.validation.kept import keep
 
@@ -79,9 +80,9 @@ def validate(
         raise InputError("--on sim: the simulator is what is validated")
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
-    (on,) = all_allowed([on], erase)
-    compared = _compared(suite, on, load_board(board), load_kernel(kernel), replay=not own_dice)
-    target = BOARD if is_address(on) else on
+    (asked,) = all_allowed([on], erase)
+    compared = _compared(suite, asked, load_board(board), load_kernel(kernel), replay=not own_dice)
+    target = BOARD if is_board(asked) else on
     run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
     if output == "json":
@@ -92,7 +93,9 @@ def validate(
         raise RunError(f"{len(compared.failed)} cases failed")
 
 
-def _compared(suite: str, on: str, board: Board, kernel: Kernel, *, replay: bool) -> Compared:
+def _compared(
+    suite: str, on: ChosenTarget, board: Board, kernel: Kernel, *, replay: bool
+) -> Compared:
     """What the simulator refuses is not asked of the kernel.
 
     Where code takes no time, on user-mode Linux, none does on the simulator either: what timers and
@@ -125,7 +128,7 @@ def _compared(suite: str, on: str, board: Board, kernel: Kernel, *, replay: bool
     return Compared(
         table=compare(_replayed(simulated, real.dice, asked, alike), real.cases, real.dice),
         kinds=kinds(suite, board),
-        limits=LIMITS[suite].get(on, {}),
+        limits=LIMITS[suite].get(where, {}),
         refused={case_id: what for case_id, what in named.items() if what is not None},
         failed={failure.case_id: f"{where}: {failure.message}" for where, failure in broken},
     )

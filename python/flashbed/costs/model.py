@@ -13,10 +13,12 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from flashbed.errors import InputError
+from flashbed.files import read_text
 from flashbed.places import shown
 
 __all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "Source", "load"]
 
+MODEL_BYTES_MAX = 16 << 20
 QUANTITIES = {
     "time_ns": "ns",
     "flash_reads": "operations",
@@ -135,12 +137,7 @@ class Model(_Strict):
 
 def load(path: Path) -> Model:
     """Raises `InputError` with one line for a file that is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{shown(path)}: not a model of `flashbed model`") from None
+    text = read_text(path, MODEL_BYTES_MAX)
     try:
         return Model.model_validate_json(text)
     except ValidationError as why:

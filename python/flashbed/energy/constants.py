@@ -13,6 +13,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from flashbed.asked import FileSystem, Pattern
+from flashbed.bounds import MicroWatt, Nj, Pj
+from flashbed.names import Text
 from flashbed.toml_models import Strict
 
 __all__ = [
@@ -24,11 +27,7 @@ __all__ = [
     "SupplyPower",
 ]
 
-Text = Annotated[str, Field(min_length=1)]
-MicroWatt = Annotated[int, Field(ge=0, lt=2**40)]
-Nj = Annotated[int, Field(ge=0, lt=2**53)]
-Ns = Annotated[int, Field(gt=0, lt=2**53)]
-Pj = Annotated[int, Field(ge=0, lt=2**53)]
+DriverNs = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Activity = Literal["read", "write", "select"]
 """What a program does while it is measured (energy/fold.py `activity`)."""
 
@@ -37,8 +36,8 @@ class MeanPower(Strict):
     """For what a row holds; a key that is missing holds for all."""
 
     activity: Activity
-    fs: Text | None = None
-    pattern: Text | None = None
+    fs: FileSystem | None = None
+    pattern: Pattern | None = None
     read_ahead: Literal["on", "off"] | None = None
     source: Text | None = None
     """Its own, where it is not the table's."""
@@ -109,9 +108,9 @@ class ComponentConstants(Strict):
     source: Text
     cpu_busy_uw: MicroWatt | None = None
     memory_byte_pj: Pj | None = None
-    driver_read_ns: Ns | None = None
-    driver_program_ns: Ns | None = None
-    driver_erase_ns: Ns | None = None
+    driver_read_ns: DriverNs | None = None
+    driver_program_ns: DriverNs | None = None
+    driver_erase_ns: DriverNs | None = None
     driver_read_nj: Nj | None = None
     driver_program_nj: Nj | None = None
     driver_erase_nj: Nj | None = None

@@ -15,8 +15,10 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.frames import DamagedError, read_parquet
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD, Counters
 from flashbed.lifetime.estimate import DAY_S, Observed, dispersion
+from flashbed.names import is_name
 from flashbed.places import shown
 from flashbed.profiles import Board, ProfileError, load_board
 from flashbed.tables import SCHEMAS, read_table
@@ -205,8 +207,8 @@ def _per_day(given: float | None, seconds: float | None, name: str) -> float:
 def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> list[Subject]:
     """The cases of a `wear` table that stands alone. Raises `InputError`."""
     try:
-        wear = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError):
+        wear = read_parquet(path)
+    except DamagedError:
         raise InputError(f"{shown(path)}: cannot be read as Parquet") from None
     columns = {"case_id", "target", "block", "erases_measured", "state"}
     if not columns <= set(wear.columns):
@@ -255,7 +257,7 @@ def _of_wear(
 def kept_board(directory: Path, name: str) -> Board:
     """The profile that is kept with a run, or the project's."""
     kept = directory / "profiles" / f"board-{name}.toml"
-    if not kept.is_file():
+    if not is_name(name) or not kept.is_file():
         return load_board(name)
     return read_model(Board, read_toml(kept, ProfileError), kept, ProfileError)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +13,13 @@ from flashbed.experiment import read_experiment
 from flashbed.lifetime.observed import kept_board
 from flashbed.places import shown
 from flashbed.power.measure import Asked, Measured, measure
+from flashbed.report.page import in_script, write_whole
 from flashbed.tables import read_table
 
 __all__ = ["draw_power"]
 
+_PLACE = {"data": {"values": []}, "mark": "point"}
+"""Where the specification stands in the page that draws it."""
 CASES_MAX = 8
 """More lines than these nobody can tell apart."""
 
@@ -90,8 +94,8 @@ def _write(points: pl.DataFrame, out: Path) -> None:
     if out.suffix == ".svg":
         text = vl_convert.vegalite_to_svg(specification, vl_version=version)
     else:
-        text = vl_convert.vegalite_to_html(specification, vl_version=version, bundle=True)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(out)
+        page = vl_convert.vegalite_to_html(_PLACE, vl_version=version, bundle=True)
+        begin, place, end = page.partition(json.dumps(_PLACE, separators=(",", ":")))
+        assert place, "the page holds the specification as it was given"
+        text = f"{begin}{in_script(specification)}{end}"
+    write_whole(text, out)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from flashbed.errors import InputError
+from flashbed.files import read_bytes
 from flashbed.places import shown
 from flashbed.power.joulescope import read_joulescope
 from flashbed.power.recording import Recording
@@ -24,16 +25,9 @@ def read_recording(
 ) -> Recording:
     """Reads a recording. `units` and `rate_hz` say what the file does not. Raises `InputError`."""
     name = shown(path)
-    try:
-        with path.open("rb") as file:
-            begin = file.read(8)
-            if begin == _JLS:
-                return read_joulescope(name, path)
-            data = begin + file.read(TEXT_BYTES_MAX)
-    except OSError as why:
-        raise InputError(f"{name}: {why.strerror}") from None
-    if len(data) > TEXT_BYTES_MAX:
-        raise InputError(f"{name}: more than {TEXT_BYTES_MAX >> 30} GiB")
+    data = read_bytes(path, TEXT_BYTES_MAX)
+    if data.startswith(_JLS):
+        return read_joulescope(name, path)
     read = read_sigrok if data.startswith(_ZIP) else read_table
     if read is read_table and b"\0" in data[:4096]:
         raise InputError(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flashbed.errors import InputError
+from flashbed.files import TEXT_BYTES_MAX, read_bytes
 from flashbed.places import shown
 from flashbed.power.files import read_recording
 from flashbed.power.fit import RailFit, fit_rail
@@ -76,10 +76,7 @@ def _spans(trace: Recording, rails: Sequence[Rail], asked: Asked) -> tuple[list[
 
 
 def _windows(path: Path) -> Windows:
-    try:
-        return read_windows(shown(path), path.read_bytes())
-    except OSError as why:
-        raise InputError(f"{shown(path)}: {why.strerror}") from None
+    return read_windows(shown(path), read_bytes(path, TEXT_BYTES_MAX))
 
 
 def _offset_s(trace: Recording, rails: Sequence[Rail], asked: Asked) -> float:

@@ -24,7 +24,11 @@ from flashbed.power.units import frequency_hz, quantity
 
 __all__ = ["read_sigrok"]
 
-BYTES_MAX = 4 << 30
+BYTES_MAX = 1 << 30
+ENTRIES_MAX = 100_000
+UNIT_BYTES_MAX = 8
+VALUES_MAX = 1 << 28
+"""Of all channels together, eight bytes each."""
 
 
 def read_sigrok(
@@ -33,14 +37,24 @@ def read_sigrok(
     """A session as a recording. Raises `InputError`."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as session:
-            if sum(entry.file_size for entry in session.infolist()) > BYTES_MAX:
-                raise InputError(f"{name}: more than {BYTES_MAX >> 30} GiB of samples")
+            _check_sizes(name, session)
             return _read(name, session, units, rate_hz)
     except (
         zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError, configparser.Error,
         NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError,
     ):  # fmt: skip
         raise InputError(f"{name}: no sigrok session, or a broken one") from None
+
+
+def _check_sizes(name: str, session: zipfile.ZipFile) -> None:
+    """What is to be unpacked, before it is; zipfile unpacks no more than an entry says."""
+    entries = session.infolist()
+    size = sum(entry.file_size for entry in entries)
+    if size > BYTES_MAX or len(entries) > ENTRIES_MAX:
+        raise InputError(
+            f"{name}: {size >> 20:,} MiB in {len(entries):,} parts; at most {BYTES_MAX >> 20:,} MiB"
+            f" in {ENTRIES_MAX:,}"
+        )
 
 
 def _read(
@@ -53,6 +67,16 @@ def _read(
     if sampled_hz is None:
         raise InputError(f"{name}: no samplerate in it; --rate HZ says it")
     chunks = _chunks(session)
+    unit_bytes = int(device.get("unitsize", "1"))
+    if not 1 <= unit_bytes <= UNIT_BYTES_MAX:
+        raise InputError(f"{name}: unitsize is {unit_bytes}, not 1 to {UNIT_BYTES_MAX}")
+    probes = sum(key.startswith("probe") for key in device)
+    values_there = sum(
+        len(raw) // unit_bytes * probes if stream == "logic-1" else len(raw) // 4
+        for stream, raw in chunks.items()
+    )
+    if values_there > VALUES_MAX:
+        raise InputError(f"{name}: {values_there:,} values, {VALUES_MAX:,} at most")
     channels = []
     for key, label in device.items():
         analog = re.fullmatch(r"analog(\d+)", key)
@@ -66,7 +90,7 @@ def _read(
                 )
             channels.append(Channel(label, unit[0], values * unit[1]))
         elif probe and "logic-1" in chunks:
-            bits = _bit(chunks["logic-1"], int(device.get("unitsize", "1")), int(probe[1]) - 1)
+            bits = _bit(chunks["logic-1"], unit_bytes, int(probe[1]) - 1)
             channels.append(Channel(label, LOGIC, bits))
     wrong = [label for label in units if label not in {channel.name for channel in channels}]
     if wrong:
@@ -94,6 +118,8 @@ def _chunks(session: zipfile.ZipFile) -> dict[str, bytes]:
 
 def _bit(raw: bytes, unit_bytes: int, bit: int) -> Floats:
     """One probe of packed logic samples."""
+    if not 0 <= bit < 8 * unit_bytes:
+        raise ValueError(bit)
     words = np.frombuffer(raw[: len(raw) // unit_bytes * unit_bytes], dtype=np.uint8)
     column = words.reshape(-1, unit_bytes)[:, bit // 8]
     return ((column >> (bit % 8)) & 1).astype(np.float64)

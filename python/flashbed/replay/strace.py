@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from flashbed.errors import InputError
+from flashbed.files import read_text
 from flashbed.operations import Operation
 
 __all__ = ["DATABASE", "JOURNAL", "Call", "Pace", "pace_of", "read_strace", "reads_of"]
@@ -42,14 +43,14 @@ class Call:
 def read_strace(path: Path) -> list[Call]:
     """The recorded calls, in order. `InputError` names the line that is not one."""
     calls = []
-    with path.open(newline="", encoding="ascii") as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter=";"), start=1):
+    lines = read_text(path).splitlines(keepends=True)
+    rows = csv.reader(lines, delimiter=";")
+    try:
+        for row in rows:
             if row and not row[0].startswith("#"):
-                try:
-                    calls.append(_call(row))
-                except (ValueError, IndexError):
-                    message = f"{path}:{number}: not a call of a board's strace"
-                    raise InputError(message) from None
+                calls.append(_call(row))
+    except (ValueError, IndexError, OverflowError, csv.Error):
+        raise InputError(f"{path}:{rows.line_num}: not a call of a board's strace") from None
     return calls
 
 

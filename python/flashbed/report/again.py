@@ -6,7 +6,6 @@ been narrowed or widened to become `--set`. Left out: boards over ssh, whose add
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import polars as pl
 from flashbed import places
 from flashbed.errors import InputError
 from flashbed.experiment import Experiment, parse_settings, plan, read_experiment
+from flashbed.files import read_json
 from flashbed.targets import BOARD
 
 __all__ = ["run_again", "validate_again"]
@@ -76,8 +76,8 @@ def _called(directory: Path, experiment: Experiment) -> str:
     """Its name in the checkout; else its file, or the copy that was kept if that is gone."""
     named = places.experiments_folder() / f"{experiment.id}.toml"
     try:
-        source = json.loads((directory / "run.json").read_text(encoding="utf-8")).get("file")
-    except (OSError, ValueError):
+        source = read_json(directory / "run.json").get("file")
+    except InputError:
         source = None
     file = Path(source) if isinstance(source, str) else named
     if file == named and named.is_file():

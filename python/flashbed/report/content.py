@@ -26,7 +26,9 @@ from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.energy.constants import Energy
 from flashbed.experiment import Experiment
+from flashbed.files import read_text
 from flashbed.lifetime.observed import cases_of, kept_board
+from flashbed.names import is_name
 from flashbed.powercut.summary import summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.judged import judged_run, traced
@@ -240,7 +242,7 @@ def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:
         names = cases.select(kind, f"{kind}_sha256").unique(maintain_order=True)
         for name, sha256 in names.iter_rows():
             file = directory / "profiles" / f"{kind}-{name}.toml"
-            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+            text = read_text(file) if is_name(name) and file.is_file() else ""
             found.append(Profile(kind, name, sha256, text))
     return found
 

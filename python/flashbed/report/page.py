@@ -13,8 +13,9 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
+from flashbed.files import whole
 
-__all__ = ["page", "write_whole"]
+__all__ = ["in_script", "page", "write_whole"]
 
 _HERE = Path(__file__).parent
 
@@ -39,9 +40,13 @@ def page(
         version=__version__,
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         engine=Markup(_engine()),
-        # "</" would end the script element that carries the data.
-        specifications=Markup(json.dumps(specifications).replace("</", "<\\/")),
+        specifications=Markup(in_script(specifications)),
     )
+
+
+def in_script(data: Any) -> str:
+    """JSON within a script element, which `</script>` ends and `<!--<script>` keeps from ending."""
+    return json.dumps(data).replace("<", "\\u003c")
 
 
 def _engine() -> str:
@@ -53,8 +58,6 @@ def _engine() -> str:
 
 def write_whole(text: str, out: Path) -> Path:
     """Writes a page, or leaves what was there."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(out)
+    with whole(out) as new:
+        new.write_text(text, encoding="utf-8")
     return out

@@ -7,7 +7,7 @@ KiB).
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.machinery
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -111,14 +111,15 @@ class Database(Condition):
         packaged = PACKAGED.match(self.file)
         if packaged is None:
             return Path(self.file)
-        name = packaged[1]
-        try:
-            spec = importlib.util.find_spec(name)
-        except ModuleNotFoundError:
-            spec = None
-        if spec is None or not spec.submodule_search_locations:
-            raise InputError(f"database.file: {self.file}: no package {name}; pip install it")
-        return Path(spec.submodule_search_locations[0]) / self.file[packaged.end() :]
+        folder = _package(packaged[1])
+        if folder is None:
+            raise InputError(
+                f"database.file: {self.file}: no package {packaged[1]}; pip install it"
+            )
+        inside = Path(self.file[packaged.end() :])
+        if ".." in inside.parts:
+            raise InputError(f"database.file: {self.file}: not a file of the package")
+        return folder / inside
 
     @property
     def pragmas(self) -> tuple[str, ...]:
@@ -135,6 +136,17 @@ class Database(Condition):
             f"PRAGMA synchronous = {self.synchronous}",
             f"PRAGMA journal_mode = {self.journal}",
         )
+
+
+def _package(name: str) -> Path | None:
+    """The folder of a package, found on the module path; nothing of it is imported."""
+    places: list[str] | None = None
+    for part in name.split("."):
+        spec = importlib.machinery.PathFinder.find_spec(part, places)
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        places = list(spec.submodule_search_locations)
+    return Path(places[0]) if places else None
 
 
 PAPERS = Database()

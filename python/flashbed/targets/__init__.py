@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from flashbed.errors import InputError
 from flashbed.targets.code import digest_of, sources_of
-from flashbed.targets.ssh.address import is_address, parse_address
+from flashbed.targets.ssh.address import (
+    AllowedBoard,
+    ChosenTarget,
+    is_address,
+    parse_address,
+)
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Target
@@ -26,12 +31,16 @@ BOARD = "board"
 """What every target that is an ssh:// address is called in tables."""
 
 
-def load_target(name: str) -> Target:
-    """The target of this name, or at this address. Raises `InputError`."""
-    if is_address(name):
+def load_target(name: ChosenTarget) -> Target:
+    """The target of this name, or this board; of an address nothing but the connection is used.
+
+    Raises `InputError`.
+    """
+    if isinstance(name, AllowedBoard) or is_address(name):
         from flashbed.targets.ssh.board import BoardTarget
 
-        return BoardTarget(parse_address(name))
+        board = name if isinstance(name, AllowedBoard) else AllowedBoard(parse_address(name))
+        return BoardTarget(board)
     check_target(name)
     module, class_name = TARGETS[name]
     target: Target = getattr(import_module(module), class_name)()

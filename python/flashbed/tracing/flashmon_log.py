@@ -11,10 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.files import read_text
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS
 
 __all__ = ["read_log", "written_log"]
+
+LOG_BYTES_MAX = 1 << 30
 
 _KINDS = {"R": "read", "W": "program", "E": "erase"}
 _LETTERS = {kind: letter for letter, kind in _KINDS.items()}
@@ -39,7 +42,7 @@ def read_log(path: Path, pages_per_block: int | None = None) -> pl.DataFrame:
     Empty lines and those that begin with # are passed over. Raises `InputError`.
     """
     rows: list[tuple[int, int, str, int, str]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text(path, LOG_BYTES_MAX).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         try:

@@ -17,6 +17,7 @@ import polars as pl
 
 from flashbed import places
 from flashbed.errors import InputError, RunError
+from flashbed.files import read_bytes
 from flashbed.tables import conform
 from flashbed.targets.base import Batch, Program, Target, Unavailable
 from flashbed.tracing.flashmon_log import read_log
@@ -24,6 +25,8 @@ from flashbed.tracing.rows import HEADER, Rows, read_rows, read_stream
 from flashbed.tracing.trace import Cost, Facts, Trace, empty
 
 __all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
+
+STREAM_BYTES_MAX = 2 << 30
 
 CUT_OFF = 255
 """The exit status of a place whose connection dropped, as ssh has it. What came is kept."""
@@ -112,12 +115,12 @@ def trace_command(
 
 def trace_of_file(path: Path) -> Trace:
     """What the agent wrote on a board, or Flashmon's own log. Raises `InputError`, `RunError`."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as why:
-        raise InputError(f"{places.shown(path)}: {why.strerror}") from None
+    text = read_bytes(path, STREAM_BYTES_MAX).decode("utf-8", "replace")
     if text.startswith(HEADER):
-        return _trace(read_stream(text), path.name, "board")
+        try:
+            return _trace(read_stream(text), path.name, "board")
+        except RunError as why:
+            raise InputError(f"{places.shown(path)}: {why}") from None
     log = read_log(path).with_columns(
         pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
     )

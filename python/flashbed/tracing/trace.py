@@ -14,6 +14,8 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError, RunError
+from flashbed.files import read_json, whole
+from flashbed.frames import read_parquet
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
@@ -85,13 +87,11 @@ def keep(trace: Trace, directory: Path) -> None:
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
         for name, frame in trace.tables.items():
-            conform(frame, name).write_parquet(
-                directory / f"{name}.parquet", compression="zstd", compression_level=1
-            )
+            with whole(directory / f"{name}.parquet") as new:
+                conform(frame, name).write_parquet(new, compression="zstd", compression_level=1)
         facts = {"format": FORMAT, **asdict(trace.facts)}
-        part = directory / f".{_FACTS}"
-        part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        part.replace(directory / _FACTS)
+        with whole(directory / _FACTS) as new:
+            new.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     except OSError as why:
         raise RunError(f"{shown(directory)}: {why.strerror}") from None
 
@@ -99,14 +99,14 @@ def keep(trace: Trace, directory: Path) -> None:
 def load(directory: Path) -> Trace:
     """Reads the folder. Raises `InputError`."""
     try:
-        facts = json.loads((directory / _FACTS).read_text(encoding="utf-8"))
+        facts = read_json(directory / _FACTS)
         if facts.pop("format") != FORMAT:
             raise ValueError
         cost = facts.pop("cost")
         ecc = facts.pop("ecc")
         known = Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
         tables = {
-            name: conform(pl.read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
+            name: conform(read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
         }
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         raise InputError(f"{shown(directory)}: not a trace, or one of another version") from None

@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.files import whole
+from flashbed.frames import DamagedError, read_parquet
 from flashbed.places import shown
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.case import FILE_SYSTEMS
@@ -43,10 +45,8 @@ def keep(
     if path.is_file():
         others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
         rows = pl.concat([others, rows], how="diagonal")
-    directory.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    rows.sort(*RUN, maintain_order=True).write_parquet(temporary)
-    temporary.replace(path)
+    with whole(path) as new:
+        rows.sort(*RUN, maintain_order=True).write_parquet(new)
 
 
 def directory_has_kept(directory: Path) -> bool:
@@ -58,8 +58,8 @@ def read_kept(directory: Path) -> pl.DataFrame:
     """The table of a directory. Raises `InputError`."""
     path = directory / KEPT
     try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError):
+        return read_parquet(path)
+    except DamagedError:
         raise InputError(f"{shown(path)}: cannot be read; run `flashbed validate` again") from None
 
 

@@ -32,7 +32,7 @@ from flashbed.operations import HEADER
 from flashbed.profiles import Board, load_board
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
 FILE = "overwritten.bin"
 COLD = "cold.bin"
@@ -47,6 +47,9 @@ IDLE_NS = 1_000_000_000
 REST_NS = 10_000_000_000
 """After each file of the preparation: timers run out in it."""
 _PATTERN = re.compile(r"(fill|apart|mixed|all)-([1-9][0-9]?)(-idle)?")
+PATTERNS = tuple(
+    f"{layout}-NN{idle}" for layout in ("fill", "apart", "mixed", "all") for idle in ("", "-idle")
+)
 _HOT = {"apart": 2, "mixed": 2, "all": 1}
 """Layout -> the hot file's part of the valid data is 1 in this."""
 
@@ -54,11 +57,7 @@ _HOT = {"apart": 2, "mixed": 2, "all": 1}
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
     named = _PATTERN.fullmatch(case.pattern)
-    if not named:
-        raise InputError(
-            f"{case.case_id}: collection has patterns like fill-30, fill-30-idle, apart-60, "
-            "mixed-60 and all-60"
-        )
+    assert named, case.pattern
     layout, percent, idle = named[1], int(named[2]), named[3]
     board = load_board(case.board)
     size = case.request_bytes

@@ -21,8 +21,9 @@ from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
+PATTERNS = ("random",)
 FOLDERS = ("", "d/")
 NAMES = tuple(f"{folder}f{number}" for folder in FOLDERS for number in range(6))
 PREPARED = NAMES[::3]
@@ -34,10 +35,8 @@ REST_NS = 40_000_000_000
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files.
 
-    Raises `InputError` for a pattern other than random, and for requests larger than a file.
+    Raises `InputError` for requests larger than a file.
     """
-    if case.pattern != "random":
-        raise InputError(f"{case.case_id}: fsync-files has the pattern random only")
     if case.request_bytes > case.file_bytes:
         raise InputError(f"{case.case_id}: a request does not fit a file")
     first = case.file_bytes // 2

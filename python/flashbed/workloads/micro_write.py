@@ -16,8 +16,9 @@ from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
+PATTERNS = ("sequential", "random")
 FILE = "file.bin"
 OVERWRITTEN_BYTES = 4096
 """Request size of the preparation that `random` overwrites."""

@@ -18,8 +18,9 @@ from flashbed.errors import InputError
 from flashbed.operations import HEADER
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
+PATTERNS = ("sequential", "random")
 FILE = "file.bin"
 WRITE_BYTES = 4096
 CONTENT_SEED = 1

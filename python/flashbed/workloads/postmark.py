@@ -54,8 +54,6 @@ def settings_of(script: str, case: Case) -> Settings:
 
 def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
-    if case.pattern not in PATTERNS:
-        raise InputError(f"{case.case_id}: postmark has the patterns {', '.join(PATTERNS)}")
     settings = settings_of(script, case)
     if settings.size_low_bytes > settings.size_high_bytes:
         raise InputError(f"{case.case_id}: the smallest file is larger than file_bytes")

@@ -19,7 +19,10 @@ from flashbed.operations import HEADER
 from flashbed.profiles import load_board
 from flashbed.workloads.files import prepared, written_file
 
-__all__ = ["PARTITION", "RAW", "operations"]
+__all__ = ["OF_PARTITIONS", "PARTITION", "PATTERNS", "RAW", "operations"]
+
+PATTERNS = ("read", "write", "erase")
+OF_PARTITIONS = ("erase",)
 
 RAW = ("mtd", "mtd-driver")
 """File systems that are none: their one file is the partition."""
@@ -53,9 +56,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         opened = f"open 0 {path} {'rw' if raw else 'rw,create'}"
         synced = [] if raw else ["fsync 0"]
         return prepared([], settle_ns), "\n".join((HEADER, opened, "mark", *writes, *synced, ""))
-    if case.pattern == "erase" and raw:
-        return prepared([], settle_ns), _erases(case)
-    raise InputError(f"{case.case_id}: raw has the patterns read and write, and erase on mtd")
+    return prepared([], settle_ns), _erases(case)
 
 
 def _written(path: str, length_bytes: int, *, raw: bool) -> Iterator[str]:

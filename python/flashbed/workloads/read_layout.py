@@ -28,8 +28,6 @@ PATTERNS = ("unfragmented", "fragmented", "cached")
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
-    if case.pattern not in PATTERNS:
-        raise InputError(f"{case.case_id}: read-layout has the patterns {', '.join(PATTERNS)}")
     if case.requests * case.request_bytes > case.file_bytes:
         raise InputError(f"{case.case_id}: the requests read past the end of the file")
     written = written_file(FILE, case.file_bytes, WRITE_BYTES, CONTENT_SEED)

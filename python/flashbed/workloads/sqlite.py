@@ -19,6 +19,7 @@ Left out: what a program does with a row; statements of several connections.
 
 from __future__ import annotations
 
+import os
 import random
 import string
 from collections.abc import Iterable, Iterator
@@ -30,7 +31,9 @@ import apsw
 
 from flashbed.case import Case
 from flashbed.errors import InputError
+from flashbed.files import read_bytes, read_text
 from flashbed.operations import HEADER
+from flashbed.places import shown
 from flashbed.sqlite.board import executed
 from flashbed.sqlite.content import compressibility
 from flashbed.sqlite.recording import DATABASE_PATH, Recording
@@ -38,7 +41,7 @@ from flashbed.sqlite.settings import Database
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.workloads.files import prepared
 
-__all__ = ["operations"]
+__all__ = ["PATTERNS", "operations"]
 
 LETTERS = (string.ascii_letters + string.digits + "+-").encode()
 LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
@@ -55,9 +58,13 @@ FILLED = {
 }
 """Pattern -> the tables that hold records before."""
 CONTACTS = ("contacts", "contacts-random")
+PATTERNS = (*FILLED, *CONTACTS, "script")
 CONTACT_INTEGERS = 11
 """Besides the id."""
 CONTACT_TEXTS = 5
+SCRIPT_SUFFIX = ".sql"
+SCRIPT_BYTES_MAX = 1 << 20
+DATABASE_BYTES_MAX = 256 << 20
 MEASURED = "-- measured"
 COPY_BYTES = 65536
 """A database of one's own is written in pieces of this."""
@@ -70,7 +77,7 @@ Prepared = tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files.
 
-    Raises `InputError` for a pattern it does not know, a request of a record that is not there, and
+    Raises `InputError` for a request of a record that is not there, and
     a script or statement that SQLite refuses, with SQLite's own words.
     """
     asked = _Asked(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
@@ -104,15 +111,12 @@ def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
     elif asked.pattern in CONTACTS:
         lines, left = _prepared_contacts(asked.request_bytes, database)
         statements = _selections(asked)
-    elif asked.pattern in FILLED:
+    else:
         filled = FILLED[asked.pattern]
         if filled and asked.requests > database.records:
             raise InputError(f"{asked.requests} requests of {database.records} records")
         lines, left = _prepared_tables(asked.request_bytes, database, filled)
         statements = _requests(asked)
-    else:
-        patterns = ", ".join((*FILLED, *CONTACTS))
-        raise InputError(f"sqlite has the patterns {patterns}, script")
     files = {path: bytearray(data) for path, data in left}
     connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
@@ -250,10 +254,11 @@ Script = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 def _script(database: Database) -> Script:
     if database.script is None:
         raise InputError("database.script: missing, which pattern script runs")
-    try:
-        text = Path(database.script).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as why:
-        raise InputError(f"{database.script}: {why}") from None
+    path = Path(database.script)
+    # SQLite's words quote what it cannot read: that is shown of a script, and of no other file.
+    if {path.suffix, Path(os.path.realpath(path)).suffix} != {SCRIPT_SUFFIX}:
+        raise InputError(f"database.script: {shown(path)}: not called NAME{SCRIPT_SUFFIX}")
+    text = read_text(path, SCRIPT_BYTES_MAX)
     before, mark, after = text.partition(f"\n{MEASURED}\n")
     return (_statements(before), _statements(after)) if mark else ((), _statements(text))
 
@@ -278,10 +283,7 @@ def _prepared_script(script: Script, database: Database) -> Prepared:
     copied: list[str] = []
     path = database.file_path
     if path is not None:
-        try:
-            data = path.read_bytes()
-        except OSError as why:
-            raise InputError(f"database.file: {path}: {why.strerror}") from None
+        data = read_bytes(path, DATABASE_BYTES_MAX)
         files[DATABASE_PATH] = bytearray(data)
         copied = _copied(data)
     connecting, lines = _run(files, database, script[0]) if script[0] else ([], [])

@@ -1,7 +1,7 @@
-"""`ssh://[USER@]HOST[:PORT][/DIRECTORY]`, and the partition that may be erased there.
+"""`ssh://[USER@]HOST[:PORT][/DIRECTORY]`, and what of the board behind it may be used.
 
-As one text, so that a board goes wherever the name of a target goes: what `--erase` has confirmed
-is its fragment, `#mtd5:data`.
+An address is text and allows nothing. What a user has confirmed is an `AllowedBoard`, which no text
+becomes: only `--erase` and its question make one (cli/boards.py).
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ from urllib.parse import unquote, urlsplit
 
 from flashbed.errors import InputError
 
-__all__ = ["SCHEME", "Address", "Partition", "is_address", "parse_address", "parse_partition"]
+__all__ = [
+    "SCHEME",
+    "Address",
+    "AllowedBoard",
+    "ChosenTarget",
+    "ConfirmedPartition",
+    "Partition",
+    "is_address",
+    "is_board",
+    "parse_address",
+    "parse_partition",
+]
 
 SCHEME = "ssh://"
-_PARTITION = re.compile(r"mtd(\d+)(?::([^\s:#]+))?")
+_PARTITION = re.compile(r"mtd(\d{1,6})(?::([^\s:#]+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """An MTD partition that is named to be erased; `name` is what the board has to call it."""
+    """An MTD partition as a user says it; `name` is what the board has to call it."""
 
     number: int
     name: str | None = None
@@ -30,14 +41,21 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class ConfirmedPartition:
+    """A partition that may be erased while the board calls it by this name."""
+
+    number: int
+    name: str
+
+
+@dataclass(frozen=True)
 class Address:
-    """Where a board is, and what of it may be used."""
+    """Where a board is."""
 
     host: str
     user: str | None = None
     port: int | None = None
     directory: str | None = None
-    erase: Partition | None = None
 
     @property
     def destination(self) -> str:
@@ -46,8 +64,28 @@ class Address:
 
     def __str__(self) -> str:
         port = f":{self.port}" if self.port else ""
-        used = f"#{self.erase}" if self.erase else ""
-        return f"{SCHEME}{self.destination}{port}{self.directory or ''}{used}"
+        return f"{SCHEME}{self.destination}{port}{self.directory or ''}"
+
+
+@dataclass(frozen=True)
+class AllowedBoard:
+    """A board, and what of it may be used: the address's directory, or a partition to erase."""
+
+    address: Address
+    erase: ConfirmedPartition | None = None
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    @property
+    def conditions(self) -> str:
+        """What results depend on besides their programs."""
+        used = f"#mtd{self.erase.number}:{self.erase.name}" if self.erase else ""
+        return f"{self.address}{used}"
+
+
+ChosenTarget = str | AllowedBoard
+"""A target that cases may run on: the name of one, or a board."""
 
 
 def is_address(name: str) -> bool:
@@ -55,10 +93,15 @@ def is_address(name: str) -> bool:
     return name.startswith(SCHEME)
 
 
+def is_board(target: ChosenTarget) -> bool:
+    """Whether a target is a board over ssh."""
+    return isinstance(target, AllowedBoard)
+
+
 def parse_partition(text: str, said: str) -> Partition:
     """`mtd5` or `mtd5:data`. Raises `InputError`, which quotes `said`."""
     found = _PARTITION.fullmatch(text)
-    if not found:
+    if not found or not text.isprintable():
         raise InputError(f"{said}: not a partition, such as mtd5 or mtd5:data")
     return Partition(int(found[1]), found[2])
 
@@ -70,21 +113,23 @@ def parse_address(text: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    # A host that begins so would be an option to the client.
-    user = parts.username if host else None
-    if not host or host.startswith("-") or (user or "").startswith("-") or parts.query:
+    if host and "#" in text:
+        raise InputError(f"--on {text}: an address has no #; --erase mtdN:NAME names a partition")
+    user = unquote(parts.username or "") if host else ""
+    directory = unquote(parts.path).rstrip("/") if host else ""
+    # urlsplit drops line feeds, and a host that begins with - would be an option to the client.
+    strange = not (text.isprintable() and f"{user}{directory}".isprintable()) or " " in user
+    if not host or strange or host.startswith("-") or user.startswith("-") or parts.query:
         raise InputError(f"--on {text}: not ssh://[USER@]HOST[:PORT][/DIRECTORY]")
     if parts.password is not None:
         raise InputError(
             f"--on {SCHEME}{user}:...@{host}: no password there; ssh asks, or has keys"
         )
-    directory = unquote(parts.path).rstrip("/")
     # urlsplit makes host names small, which names of ~/.ssh/config need not be.
     written = re.search(re.escape(host), text, re.IGNORECASE)
     return Address(
         host=written[0] if written else host,
-        user=unquote(user) if user else None,
+        user=user or None,
         port=port,
         directory=directory or None,
-        erase=parse_partition(parts.fragment, text) if parts.fragment else None,
     )

@@ -22,7 +22,7 @@ from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
-from flashbed.targets.ssh.address import Address
+from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.connection import Connection, Refused, explained
 from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
 
@@ -49,8 +49,9 @@ class _Home:
 class OnBoard:
     """A board that was connected to: the agent on it, and what it says there is."""
 
-    def __init__(self, address: Address, *, sqlite: bool = False) -> None:
-        self.address = address
+    def __init__(self, allowed: AllowedBoard, *, sqlite: bool = False) -> None:
+        self.erase = allowed.erase
+        address = self.address = allowed.address
         self.connection = Connection(address)
         self.architecture = self._architecture()
         self.program = self._program(sqlite)
@@ -129,10 +130,8 @@ class OnBoard:
     def job_command(self) -> list[str]:
         """The client's command line that runs a job."""
         remote = f"{self.home.agent} job --home {self.home.path}"
-        erase = self.address.erase
-        if erase is not None:
-            remote += f" --mtd {erase.number}"
-            remote += f" --name {shlex.quote(erase.name)}" if erase.name else ""
+        if self.erase is not None:
+            remote += f" --mtd {self.erase.number} --name {shlex.quote(self.erase.name)}"
         else:
             remote += f" --dir {shlex.quote(self.address.directory or '')}"
         return self.connection.own(remote)
@@ -145,17 +144,18 @@ class BoardTarget:
     software_time = True
 
     def __init__(
-        self, address: Address, work_dir: Path | None = None, *, patience_s: float | None = None
+        self, board: AllowedBoard, work_dir: Path | None = None, *, patience_s: float | None = None
     ) -> None:
         given = os.environ.get(_PATIENCE)
-        self.address = address
+        self.allowed = board
+        self.address: Address = board.address
         self.work = work_dir or places.root() / "build" / "board"
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Connects, and puts the agent there to see whether that works. See `Target.prepare`."""
         say(f"connecting to {self.address.destination}")
-        OnBoard(self.address).leave()
+        OnBoard(self.allowed).leave()
 
     def run(
         self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
@@ -169,7 +169,7 @@ class BoardTarget:
                 continue
             progress(f"connecting to {self.address.destination}", done)
             try:
-                board = OnBoard(self.address, sqlite=sqlite)
+                board = OnBoard(self.allowed, sqlite=sqlite)
             except NoSqlite as why:
                 yield failed([_not_measured(program, str(why)) for program in same])
                 done += len(same)
@@ -191,7 +191,7 @@ class BoardTarget:
         refused = []
         able: dict[str, list[Program]] = {}
         for program in programs:
-            why = why_not(program, board.facts, self.address)
+            why = why_not(program, board.facts, self.allowed)
             if why is None:
                 able.setdefault(program.board.sha256, []).append(program)
             else:

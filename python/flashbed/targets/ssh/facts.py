@@ -13,7 +13,7 @@ from flashbed import places
 from flashbed.conditions import NONE
 from flashbed.profiles import USUAL_COMPRESSOR, kernel_names
 from flashbed.targets.base import Program
-from flashbed.targets.ssh.address import Address
+from flashbed.targets.ssh.address import AllowedBoard
 
 __all__ = [
     "HEADER",
@@ -88,6 +88,9 @@ class StrangeRowsError(Exception):
 def read_facts(text: str) -> BoardFacts:
     """The rows of `flashbed-agent board`. Raises `StrangeRowsError`."""
     lines = text.splitlines()
+    strange = next((line for line in lines if not line.isprintable()), None)
+    if strange is not None:
+        raise StrangeRowsError(f"no row of {HEADER}: {strange[:80]!r}")
     if not lines or lines[0] != HEADER or lines[-1] != "end":
         raise StrangeRowsError(f"not a whole {HEADER}")
     board = BoardFacts()
@@ -145,14 +148,14 @@ def kernel_profile(release: str) -> str | None:
     return max(older, key=known.__getitem__, default=None)
 
 
-def why_not(program: Program, board: BoardFacts, address: Address) -> str | None:
+def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
         _other_kernel(program, board)
-        or _other_flash(program, board, address)
-        or _other_file_system(program, board, address)
-        or _asks_too_much(program, address)
-        or _lacking(program, board, address)
+        or _other_flash(program, board, allowed)
+        or _other_file_system(program, board, allowed)
+        or _asks_too_much(program, allowed)
+        or _lacking(program, board, allowed)
     )
 
 
@@ -164,13 +167,13 @@ def _other_kernel(program: Program, board: BoardFacts) -> str | None:
     return f"kernel {wanted}: the board has Linux {board.kernel}{how}"
 
 
-def _other_flash(program: Program, board: BoardFacts, address: Address) -> str | None:
+def _other_flash(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     """Where the flash is not the one in the profile."""
     mounted = board.mounted
-    number = address.erase.number if address.erase else mounted.mtd if mounted else None
+    number = allowed.erase.number if allowed.erase else mounted.mtd if mounted else None
     there = None if number is None else board.partitions.get(number)
     if there is None:
-        return f"the directory {address.directory} is on no MTD partition"
+        return f"the directory {allowed.address.directory} is on no MTD partition"
     chip, name = program.board.chip, places.shown(program.board.path)
     block_bytes = chip.page_bytes * chip.pages_per_block
     for key, wanted, found in (
@@ -184,11 +187,11 @@ def _other_flash(program: Program, board: BoardFacts, address: Address) -> str |
     return None
 
 
-def _other_file_system(program: Program, board: BoardFacts, address: Address) -> str | None:
+def _other_file_system(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     mounted = board.mounted
-    if address.directory is not None and mounted is not None:
+    if allowed.address.directory is not None and mounted is not None:
         if program.fs != mounted.fs:
-            return f"fs {program.fs}: {address.directory} of the board is {mounted.fs}"
+            return f"fs {program.fs}: {allowed.address.directory} of the board is {mounted.fs}"
         return None
     if program.fs in _RAW:
         return None
@@ -196,7 +199,7 @@ def _other_file_system(program: Program, board: BoardFacts, address: Address) ->
     return why and f"fs {program.fs}: {why}"
 
 
-def _asks_too_much(program: Program, address: Address) -> str | None:
+def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
     """What no board of somebody's can be told."""
     if program.record_changes or program.cuts or program.chip_commands:
         return "power cuts: a board's chip does not remember its changes"
@@ -204,22 +207,22 @@ def _asks_too_much(program: Program, address: Address) -> str | None:
         return "wear and faults: a board's chip cannot be told of them"
     if program.fs == "mtd-driver":
         return "mtd-driver: there is no file of a driver's own on a board"
-    if address.directory is None:
+    if allowed.address.directory is None:
         return None
     if program.filled:
-        return f"state: {address.directory} is in the state in which it is"
+        return f"state: {allowed.address.directory} is in the state in which it is"
     if program.bulk_read:
-        return f"bulk_read: {address.directory} is mounted as it is"
+        return f"bulk_read: {allowed.address.directory} is mounted as it is"
     if program.compressor != USUAL_COMPRESSOR:
-        return f"compressor: {address.directory} is mounted as it is"
+        return f"compressor: {allowed.address.directory} is mounted as it is"
     if "\nremount" in program.prepare or "\nremount" in program.body:
-        return f"remount: {address.directory} is not unmounted"
+        return f"remount: {allowed.address.directory} is not unmounted"
     return None
 
 
-def _lacking(program: Program, board: BoardFacts, address: Address) -> str | None:
+def _lacking(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     """What this board's kernel or user does not allow."""
-    if address.erase is not None and board.can["mount"]:
+    if allowed.erase is not None and board.can["mount"]:
         return f"erasing and mounting: {board.can['mount']}"
     drops = "\ndrop_caches" in program.prepare or "\ndrop_caches" in program.body
     if drops and board.can["drop_caches"]:

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 
-from flashbed.targets.ssh.address import Address
+from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
 
 __all__ = ["BoardPlace"]
@@ -22,7 +22,7 @@ class BoardPlace:
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
         """See `Place.agent`. The agent goes even if the connection drops: the shell outlives it."""
-        board = OnBoard(self.address)
+        board = OnBoard(AllowedBoard(self.address))
         home = board.home
         words = " ".join(shlex.quote(word) for word in arguments)
         remote = f"{home.agent} {words}; status=$?; rm -rf {home.path}; exit $status"

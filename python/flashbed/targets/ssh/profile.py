@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from flashbed.profiles import Software
+from flashbed.software import Software
 from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
 
 __all__ = ["profile_text"]

@@ -1,0 +1,130 @@
+"""Files of others, read within limits; files of ours, written whole or not at all.
+
+What is read may be anybody's: a regular file and no pipe or device, not larger than its kind can
+be. What is written is begun under a name that nobody can have planted, and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from flashbed.errors import InputError, RunError
+from flashbed.places import shown
+
+__all__ = ["TEXT_BYTES_MAX", "read_bytes", "read_json", "read_text", "whole"]
+
+TEXT_BYTES_MAX = 64 << 20
+_KIB = 1024
+
+
+def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> bytes:
+    """All of a regular file of at most `limit` bytes. Raises `error` with one line."""
+    try:
+        # A pipe that nobody writes to would be waited for.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(number, "rb") as file:  # noqa: PTH123
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
+                raise error(f"{shown(path)}: a device or a pipe, not a file")
+            data = file.read(limit + 1) if status.st_size <= limit else b""
+    except FileNotFoundError:
+        raise error(f"{shown(path)}: no such file") from None
+    except OSError as why:
+        raise error(f"{shown(path)}: {why.strerror}") from None
+    except ValueError:
+        raise error(f"{shown(path)}: no path of a file") from None
+    if max(len(data), status.st_size) > limit:
+        size_kib = max(len(data), status.st_size) // _KIB
+        raise error(f"{shown(path)}: {size_kib:,} KiB, {limit // _KIB:,} KiB at most")
+    return data
+
+
+def read_text(path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError) -> str:
+    """`read_bytes` as UTF-8 without NUL, its line ends as they are."""
+    data = read_bytes(path, limit, error)
+    if b"\0" in data:
+        raise error(f"{shown(path)}: byte {data.index(0) + 1} is NUL")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as why:
+        raise error(f"{shown(path)}: byte {why.start + 1} is not UTF-8") from None
+
+
+def read_json(
+    path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError
+) -> dict[str, Any]:
+    """A file that is one JSON object."""
+    text = read_text(path, limit, error)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise error(f"{shown(path)}: no JSON object")
+    return value
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A new file beside `path` to be written, which then takes its place.
+
+    Raises `RunError` that names the file and its folder if it cannot be written.
+    """
+    new = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        yield new
+        new.replace(path)
+    except Exception as why:
+        reason = _of_the_system(why)
+        if reason is None:
+            raise
+        folder = shown(path.parent.absolute())
+        raise RunError(f"{path.name} could not be written to {folder}: {reason}") from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _of_the_system(why: Exception) -> str | None:
+    """What the system said; Parquet's writer wraps it in words of its own."""
+    found = re.search(r"\(os error (\d+)\)", str(why))
+    if found:
+        return os.strerror(int(found[1]))
+    return (why.strerror or str(why)) if isinstance(why, OSError) else None
+
+
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+"""Process numbers are those of one machine, and folders may be shared."""
+
+
+def _remove_abandoned(path: Path) -> None:
+    """What processes of this machine left when they were killed."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.{_HOST}-(\d{{1,9}})-[0-9a-f]{{12}}\.new")
+    for entry in os.scandir(path.parent):
+        found = ours.fullmatch(entry.name)
+        if found and not _lives(int(found[1])):
+            with suppress(OSError):
+                Path(entry.path).unlink()
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -1,0 +1,124 @@
+"""Calls of the program under limits, and what of their ends is a finding."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+"""Of one call. A call that hangs is ended; how long the others take says nothing."""
+LINE_CHARACTERS = 600
+_FAILED = ("trace", "run", "powercut", "power", "lifetime", "reproduce", "report", "predict")
+"""Commands that end with status 1 where what was asked for was right, and did not work."""
+_NEVER = ("internal error", "Traceback", "panicked", "came through", "PanicException")
+
+
+@dataclass(frozen=True)
+class Call:
+    """Files to be laid out, and a command line. What is None is a folder, text a link's target."""
+
+    arguments: tuple[str, ...]
+    files: Mapping[str, bytes | str | None] = field(default_factory=dict)
+
+
+class EndedError(Exception):
+    """A call that did not end by itself."""
+
+
+class Worker:
+    """A process that calls are made in; one that hangs or dies is replaced."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder = folder
+        self._environment = {
+            **os.environ, "FLASHBED_ROOT": str(root), "POLARS_MAX_THREADS": "2",
+            "RAYON_NUM_THREADS": "2", "COLUMNS": "200",
+        }  # fmt: skip
+        self._process: subprocess.Popen[str] | None = None
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.hostile.worker"], cwd=ROOT, env=self._environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                start_new_session=True,
+            )  # fmt: skip
+        return self._process
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.communicate()
+            self._process = None
+
+    def finding(self, call: Call) -> str | None:
+        """What is wrong with the end of a call; None if nothing is."""
+        try:
+            return wrong(call.arguments, *self.ends(call))
+        except EndedError as why:
+            return str(why)
+
+    def ends(self, call: Call) -> tuple[int, str]:
+        """Its status, and what it said on standard error. Raises `EndedError`."""
+        work = self.folder / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        lay_out(work, call.files)
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked = {"folder": str(work), "arguments": list(call.arguments)}
+        try:
+            process.stdin.write(json.dumps(asked) + "\n")
+            process.stdin.flush()
+            with selectors.DefaultSelector() as ready:
+                ready.register(process.stdout, selectors.EVENT_READ)
+                hangs = not ready.select(PATIENCE_S)
+            answer = "" if hangs else process.stdout.readline()
+        except BrokenPipeError:
+            hangs, answer = False, ""
+        if not answer:
+            self.close()
+            raise EndedError("it hangs" if hangs else f"the process died ({process.returncode})")
+        status, said = json.loads(answer)
+        return status, said
+
+
+def lay_out(folder: Path, files: Mapping[str, bytes | str | None]) -> None:
+    """Writes files, folders and links."""
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            path.mkdir(exist_ok=True)
+        elif isinstance(content, str):
+            path.symlink_to(content)
+        else:
+            path.write_bytes(content)
+
+
+def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:
+    """What is not as docs/cli.md has it; None if all is."""
+    lines = said.splitlines()
+    shown = f"status {status}: {said[:2000]}"
+    if any(word in said for word in _NEVER):
+        return shown
+    if any(len(line) > LINE_CHARACTERS or not line.isprintable() for line in lines):
+        return f"a line that is long or not printable: {shown}"
+    if status == 0:
+        return None
+    if status == 2:
+        alone = [line for line in lines if line.startswith("flashbed: ")]
+        return None if len(alone) == len(lines) == 1 else f"not one line: {shown}"
+    failed = status == 1 and arguments[0] in _FAILED
+    return None if failed and lines else shown

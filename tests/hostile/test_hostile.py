@@ -1,0 +1,418 @@
+"""No file and no option ends in a traceback, a panic, a hang or a killed process (issue 21).
+
+FLASHBED_FUZZ_EXAMPLES is how many calls each test draws; without it the same few are drawn each
+time.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tomllib
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.hostile.calls import ROOT, Call, Worker, lay_out
+from tests.hostile.drawn import bent_lines, bent_toml, damaged, texts
+
+pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
+
+pytestmark = pytest.mark.timeout(100_000)
+
+EXAMPLES = int(os.environ.get("FLASHBED_FUZZ_EXAMPLES", "40"))
+few = settings(
+    max_examples=EXAMPLES,
+    derandomize="FLASHBED_FUZZ_EXAMPLES" not in os.environ,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+
+EXPERIMENT: dict[str, Any] = {
+    "experiment": {"id": "t/x", "title": "t", "question": "q", "source": "s"},
+    "workload": {
+        "kind": "micro-read", "request_bytes": 4096, "file_bytes": 65_536, "settle_ns": 1_000_000,
+    },
+    "grid": [{
+        "targets": ["sim"], "board": ["emulated-small"], "kernel": ["6.1"], "fs": ["jffs2"],
+        "read_ahead_kib": [0, 128], "pattern": ["random"], "requests": [4], "seed": [1],
+        "state": [{"valid": 0.2, "invalid": 0.05, "worn": {"mean": 100, "spread": 10}}],
+        "faults": [{"bad_blocks": [1]}], "advice": ["none"], "pause_ns": [0],
+    }],
+}  # fmt: skip
+SQL: dict[str, Any] = {
+    **EXPERIMENT,
+    "workload": {"kind": "sqlite", "request_bytes": 100, "settle_ns": 1_000_000},
+    "grid": [{
+        "targets": ["sim"], "board": ["emulated"], "kernel": ["6.1"], "fs": ["ubifs"],
+        "read_ahead_kib": [0], "pattern": ["script"], "requests": [1], "seed": [1],
+        "database": [{"name": "mine", "script": "my.sql", "records": 10, "page_bytes": 1024}],
+    }],
+}  # fmt: skip
+POSTMARK: dict[str, Any] = {
+    **EXPERIMENT,
+    "workload": {
+        "kind": "postmark", "request_bytes": 512, "file_bytes": 5000, "settle_ns": 1_000_000,
+        "script": "set number 5",
+    },
+    "grid": [{**EXPERIMENT["grid"][0], "pattern": ["all"], "requests": [5]}],
+}  # fmt: skip
+OPERATIONS = (
+    "flashbed-ops 1", "mkdir d", "open 0 d/a rw,create", "write 0 0 4096 1 50", "fsync 0",
+    "truncate 0 100", "close 0", "sync", "prepared", "drop_caches", "open 1 d/a rw", "mark",
+    "read 1 0 100", "write 1 4096 8192 2 0", "fdatasync 1", "fadvise 1 0 0 random", "pause 1000000",
+    "compute 100", "close 1", "rename d/a d/b", "unlink d/b", "rmdir d", "remount",
+)  # fmt: skip
+OPERATION_WORDS = tuple({word for line in OPERATIONS for word in line.split(" ")})
+SCRIPT = (
+    "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT) ;", "INSERT INTO t VALUES (1, 'x') ;",
+    "-- measured", "SELECT * FROM t WHERE a = 1 ;", "UPDATE t SET b = 'y' ;", "DROP TABLE t ;",
+)  # fmt: skip
+SCRIPT_WORDS = (
+    "ATTACH", "'/tmp/x'", "AS", "PRAGMA", "journal_mode", "=", "WAL", "VACUUM", "BEGIN", "COMMIT",
+    "load_extension('x')", "zeroblob(1000000000)", "randomblob(-1)", "randomblob(10)", ";", "'",
+    "WITH", "RECURSIVE", "writefile('x','y')", "(SELECT", "1)", "mmap_size", "CREATE", "t",
+)  # fmt: skip
+COUNTERS = (
+    "ubi0: max/mean erase counter: 431/213, WL threshold: 4096",
+    "Current maximum erase counter value: 500", "Total amount of logical eraseblocks: 2000",
+    "physical_block_number erase_count", "0 10", "1 20", "2 30 good", "3 -1 bad",
+)  # fmt: skip
+STREAM = (
+    "flashbed-trace 1", "info kernel 6.1", "flash 100 read 1 2 0 2048 7 cat",
+    "vfs 100 20 read 5 0 4096 4096 7 cat file.bin", "func 100 20 jffs2_read 0 7 cat",
+    "ecc 0 0 0", "lost 0", "end 0",
+)  # fmt: skip
+STREAM_WORDS = ("read", "erase", "vfs", "flash", "R;1;a", ";", "0.1;R;1;x", "-")
+FLASHMON = ("0.100000;R;100;cat", "0.200000;W;101;cat", "0.300000;E;1;gc", "# comment")
+LOAD = range(41, 60)
+RECORDING = (
+    "time_s,cpu_W,D0",
+    *(
+        f"{n / 100},{1 if 40 < n < 60 else 0.1 + n % 3 / 100},{int(40 < n < 60)}"
+        for n in range(100)
+    ),
+)
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "run": ("--on", "--set", "--out", "--case", "--trace", "--erase"),
+    "trace": ("--on", "--set", "--case", "--fs", "--board", "--read-ahead-kib", "--format",
+              "--seconds", "--points", "--buffer-kib", "--read", "--func", "--erase"),
+    "powercut": ("--on", "--every", "--samples", "--set", "--case", "--seed", "--chip", "--format"),
+    "lifetime": ("--repeat", "--endurance", "--board", "--since", "--before", "--case", "--set",
+                 "--on", "--format"),
+    "predict": ("--pattern", "--requests", "--request-bytes", "--fs", "--page-bytes", "--database",
+                "--set", "--repeat", "--endurance", "--format"),
+    "report": ("--out",),
+    "table": ("--format",),
+    "reproduce": ("--on", "--set", "--format", "--erase"),
+    "validate": ("--suite", "--on", "--kernel", "--format", "--erase"),
+    "calibrate": ("--on", "--kernel", "--erase"),
+    "verdicts": ("--format",),
+    "power": ("--rail", "--unit", "--rate", "--marker", "--windows", "--offset", "--accuracy",
+              "--board", "--activity", "--fs", "--pattern", "--read-ahead", "--format"),
+}  # fmt: skip
+GOOD_WORDS = (
+    "sim", "sim,sim", "x.toml", "good", "fs=jffs2", "requests=8", "seed=1", "board=emulated",
+    "kernel=6.1", "state=valid0.5", "faults=bad3", "database=wal", "read_ahead_kib=shipped",
+    "pattern=random", "1/min", "3y", "flash", "flash,wear", "json", "csv", "text", "jffs2",
+    "ubifs,bulk_read", "emulated", "6.1", "reads", "counters.txt", "recording.csv", "mtd0",
+    "mtd0:x", "cpu=cpu*1V", "A0=mV", "10kHz", "edge", "random", "insert",
+)  # fmt: skip
+BEGINS = {
+    "power": ("fit",), "trace": ("--on", "sim"), "validate": ("--on", "sim"),
+    "calibrate": ("emulated", "--on", "sim"),
+}  # fmt: skip
+"""What stands before what is drawn, so that no kernel is booted."""
+LINKS = ("/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/", "nothing")
+BENT_AXES = (
+    "requests", "seed", "pause_ns", "file_bytes", "request_bytes", "read_ahead_kib", "state",
+    "faults", "database", "compressor", "bulk_read", "nothing",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A process for calls, whose checkout has the profiles and one experiment."""
+    folder = tmp_path_factory.mktemp("hostile")
+    root = folder / "root"
+    boards = {
+        f"boards/{path.relative_to(ROOT / 'boards')}": path.read_bytes()
+        for path in (ROOT / "boards").rglob("*.toml")
+    }
+    small = (ROOT / "tests" / "small.toml").read_bytes()
+    lay_out(root, {**boards, "experiments/small/one.toml": small})
+    made = Worker(folder, root)
+    yield made
+    made.close()
+
+
+class Kept(dict[str, bytes]):
+    """Files by their names, too long for a message."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} files"
+
+
+@pytest.fixture(scope="module")
+def result(worker: Worker) -> Kept:
+    """The files of a good result, and of a trace, by their names below `good` and `traced`."""
+    run = ("run", "x.toml", "--out", "good", "--trace", "flash,wear")
+    assert worker.ends(Call(run, {"x.toml": toml_of(EXPERIMENT)}))[0] == 0
+    found = files_of(worker.folder / "work")
+    trace = ("trace", "--on", "sim", "--flash", "x.ops", "--out", "traced")
+    assert worker.ends(Call(trace, {"x.ops": lines_of(OPERATIONS)}))[0] == 0
+    return Kept({**found, **files_of(worker.folder / "work")})
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def toml_of(values: dict[str, Any]) -> bytes:
+    from tests.hostile.toml_text import toml
+
+    return toml(values).encode()
+
+
+def session(metadata: bytes, samples: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("version", "2")
+        archive.writestr("metadata", metadata)
+        archive.writestr("analog-1-3-1", samples)
+        archive.writestr("logic-1-1", bytes(len(samples) // 4))
+    return packed.getvalue()
+
+
+METADATA = (
+    "[device 1]", "samplerate=1 kHz", "total probes=2", "probe1=D0", "probe2=D1",
+    "total analog=1", "analog3=A0", "unitsize=1",
+)  # fmt: skip
+LEVEL = np.where(np.arange(100) % 50 > 30, 1.0, 0.1).astype("<f4").tobytes()
+"""A load of twenty samples, twice."""
+
+
+def lines_of(lines: Sequence[str]) -> bytes:
+    return "\n".join((*lines, "")).encode()
+
+
+GOOD = {
+    "run": Call(("run", "x.toml", "--out", "o"), {"x.toml": toml_of(EXPERIMENT)}),
+    "sql": Call(
+        ("run", "x.toml", "--out", "o"), {"x.toml": toml_of(SQL), "my.sql": lines_of(SCRIPT)}
+    ),
+    "postmark": Call(("run", "x.toml", "--out", "o"), {"x.toml": toml_of(POSTMARK)}),
+    "stream": Call(("trace", "--read", "s", "--out", "o"), {"s": lines_of(STREAM)}),
+    "flashmon": Call(("trace", "--read", "s", "--out", "o"), {"s": lines_of(FLASHMON)}),
+    "counters": Call(
+        ("lifetime", "c", "--since", "3y", "--endurance", "9999"), {"c": lines_of(COUNTERS[:1])}
+    ),
+    "recording": Call(("power", "fit", "r"), {"r": lines_of(RECORDING)}),
+    "session": Call(
+        ("power", "fit", "r", "--unit", "A0=W", "--rail", "cpu=A0"),
+        {"r": session(lines_of(METADATA), LEVEL)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_bent_is_good(worker: Worker, name: str) -> None:
+    """Else what is drawn would only be refused for what is wrong with all of it."""
+    assert worker.ends(GOOD[name])[0] == 0
+
+
+def check(worker: Worker, call: Call) -> None:
+    finding = worker.finding(call)
+    assert finding is None, finding
+
+
+@few
+@given(
+    text=st.sampled_from((EXPERIMENT, EXPERIMENT, SQL, POSTMARK)).flatmap(bent_toml),
+    script=bent_lines(SCRIPT, SCRIPT_WORDS),
+)
+def test_experiments(worker: Worker, text: bytes, script: bytes) -> None:
+    files = {"x.toml": text, "my.sql": script}
+    check(worker, Call(("run", "x.toml", "--out", "o"), files))
+
+
+@few
+@given(script=bent_lines(SCRIPT, SCRIPT_WORDS))
+def test_sql_scripts(worker: Worker, script: bytes) -> None:
+    files = {"x.toml": toml_of(SQL), "my.sql": script}
+    check(worker, Call(("run", "x.toml", "--out", "o"), files))
+
+
+def profile(path: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / "boards" / path).read_text())
+
+
+@few
+@given(st.data())
+def test_boards_and_kernels(worker: Worker, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(("emulated-small.toml", "omap3evm.toml", "kernels/6.1.toml")))
+    good = {**profile(path)}
+    table = "kernel" if "kernels/" in path else "board"
+    good[table] = {**good[table], "name": "bent"}
+    bent = data.draw(bent_toml(good))
+    where = "kernels/bent.toml" if table == "kernel" else "bent.toml"
+    grid = {**EXPERIMENT["grid"][0], table: ["bent"], "fs": ["jffs2", "ubifs", "yaffs2"]}
+    files = {f"../root/boards/{where}": bent, "x.toml": toml_of({**EXPERIMENT, "grid": [grid]})}
+    try:
+        check(worker, Call(("run", "x.toml", "--out", "o"), files))
+    finally:
+        (worker.folder / "root" / "boards" / where).unlink()
+
+
+@few
+@given(
+    text=bent_lines(OPERATIONS, OPERATION_WORDS),
+    fs=st.sampled_from(("jffs2", "ubifs", "yaffs2", "mtd", "ubifs,bulk_read")),
+)
+def test_operations(worker: Worker, text: bytes, fs: str) -> None:
+    arguments = ("trace", "--on", "sim", "--flash", "--fs", fs, "x.ops", "--out", "o")
+    check(worker, Call((*arguments, "--board", "emulated-small"), {"x.ops": text}))
+
+
+OF_RESULTS: tuple[tuple[str, ...], ...] = (
+    ("report", "good"), ("table", "good", "cases"), ("table", "good", "flash"),
+    ("run", "x.toml", "--out", "good"), ("lifetime", "good", "--repeat", "1/min"),
+    ("power", "draw", "good"), ("model", "sqlite", "good"), ("report", "traced"),
+    ("table", "traced", "flash"), ("powercut", "x.toml", "--on", "sim", "--out", "good"),
+)  # fmt: skip
+WAYS = ("cut", "flipped", "flipped", "flipped", "other", "folder", "gone", "link")
+
+
+@few
+@given(
+    arguments=st.sampled_from(OF_RESULTS),
+    place=st.integers(0, 1000),
+    way=st.sampled_from(WAYS),
+    flips=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), min_size=1, max_size=12),
+    link=st.sampled_from(LINKS),
+)
+def test_results(
+    worker: Worker,
+    result: Kept,
+    arguments: tuple[str, ...],
+    place: int,
+    way: str,
+    flips: list[tuple[int, int]],
+    link: str,
+) -> None:
+    """A file of a result is damaged, another's, a folder, a link to something else, or gone."""
+    folder = "traced" if "traced" in arguments else "good"
+    names = sorted(name for name in result if name.startswith(f"{folder}/"))
+    name = names[place % len(names)]
+    there = bytearray(result[name])
+    for at, byte in flips:
+        there[at % len(there)] = byte
+    bent: dict[str, bytes | str | None] = {
+        "cut": result[name][: flips[0][0] % len(there)],
+        "flipped": bytes(there),
+        "other": result[names[flips[0][0] % len(names)]],
+        "folder": None,
+        "link": link,
+    }
+    files: dict[str, bytes | str | None] = dict(result)
+    del files[name]
+    if way in bent:
+        files[name] = bent[way]
+    check(worker, Call(arguments, files))
+
+
+@few
+@given(text=bent_lines(COUNTERS, ("good", "worn", "ubi1", "erase_count", "max_ec:")))
+def test_counters(worker: Worker, text: bytes) -> None:
+    arguments = ("lifetime", "counters.txt", "--since", "3y", "--endurance", "100000")
+    check(worker, Call(arguments, {"counters.txt": text}))
+
+
+@few
+@given(
+    text=st.sampled_from((STREAM, FLASHMON)).flatmap(
+        lambda lines: bent_lines(
+            lines, ("read", "erase", "vfs", "flash", "R;1;a", ";", "0.1;R;1;x")
+        )
+    )
+)
+def test_streams(worker: Worker, text: bytes) -> None:
+    check(worker, Call(("trace", "--read", "stream.txt", "--out", "o"), {"stream.txt": text}))
+
+
+@few
+@given(st.data())
+def test_recordings(worker: Worker, data: st.DataObject) -> None:
+    if data.draw(st.booleans()):
+        words = ("0.5,nan,1", "inf,1,0", "1e308,1e308,1", "-1,-1,-1", "a,b,c", "time_s,cpu_W,cpu_W")
+        files = {"trace": data.draw(bent_lines(RECORDING, words))}
+    else:
+        metadata = data.draw(bent_lines(METADATA, ("unitsize=0", "samplerate=0", "probe0=x")))
+        samples = data.draw(damaged(LEVEL))
+        files = {"trace": data.draw(damaged(session(metadata, samples)))}
+    arguments = ("power", "fit", "trace", "--unit", "A0=W", "--rail", "cpu=A0")
+    check(worker, Call(data.draw(st.sampled_from((arguments, arguments[:3]))), files))
+
+
+def _argument(text: str) -> str:
+    """As the shell can pass it on."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+@few
+@given(st.data())
+def test_options(worker: Worker, result: Kept, data: st.DataObject) -> None:
+    command = data.draw(st.sampled_from(sorted(OPTIONS)))
+    word = st.one_of(
+        st.sampled_from(GOOD_WORDS), st.sampled_from(GOOD_WORDS), texts,
+        st.sampled_from(BENT_AXES).flatmap(lambda axis: texts.map(lambda text: f"{axis}={text}")),
+        st.integers(-(2**70), 2**70).map(str),
+    ).map(_argument)  # fmt: skip
+    arguments = [data.draw(word) for _ in range(data.draw(st.integers(0, 2)))]
+    for _ in range(data.draw(st.integers(0, 3))):
+        arguments += [data.draw(st.sampled_from(OPTIONS[command])), data.draw(word)]
+    arguments = [given for given in arguments if not _leaves(given)]
+    begin = (command, *BEGINS.get(command, ()))
+    files: dict[str, bytes | str | None] = {
+        **result, "x.toml": toml_of(EXPERIMENT), "counters.txt": COUNTERS[0].encode(),
+        "recording.csv": lines_of(RECORDING),
+    }  # fmt: skip
+    check(worker, Call((*begin, *arguments), files))
+
+
+def _leaves(text: str) -> bool:
+    """Whether it asks for another machine, a kernel, or standard input."""
+    return text in ("-", "uml", "emulator") or text.startswith("ssh://")
+
+
+@pytest.mark.parametrize(
+    "target", ["/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/"]
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "file.toml"), ("trace", "--on", "sim", "file.ops"), ("trace", "--read", "file"),
+        ("lifetime", "file", "--since", "3y", "--endurance", "9"), ("power", "fit", "file"),
+        ("lifetime", "file.parquet", "--repeat", "1/h", "--endurance", "9"),
+        ("predict", "file", "--pattern", "insert", "--requests", "1", "--request-bytes", "9"),
+        ("power", "fit", "recording.csv", "--windows", "file"), ("report", "file"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_no_file(worker: Worker, arguments: tuple[str, ...], target: str) -> None:
+    names = ("file", "file.toml", "file.ops", "file.parquet", "loop")
+    files: dict[str, bytes | str | None] = dict.fromkeys(names, target)
+    files["recording.csv"] = lines_of(RECORDING)
+    check(worker, Call(arguments, files))

@@ -19,6 +19,8 @@ const LEAD_NS: u64 = 2_000_000;
 /// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
 /// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
+/// A machine runs no longer than this since its chip was made: 31 years, which leaves room for every sum of times.
+const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
 /// How long the threads of the file system have after a flush to erase what it made free (agent/job.c).
 const SETTLE_NS: u64 = 100_000_000;
 
@@ -266,6 +268,9 @@ impl<S: Stack> Machine<S> {
             self.slots[slot] = Some(index_of(&mut self.files, path));
         }
         let (result, now) = self.stack.call(now, operation)?;
+        if now > LIFETIME {
+            return Err(FsError::NotModelled("a machine that runs for more than 31 years"));
+        }
         self.now = now;
         Ok(result)
     }

@@ -73,7 +73,7 @@ def trace(
         str, typer.Option("--board", help="Board, of a file of operations.")
     ] = "emulated",
     read_ahead_kib: Annotated[
-        int, typer.Option("--read-ahead-kib", min=0, help="Of a file of operations.")
+        int, typer.Option("--read-ahead-kib", min=0, max=4 << 20, help="Of a file of operations.")
     ] = 128,
     output: Annotated[
         list[str] | None,
@@ -249,7 +249,8 @@ def _program(
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
-    from flashbed.operations import HEADER, OperationError, canonical, parse
+    from flashbed._sim import body_offset
+    from flashbed.operations import HEADER, OperationError
     from flashbed.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
@@ -260,13 +261,13 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     if option and kind != "ubifs":
         raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
     try:
-        operations = parse(path.read_text(encoding="utf-8"))
+        text = _text(path)
+        at = body_offset(text)
     except OSError as why:
         raise InputError(f"{shown(path)}: {why.strerror}") from None
-    except OperationError as why:
-        raise InputError(f"{shown(path)}:{why}") from None
-    at = next((i + 1 for i, its in enumerate(operations) if its.name == "prepared"), 0)
-    prepare = canonical(operations[:at]) if at else f"{HEADER}\nprepared\n"
+    except ValueError as why:
+        raise InputError(f"{shown(path)}:{OperationError(*why.args)}") from None
+    prepare = text[:at] if at else f"{HEADER}\nprepared\n"
     return Program(
         case_id=path.stem,
         fs=kind,
@@ -274,18 +275,29 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         kernel=load_kernel("6.1"),
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
-        body=canonical(operations[at:]),
+        body=f"{HEADER}\n{text[at:]}" if at else text,
         bulk_read=bool(option),
     )
+
+
+def _text(path: Path) -> str:
+    """A file, a character for each byte; a long one is in memory once."""
+    text = ""
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            text += part.decode("latin-1")
+    return text
 
 
 def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes what was asked for beside it, prints the summary."""
     from flashbed.tracing.flashmon_log import written_log
     from flashbed.tracing.summary import lines
-    from flashbed.tracing.trace import keep
+    from flashbed.tracing.trace import LongTrace, keep
 
     keep(traced, out)
+    if formats and isinstance(traced, LongTrace):
+        traced = traced.held()
     if "csv" in formats:
         for name, frame in traced.tables.items():
             frame.write_csv(out / f"{name}.csv")

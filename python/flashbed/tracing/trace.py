@@ -8,6 +8,7 @@ was not traced, or there was nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
-__all__ = ["TABLES", "Cost", "Facts", "Trace", "empty", "is_trace", "keep", "load"]
+__all__ = ["TABLES", "Cost", "Facts", "LongTrace", "Trace", "empty", "is_trace", "keep", "load"]
 
 FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
@@ -72,6 +73,35 @@ class Trace:
         """By name."""
         return {name: getattr(self, name) for name in TABLES}
 
+    def has(self, name: str) -> bool:
+        """Whether a table has rows."""
+        return self.tables[name].height > 0
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """A table, however long it is."""
+        return self.tables[name].lazy()
+
+
+@dataclass(frozen=True)
+class LongTrace(Trace):
+    """A trace of which some tables are too long to hold: those are in files, not in its fields."""
+
+    long: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
+    keeps: object = None
+    """What has to live as long as the files."""
+
+    def has(self, name: str) -> bool:
+        """See `Trace.has`."""
+        return name in self.long or super().has(name)
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """See `Trace.lazy`."""
+        return self.long[name] if name in self.long else super().lazy(name)
+
+    def held(self) -> Trace:
+        """The same with every table in memory."""
+        return Trace(self.facts, **{name: self.lazy(name).collect() for name in TABLES})
+
 
 def is_trace(directory: Path) -> bool:
     """Whether a trace is kept there."""
@@ -85,9 +115,11 @@ def keep(trace: Trace, directory: Path) -> None:
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
         for name, frame in trace.tables.items():
-            conform(frame, name).write_parquet(
-                directory / f"{name}.parquet", compression="zstd", compression_level=1
-            )
+            path = directory / f"{name}.parquet"
+            if isinstance(trace, LongTrace) and name in trace.long:
+                trace.long[name].sink_parquet(path, compression="zstd", compression_level=1)
+            else:
+                conform(frame, name).write_parquet(path, compression="zstd", compression_level=1)
         facts = {"format": FORMAT, **asdict(trace.facts)}
         part = directory / f".{_FACTS}"
         part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

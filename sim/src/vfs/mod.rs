@@ -154,7 +154,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// /sys/class/bdi/*/read_ahead_kb; files take it over when they are opened.
     pub fn set_read_ahead_kib(&mut self, kib: u32) {
-        self.read_ahead_pages = kib * 1024 / PAGE_BYTES;
+        self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
     }
 
     /// The chip at the bottom.

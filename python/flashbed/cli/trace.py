@@ -281,11 +281,12 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
 
 
 def _text(path: Path) -> str:
-    """A file, a character for each byte; a long one is in memory once."""
+    """A file, a character for each byte. In this form text grows in place, in memory once."""
     text = ""
     with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            text += part.decode("latin-1")
+        for part in iter(lambda: file.read(1 << 20), b""):
+            more = part.decode("latin-1")
+            text += more
     return text
 
 

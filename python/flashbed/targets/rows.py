@@ -6,7 +6,9 @@ consumer that wants them so gives it a `LongRows`; without one the target keeps 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +24,8 @@ class LongRows:
 
     def __init__(self, folder: Path | None = None) -> None:
         """In a folder of its own inside `folder`, or where the system keeps temporary files."""
-        self._folder = tempfile.TemporaryDirectory(prefix=".rows-", dir=folder)
+        self._folder = Path(tempfile.mkdtemp(prefix=".rows-", dir=folder))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._pieces: dict[tuple[str, str], list[Path]] = {}
         self._number = 0
 
@@ -38,7 +41,7 @@ class LongRows:
             if frame["seq"][0] == 0:
                 pieces.clear()
             self._number += 1
-            path = Path(self._folder.name) / f"{self._number:08}.parquet"
+            path = self._folder / f"{self._number:08}.parquet"
             conform(frame, name).write_parquet(path, compression="zstd", compression_level=1)
             pieces.append(path)
 

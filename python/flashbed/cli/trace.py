@@ -156,10 +156,10 @@ def _check_command(words: Sequence[str]) -> None:
 
 def _replaced(out: Path) -> Path:
     """The folder that was asked for; a trace that it holds is lost, which is said."""
-    from flashbed.tracing.trace import TABLES, is_trace, load
+    from flashbed.tracing.trace import TABLES, facts_of, is_trace
 
     if is_trace(out):
-        say(f"flashbed: {shown(out)}: replaces the trace of {load(out).facts.name}")
+        say(f"flashbed: {shown(out)}: replaces the trace of {facts_of(out).name}")
         for file in (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO):
             (out / file).unlink(missing_ok=True)
     return out

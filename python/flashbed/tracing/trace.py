@@ -18,7 +18,18 @@ from flashbed.errors import InputError, RunError
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
-__all__ = ["TABLES", "Cost", "Facts", "LongTrace", "Trace", "empty", "is_trace", "keep", "load"]
+__all__ = [
+    "TABLES",
+    "Cost",
+    "Facts",
+    "LongTrace",
+    "Trace",
+    "empty",
+    "facts_of",
+    "is_trace",
+    "keep",
+    "load",
+]
 
 FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
@@ -130,19 +141,31 @@ def keep(trace: Trace, directory: Path) -> None:
 
 def load(directory: Path) -> Trace:
     """Reads the folder. Raises `InputError`."""
+    facts = facts_of(directory)
+    try:
+        tables = {
+            name: conform(pl.read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
+        }
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        raise _no_trace(directory) from None
+    return Trace(facts, **tables)
+
+
+def facts_of(directory: Path) -> Facts:
+    """What is known of the trace in a folder, without its tables. Raises `InputError`."""
     try:
         facts = json.loads((directory / _FACTS).read_text(encoding="utf-8"))
         if facts.pop("format") != FORMAT:
             raise ValueError
         cost = facts.pop("cost")
         ecc = facts.pop("ecc")
-        known = Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
-        tables = {
-            name: conform(pl.read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
-        }
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        raise InputError(f"{shown(directory)}: not a trace, or one of another version") from None
-    return Trace(known, **tables)
+        return Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _no_trace(directory) from None
+
+
+def _no_trace(directory: Path) -> InputError:
+    return InputError(f"{shown(directory)}: not a trace, or one of another version")
 
 
 def empty(table: str) -> pl.DataFrame:

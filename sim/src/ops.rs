@@ -13,6 +13,8 @@ use core::fmt::{self, Write};
 use line::{is_printable_or_line_feed, parse_line, Word};
 use thiserror::Error;
 
+/// So much of what is wrong with a line is shown.
+const DETAIL_CHARS_MAX: usize = 120;
 const HEADER: &str = "flashbed-ops 1";
 /// Slots a program has.
 pub const SLOTS: usize = 64;
@@ -134,7 +136,11 @@ type Parsed<T> = Result<T, Refusal>;
 
 #[cold]
 fn refuse(code: &'static str, detail: impl Into<String>) -> Refusal {
-    Box::new((code, detail.into()))
+    let mut detail = detail.into();
+    if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS_MAX) {
+        detail.truncate(end);
+    }
+    Box::new((code, detail))
 }
 
 /// Reads a file: (line, operation) pairs, or the first bad line.

@@ -16,8 +16,10 @@
 static const char header[] = "flashbed-ops 1";
 static const uint64_t max_number = INT64_MAX;
 static const uint64_t max_transfer = UINT64_C(1) << 30;
+static const uint64_t max_pause_ns = UINT64_C(1000000000000000);
+static const uint64_t max_steps = UINT64_C(1000000000000);
 
-/* Fields: s slot, o offset, l length of a transfer, r length of a range (0 allowed, with an offset before it), n number, c compressibility,
+/* Fields: s slot, o offset, l length of a transfer, r length of a range (0 allowed, with an offset before it), n number, t nanoseconds, w steps, c compressibility,
  * p path, f flags, a advice, d how a database is used, * the rest of the line, a statement. */
 static const struct {
 	const char *name;
@@ -29,7 +31,7 @@ static const struct {
 	[OP_ERASE] = {"erase", "sol"},
 	[OP_UNLINK] = {"unlink", "p"},       [OP_RMDIR] = {"rmdir", "p"},           [OP_RENAME] = {"rename", "pp"},
 	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_REMOUNT] = {"remount", ""},
-	[OP_PAUSE] = {"pause", "n"},         [OP_COMPUTE] = {"compute", "n"},
+	[OP_PAUSE] = {"pause", "t"},         [OP_COMPUTE] = {"compute", "w"},
 	[OP_SQL_OPEN] = {"sql_open", "pnd*"}, [OP_SQL] = {"sql", "p*"},             [OP_SQL_CLOSE] = {"sql_close", "p"},
 	[OP_PREPARED] = {"prepared", ""},    [OP_MARK] = {"mark", ""},
 };
@@ -197,6 +199,10 @@ static bool check_number(struct op *op, int index, char letter)
 	case 's':
 		op->slot = (int)*value;
 		return *value < SLOTS;
+	case 't':
+		return *value <= max_pause_ns;
+	case 'w':
+		return *value <= max_steps;
 	case 'c':
 		return *value <= 100;
 	case 'l':

@@ -2,28 +2,31 @@
 //!
 //! JSON profiles and operation text go in, columns come out, each a `bytes` of little-endian
 //! 64-bit integers (null is [`NULL`]). Nothing is computed here. The interpreter lock is released
-//! while the simulator runs.
+//! while the simulator runs; who waits for it looks for Ctrl-C meanwhile (work.rs).
+
+mod bug;
+mod work;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use sim::causes::Cause;
 use sim::chip::Kind;
 use sim::fault::Faults;
-use sim::ops;
+use sim::ops::{self, Operation, OperationError};
 use sim::profile::BoardProfile;
-use sim::run::{
-    run_cases_on as simulate, CaseInput, ChipState, Flush, FsKind, KernelProfile, Measured,
-    Recorded, Setting,
-};
+use sim::run::{ChipState, Flush, FsKind, KernelProfile, Measured, Recorded, Request};
 use sim::survey::{Run, Survey, SurveyedFile};
+use sim::trace::FlashOp;
 use std::collections::BTreeMap;
+use work::{Ended, Job, Waited};
 
 /// Stands for null in a column; no count or time reaches it.
 const NULL: i64 = i64::MIN;
 
 /// Id, file system, read-ahead in KiB, preparation, body, cuts, what the chip is like, and a kernel's dice.
-type Case = (String, String, u32, String, String, Vec<u64>, ChipInput, Vec<u16>);
+type Case = (String, String, u32, PyBackedStr, PyBackedStr, Vec<u64>, ChipInput, Vec<u16>);
 
 /// Erases of each block, bad blocks, and what goes wrong.
 type ChipInput = (Vec<u32>, Vec<u32>, Option<FaultInput>);
@@ -34,10 +37,29 @@ type FaultInput = (u64, u32, (u32, Vec<u64>), (u32, Vec<u64>), (u32, u32));
 /// Checks a flashbed-ops file and returns its canonical text; ValueError(line, code, detail).
 #[pyfunction]
 fn check_operations(text: &str) -> PyResult<String> {
-    let parsed = ops::parse(text);
-    let operations =
-        parsed.map_err(|error| PyValueError::new_err((error.line, error.code, error.detail)))?;
-    Ok(ops::canonical(&operations))
+    let parsed = bug::caught(|| ops::parse(text).map(|operations| ops::canonical(&operations)))?;
+    parsed.map_err(refused)
+}
+
+/// Where the body of a flashbed-ops file begins, behind its line `prepared`; 0 if it has none, for all of it is the
+/// body. ValueError(line, code, detail) if it is no such file. The text is not copied.
+#[pyfunction]
+fn body_offset(text: PyBackedStr) -> PyResult<usize> {
+    let found = bug::caught(|| {
+        let mut operations = ops::operations(&text)?;
+        let mut at = 0;
+        while let Some(read) = operations.next() {
+            if read?.1 == Operation::Prepared {
+                at = text.len() - operations.bytes_left();
+            }
+        }
+        Ok(at)
+    })?;
+    found.map_err(refused)
+}
+
+fn refused(error: OperationError) -> PyErr {
+    PyValueError::new_err((error.line, error.code, error.detail))
 }
 
 /// Bytes that df calls available on a fresh file system; None where the model does not say.
@@ -53,13 +75,16 @@ fn fresh_bytes(
     let fs: FsKind = fs.parse().map_err(PyValueError::new_err)?;
     let kernel: KernelProfile = serde_json::from_str(kernel_json)
         .map_err(|error| PyValueError::new_err(format!("kernel profile: {error}")))?;
-    sim::run::fresh_bytes(&board, &kernel, fs, &bad_blocks)
+    bug::caught(|| sim::run::fresh_bytes(&board, &kernel, fs, &bad_blocks))?
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice) on one board and kernel; `recorded`
-/// are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of `cases`.
+/// are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of `cases`. `sink` is called
+/// with the rows of long cases as they come, in the form of the result; without one they are part of it. Where a
+/// signal's handler raises, what has ended by then is returned, and what was raised is `interrupted`.
 #[pyfunction]
+#[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None))]
 fn run_cases<'py>(
     py: Python<'py>,
     board_json: &str,
@@ -67,6 +92,7 @@ fn run_cases<'py>(
     cases: Vec<Case>,
     recorded: Vec<String>,
     threads: usize,
+    sink: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let invalid = |what: &str, error: serde_json::Error| {
         PyValueError::new_err(format!("{what} profile: {error}"))
@@ -83,10 +109,11 @@ fn run_cases<'py>(
         wear: wanted("wear"),
         flush: wanted("flush"),
     };
-    let results =
-        py.detach(|| run_groups(&board, &kernel, &cases, &groups, recorded, threads.max(1)));
-    let columns = Columns::collect(&board, &cases, results);
-    columns.into_dict(py)
+    let job = Job { board: &board, kernel: &kernel, cases: &cases, groups: &groups, recorded };
+    let Waited { results, interrupted } = py.detach(|| job.run(threads.max(1), sink.as_ref()));
+    let dict = Columns::collect(&board, &cases, results).into_dict(py)?;
+    dict.set_item("interrupted", interrupted.map(|raised| raised.into_value(py)))?;
+    Ok(dict)
 }
 
 /// Cases that share file system and preparation, as runs of indices; small enough to share out.
@@ -102,7 +129,7 @@ fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut open: BTreeMap<(&str, &str, &ChipInput), usize> = BTreeMap::new();
     for (index, (_, fs, _, prepare, _, _, chip, _)) in cases.iter().enumerate() {
-        let key = (fs.as_str(), prepare.as_str(), chip);
+        let key = (fs.as_str(), &**prepare, chip);
         let full = |&at: &usize| groups[at].indices.len() < GROUP_CASES_MAX;
         let at = match open.get(&key).copied().filter(full) {
             Some(at) => at,
@@ -116,54 +143,6 @@ fn group(cases: &[Case]) -> PyResult<Vec<Group>> {
         groups[at].indices.push(index);
     }
     Ok(groups)
-}
-
-type CaseResult = (usize, Result<Measured, String>);
-
-/// Every `threads`-th group on the same thread: the same rows come out whatever the number.
-fn run_groups(
-    board: &BoardProfile,
-    kernel: &KernelProfile,
-    cases: &[Case],
-    groups: &[Group],
-    recorded: Recorded,
-    threads: usize,
-) -> Vec<CaseResult> {
-    let work = |first: usize| {
-        let mut results = Vec::new();
-        for group in groups.iter().skip(first).step_by(threads) {
-            results.extend(run_group(board, kernel, cases, group, recorded));
-        }
-        results
-    };
-    let mut results: Vec<CaseResult> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|first| scope.spawn(move || work(first))).collect();
-        let join = |handle: std::thread::ScopedJoinHandle<'_, Vec<CaseResult>>| {
-            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        handles.into_iter().flat_map(join).collect()
-    });
-    results.sort_by_key(|&(index, _)| index);
-    results
-}
-
-fn run_group(
-    board: &BoardProfile,
-    kernel: &KernelProfile,
-    cases: &[Case],
-    group: &Group,
-    recorded: Recorded,
-) -> Vec<CaseResult> {
-    let prepare = &cases[group.indices[0]].3;
-    let setting = Setting { board, kernel, fs: group.fs, prepare, recorded };
-    let input = |&index: &usize| {
-        let (_, _, read_ahead_kib, _, body, cuts, _, dice) = &cases[index];
-        CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, dice }
-    };
-    let inputs: Vec<CaseInput<'_>> = group.indices.iter().map(input).collect();
-    let results = simulate(&setting, &chip_state(&cases[group.indices[0]].6), &inputs);
-    let named = results.into_iter().map(|result| result.map_err(|error| error.to_string()));
-    group.indices.iter().copied().zip(named).collect()
 }
 
 fn chip_state((erases, bad_blocks, faults): &ChipInput) -> ChipState {
@@ -223,18 +202,18 @@ fn survey_row(case: i64, survey: &Survey) -> SurveyRow {
 }
 
 impl Columns {
-    fn collect(board: &BoardProfile, cases: &[Case], results: Vec<CaseResult>) -> Columns {
+    fn collect(board: &BoardProfile, cases: &[Case], results: Vec<Ended>) -> Columns {
         let mut columns = Columns::default();
-        for (index, result) in results {
+        for Ended { case, before, result } in results {
             match result {
-                Ok(measured) => columns.add(board, index, &measured),
-                Err(message) => columns.failures.push((cases[index].0.clone(), message)),
+                Ok(measured) => columns.add(board, case, before, &measured),
+                Err(message) => columns.failures.push((cases[case].0.clone(), message)),
             }
         }
         columns
     }
 
-    fn add(&mut self, board: &BoardProfile, index: usize, measured: &Measured) {
+    fn add(&mut self, board: &BoardProfile, index: usize, before: (i64, i64), measured: &Measured) {
         let case = index as i64;
         let blocks = u64::from(board.partition.blocks);
         let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
@@ -276,14 +255,29 @@ impl Columns {
         if !measured.dice.is_empty() {
             self.dice.push((case, measured.dice.clone()));
         }
-        let files: Vec<i64> = measured.files.iter().map(|file| self.file_index(file)).collect();
-        let n = measured.requests.len();
+        self.add_requests(case, before.0, &measured.requests, &measured.files);
+        self.add_flash(board, case, before.1, &measured.flash);
+        self.add_wear(case, measured);
+    }
+
+    /// Rows of a case that has not ended, behind so many that were sent before.
+    fn of_piece(board: &BoardProfile, piece: &work::Piece) -> Columns {
+        let mut columns = Columns::default();
+        let case = piece.case as i64;
+        columns.add_requests(case, piece.before.0, &piece.requests, &piece.files);
+        columns.add_flash(board, case, piece.before.1, &piece.flash);
+        columns
+    }
+
+    fn add_requests(&mut self, case: i64, first: i64, requests: &[Request], files: &[String]) {
+        let optional = |value: Option<u64>| value.map_or(NULL, |value| value as i64);
+        let files: Vec<i64> = files.iter().map(|file| self.file_index(file)).collect();
+        let n = requests.len();
         let mut extend = |name: &'static str, values: &mut dyn Iterator<Item = i64>| {
             self.requests.entry(name).or_default().extend(values);
         };
-        let requests = &measured.requests;
         extend("case_index", &mut std::iter::repeat_n(case, n));
-        extend("seq", &mut (0..n as i64));
+        extend("seq", &mut (first..first + n as i64));
         extend("op_code", &mut requests.iter().map(|r| r.op as i64));
         extend(
             "file_index",
@@ -296,8 +290,6 @@ impl Columns {
         extend("latency_ns", &mut requests.iter().map(|r| r.latency.0 as i64));
         extend("flash_time_ns", &mut requests.iter().map(|r| r.flash_time.0 as i64));
         extend("result", &mut requests.iter().map(|r| r.result));
-        self.add_flash(board, case, measured);
-        self.add_wear(case, measured);
     }
 
     fn add_wear(&mut self, case: i64, measured: &Measured) {
@@ -315,12 +307,12 @@ impl Columns {
         }
     }
 
-    fn add_flash(&mut self, board: &BoardProfile, case: i64, measured: &Measured) {
+    fn add_flash(&mut self, board: &BoardProfile, case: i64, first: i64, flash: &[FlashOp]) {
         let pages_per_block = board.chip.pages_per_block;
-        for (seq, op) in measured.flash.iter().enumerate() {
+        for (seq, op) in (first..).zip(flash) {
             let row = [
                 ("case_index", case),
-                ("seq", seq as i64),
+                ("seq", seq),
                 ("start_ns", op.start.0 as i64),
                 ("kind", kind_code(op.kind)),
                 ("block", i64::from(op.page.0 / pages_per_block)),
@@ -398,7 +390,7 @@ fn kind_code(kind: Kind) -> i64 {
 #[pymodule]
 mod _sim {
     #[pymodule_export]
-    use super::{check_operations, fresh_bytes, run_cases};
+    use super::{body_offset, check_operations, fresh_bytes, run_cases};
 
     /// Stands for null in a column.
     #[pymodule_export]

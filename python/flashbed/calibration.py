@@ -573,6 +573,8 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
     times = np.zeros(len(cases))
     for kernel, places in alike.items():
         raw = run_cases(board, kernel, [row_of(cases[at]) for at in places], [], 1)
+        if raw["interrupted"] is not None:
+            raise raw["interrupted"]
         if raw["failures"]:
             case_id, message = raw["failures"][0]
             raise InputError(f"{case_id}: {message}")

@@ -21,14 +21,38 @@ from typing import Any
 from flashbed.errors import InputError, RunError
 from flashbed.places import shown
 
-__all__ = ["TEXT_BYTES_MAX", "read_bytes", "read_json", "read_text", "whole"]
+__all__ = [
+    "OPERATIONS_BYTES_MAX",
+    "TEXT_BYTES_MAX",
+    "read_bytes",
+    "read_characters",
+    "read_json",
+    "read_text",
+    "whole",
+]
 
 TEXT_BYTES_MAX = 64 << 20
+OPERATIONS_BYTES_MAX = 1 << 30
+"""Some forty million operations."""
+_PIECE_BYTES = 1 << 20
 _KIB = 1024
 
 
 def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> bytes:
     """All of a regular file of at most `limit` bytes. Raises `error` with one line."""
+    return b"".join(_pieces(path, limit, error))
+
+
+def read_characters(path: Path, limit: int) -> str:
+    """`read_bytes` as a character a byte. Text that grows in place is in memory only once."""
+    text = ""
+    for piece in _pieces(path, limit, InputError):
+        text += piece.decode("latin-1")
+    return text
+
+
+def _pieces(path: Path, limit: int, error: type[InputError]) -> Iterator[bytes]:
+    read = 0
     try:
         # A pipe that nobody writes to would be waited for.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -36,17 +60,18 @@ def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> 
             status = os.fstat(number)
             if not stat.S_ISREG(status.st_mode):
                 raise error(f"{shown(path)}: a device or a pipe, not a file")
-            data = file.read(limit + 1) if status.st_size <= limit else b""
+            read = status.st_size
+            while read <= limit and (piece := file.read(min(_PIECE_BYTES, limit + 1))):
+                yield piece
+                read = max(read, file.tell())
     except FileNotFoundError:
         raise error(f"{shown(path)}: no such file") from None
     except OSError as why:
         raise error(f"{shown(path)}: {why.strerror}") from None
     except ValueError:
         raise error(f"{shown(path)}: no path of a file") from None
-    if max(len(data), status.st_size) > limit:
-        size_kib = max(len(data), status.st_size) // _KIB
-        raise error(f"{shown(path)}: {size_kib:,} KiB, {limit // _KIB:,} KiB at most")
-    return data
+    if read > limit:
+        raise error(f"{shown(path)}: {read // _KIB:,} KiB, {limit // _KIB:,} KiB at most")
 
 
 def read_text(path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError) -> str:

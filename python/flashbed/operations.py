@@ -26,6 +26,8 @@ __all__ = [
 HEADER = "flashbed-ops 1"
 SLOTS = 64
 NUMBER_MAX = 2**63 - 1
+PAUSE_NS_MAX = 10**15
+STEPS_MAX = 10**12
 TRANSFER_BYTES_MAX = 2**30
 LINE_BYTES_MAX = 4096
 PATH_BYTES_MAX = 1023
@@ -155,8 +157,8 @@ _FIELDS: dict[str, tuple[_Reader, ...]] = {
     "sync": (),
     "drop_caches": (),
     "remount": (),
-    "pause": (_ANY,),
-    "compute": (_ANY,),
+    "pause": (_number(PAUSE_NS_MAX),),
+    "compute": (_number(STEPS_MAX),),
     "sql_open": (_path, _ANY, _use, _statement),
     "sql": (_path, _statement),
     "sql_close": (_path,),

@@ -13,6 +13,8 @@ use core::fmt::{self, Write};
 use line::{is_printable_or_line_feed, parse_line, Word};
 use thiserror::Error;
 
+/// So much of what is wrong with a line is shown.
+const DETAIL_CHARS_MAX: usize = 120;
 const HEADER: &str = "flashbed-ops 1";
 /// Slots a program has.
 pub const SLOTS: usize = 64;
@@ -134,12 +136,21 @@ type Parsed<T> = Result<T, Refusal>;
 
 #[cold]
 fn refuse(code: &'static str, detail: impl Into<String>) -> Refusal {
-    Box::new((code, detail.into()))
+    let mut detail = detail.into();
+    if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS_MAX) {
+        detail.truncate(end);
+    }
+    Box::new((code, detail))
 }
 
 /// Reads a file: (line, operation) pairs, or the first bad line.
 pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> {
-    let (header, mut rest) = next_line(text);
+    operations(text)?.collect()
+}
+
+/// Reads a file one operation after another, up to the first bad line.
+pub fn operations(text: &str) -> Result<Operations<'_>, OperationError> {
+    let (header, rest) = next_line(text);
     if header != HEADER {
         let detail = format!("the first line is not '{HEADER}'");
         return Err(OperationError { line: 1, code: "bad-header", detail });
@@ -147,23 +158,52 @@ pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> 
     // Looked at once as a whole, which the compiler turns into wide comparisons; a bad byte sends
     // every line to its own check.
     let printable = text.bytes().fold(true, |all, byte| all & is_printable_or_line_feed(byte));
-    let mut operations = Vec::with_capacity(text.len() / 16);
-    let mut state = State::default();
-    let mut line_number = 1;
-    while !rest.is_empty() {
-        let (line, after) = next_line(rest);
-        line_number += 1;
-        rest = after;
-        let at = |refusal: Refusal| {
-            let (code, detail) = *refusal;
-            OperationError { line: line_number, code, detail }
-        };
-        if let Some(operation) = parse_line(line, printable).map_err(at)? {
-            state.check(&operation).map_err(at)?;
-            operations.push((line_number, operation));
-        }
+    Ok(Operations { rest, line: 1, printable, state: State::default() })
+}
+
+/// The operations of a file with their lines; nothing of it is kept but what is open.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    rest: &'a str,
+    line: usize,
+    printable: bool,
+    state: State<'a>,
+}
+
+impl<'a> Operations<'a> {
+    /// Bytes of the file that are not read yet.
+    pub fn bytes_left(&self) -> usize {
+        self.rest.len()
     }
-    Ok(operations)
+
+    fn read(&mut self, line: &'a str) -> Parsed<Option<Operation<'a>>> {
+        let operation = parse_line(line, self.printable)?;
+        operation.iter().try_for_each(|operation| self.state.check(operation))?;
+        Ok(operation)
+    }
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<(usize, Operation<'a>), OperationError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            let (line, after) = next_line(self.rest);
+            self.line += 1;
+            self.rest = after;
+            match self.read(line) {
+                Ok(None) => {}
+                Ok(Some(operation)) => return Some(Ok((self.line, operation))),
+                Err(refusal) => {
+                    self.rest = "";
+                    let (code, detail) = *refusal;
+                    return Some(Err(OperationError { line: self.line, code, detail }));
+                }
+            }
+        }
+        None
+    }
 }
 
 /// The text before the first line feed, and what follows it.
@@ -176,7 +216,7 @@ fn next_line(text: &str) -> (&str, &str) {
 }
 
 /// What a file has opened and marked so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State<'a> {
     open: u64,
     database: Option<&'a str>,

@@ -180,6 +180,31 @@ pub struct BlockWear {
     pub erases_flush: Option<u32>,
 }
 
+/// Who waits for cases: may end them, and take rows of a long one before it has ended.
+pub trait Watch {
+    /// Asked before every operation: whether nobody waits any more.
+    fn is_stopped(&self) -> bool;
+    /// Rows of a table from which on they are handed over.
+    fn rows_at_once(&self) -> usize;
+    /// The next rows of a case, by its index; `files` are those that are named so far.
+    fn take(&self, case: usize, requests: Vec<Request>, flash: Vec<FlashOp>, files: &[String]);
+}
+
+/// Nobody: cases run to their end and keep their rows.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    fn rows_at_once(&self) -> usize {
+        usize::MAX
+    }
+
+    fn take(&self, _: usize, _: Vec<Request>, _: Vec<FlashOp>, _: &[String]) {}
+}
+
 /// Why a case gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
@@ -196,6 +221,9 @@ pub enum RunError {
         /// What happened.
         message: String,
     },
+    /// Nobody waits for it.
+    #[error("stopped")]
+    Stopped,
     /// A power cut was asked for in a change that the case does not make.
     #[error("makes no change {0} to the chip")]
     NoSuchChange(u64),
@@ -271,6 +299,16 @@ pub fn run_cases_on(
     state: &ChipState,
     cases: &[CaseInput<'_>],
 ) -> Vec<Result<Measured, RunError>> {
+    run_cases_watched(setting, state, cases, &Unwatched)
+}
+
+/// The same while somebody watches.
+pub fn run_cases_watched(
+    setting: &Setting<'_>,
+    state: &ChipState,
+    cases: &[CaseInput<'_>],
+    watch: &dyn Watch,
+) -> Vec<Result<Measured, RunError>> {
     if let Some(refused) = not_modelled(setting, state) {
         let refused = || Err(RunError::Format(FsError::NotModelled(refused)));
         return cases.iter().map(|_| refused()).collect();
@@ -280,11 +318,11 @@ pub fn run_cases_on(
     if state.faults != Faults::default() || cases.iter().any(|case| !case.cuts.is_empty()) {
         let steps = setting.board.ecc.step_bytes;
         let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
-        run_on(setting, cases, Traced::new(faulty))
+        run_on(setting, (cases, watch), Traced::new(faulty))
     } else if setting.recorded.flash {
-        run_on(setting, cases, Traced::new(chip))
+        run_on(setting, (cases, watch), Traced::new(chip))
     } else {
-        run_on(setting, cases, chip)
+        run_on(setting, (cases, watch), chip)
     }
 }
 
@@ -342,9 +380,12 @@ fn set_erases(flash: &mut Chip, board: &BoardProfile, state: &ChipState) {
     }
 }
 
+/// Cases, and who waits for them.
+type Watched<'a> = (&'a [CaseInput<'a>], &'a dyn Watch);
+
 fn run_on<F: Flash>(
     setting: &Setting<'_>,
-    cases: &[CaseInput<'_>],
+    cases: Watched<'_>,
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
     let mtd = Mtd::new(flash, setting.board);
@@ -366,7 +407,7 @@ fn run_on<F: Flash>(
 
 fn run_fs<S: FlashFs>(
     setting: &Setting<'_>,
-    cases: &[CaseInput<'_>],
+    cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
     let costs = setting.board.software;
@@ -379,26 +420,27 @@ fn run_fs<S: FlashFs>(
 
 fn run_stack<S: Stack>(
     setting: &Setting<'_>,
-    cases: &[CaseInput<'_>],
+    cases: Watched<'_>,
     made: Result<(S, Ns), FsError>,
 ) -> Vec<Result<Measured, RunError>> {
+    let (cases, watch) = cases;
     let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
         let mut machine = Machine::new(stack, now, setting.board);
-        machine.prepare(setting)?;
+        machine.prepare(setting, watch)?;
         Ok(machine)
     });
-    let run = |case: &CaseInput<'_>| {
+    let run = |(index, case): (usize, &CaseInput<'_>)| {
         let mut machine = prepared.clone()?;
         machine.begin_case(case.read_ahead_kib);
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
-        let mut measured = machine.measure(case, setting)?;
+        let mut measured = machine.measure((index, case), setting, watch)?;
         for &change in case.cuts {
             let machine = before.clone().expect("kept for the cuts");
-            measured.surveys.push(machine.survey(case, change)?);
+            measured.surveys.push(machine.survey(case, change, watch)?);
         }
         Ok(measured)
     };
-    cases.iter().map(run).collect()
+    cases.iter().enumerate().map(run).collect()
 }
 
 /// How full a file system is.

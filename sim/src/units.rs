@@ -16,7 +16,7 @@ impl Ns {
 
     /// `count` units of `cost_ps` picoseconds each, rounded to the nearest nanosecond.
     pub fn from_ps(count: u64, cost_ps: u64) -> Ns {
-        Ns((count * cost_ps + 500) / 1000)
+        Ns(count.saturating_mul(cost_ps).saturating_add(500) / 1000)
     }
 }
 

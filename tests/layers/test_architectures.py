@@ -16,7 +16,7 @@ from flashbed.targets.guest.architectures import ARCHITECTURES, architecture_of
 CORPUS = Path(__file__).parents[1] / "corpus" / "operations"
 HEADER = "flashbed-ops 1\n"
 ENDLESS = "numbers-at-their-ends.ops"
-"""Not for running: it sleeps for 292 years."""
+"""Not for running: it sleeps for eleven days."""
 INTERPRETER = 3
 """Type of the program header that a dynamic program has."""
 

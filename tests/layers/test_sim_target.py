@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import signal
 from array import array
 
+import polars as pl
 import pytest
 
 from flashbed.fuzz.generator import generate
 from flashbed.profiles import load_board, load_kernel
-from flashbed.targets.base import Program
-from flashbed.targets.sim import NULL, SimTarget, batch_of
+from flashbed.tables import conform
+from flashbed.targets.base import Batch, Program
+from flashbed.targets.rows import LongRows
+from flashbed.targets.sim import NULL, SimTarget, batch_of, row_of
 
 
 def program(case_id: str) -> Program:
@@ -85,3 +90,81 @@ def test_a_check_that_fails_at_the_first_of_its_pages_gives_the_chip_back() -> N
     program = generate("faults", "jffs2", 9122).program(board, kernel)
     (batch,) = SimTarget().run([program], trace_flash=False, progress=lambda *_: None)
     assert batch.cases.height + len(batch.failures) == 1
+
+
+def ended(batches: list[Batch]) -> list[str]:
+    return [case_id for batch in batches for case_id in batch.cases["case_id"]]
+
+
+@pytest.mark.extension
+def test_an_interrupt_ends_the_simulator_and_leaves_what_has_ended() -> None:
+    """It was seen when the call returned: minutes later, and with every case of it lost."""
+    usual = load_board("emulated"), load_kernel("6.1")
+    prepare, head = "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n"
+    endless = head + "compute 1000000000000\n" * 100_000
+    programs = [
+        Program(name, "jffs2", *usual, 0, prepare, body)
+        for name, body in (("short", head + "compute 1\n"), ("endless", endless))
+    ]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    batches: list[Batch] = []
+
+    def run() -> None:
+        given = SimTarget().run(programs, trace_flash=False, progress=lambda *_: None)
+        for batch in given:
+            batches.append(batch)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended(batches) == ["short"]
+
+
+@pytest.mark.extension
+def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
+    """A panic was a traceback of two runtimes, and every case of the call was lost."""
+    from flashbed._sim import run_cases
+
+    board, kernel = load_board("emulated"), load_kernel("6.1")
+    rows = [
+        row_of(
+            Program(name, fs, board, kernel, 0, "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n")
+        )
+        for name, fs in (("file system", "jffs2"), ("driver", "mtd"))
+    ]
+    no_clock = json.loads(kernel.sim_json)
+    no_clock["jffs2"]["ticks_per_second"] = 0
+    raw = run_cases(board.sim_json, json.dumps(no_clock), rows, [], 2)
+    ((case_id, words),) = raw["failures"]
+    assert case_id == "file system"
+    assert words.startswith("a bug of flashbed's simulator, please report it with the experiment: ")
+    assert "zero at sim/src/ticks.rs:" in words
+    assert "\n" not in words
+    assert raw["cases"]["case_index"] == column(1)
+
+
+@pytest.mark.extension
+def test_rows_of_a_long_case_are_the_same_in_files_as_in_memory() -> None:
+    reads = 150_000
+    body = "flashbed-ops 1\nopen 0 f rw,create\nwrite 0 0 8192 1 0\n" + "read 0 0 8192\n" * reads
+    case = Program("long", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
+                   "flashbed-ops 1\nprepared\n", body + "close 0\n")  # fmt: skip
+    for trace_flash in (False, True):
+        (whole,) = SimTarget().run([case], trace_flash=trace_flash, progress=lambda *_: None)
+        target = SimTarget()
+        target.long_rows = LongRows()
+        (rest,) = target.run([case], trace_flash=trace_flash, progress=lambda *_: None)
+        begun = target.long_rows.take("requests", "long")
+        assert begun is not None
+        assert 0 < rest.requests.height < reads / 2
+        given = pl.concat([begun.collect(), conform(rest.requests, "requests")])
+        assert given.equals(conform(whole.requests, "requests"))
+        assert rest.cases.equals(whole.cases)

@@ -270,3 +270,20 @@ def test_help_loads_no_tables() -> None:
     """What only some commands need is loaded by them: polars alone took a quarter of the time."""
     program = "import sys, flashbed.cli; sys.exit('polars' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_an_interrupt_while_the_program_starts_is_quiet() -> None:
+    """It was a traceback through the imports."""
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'flashbed.cli': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from flashbed.start import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

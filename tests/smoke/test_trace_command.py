@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from flashbed.tracing.trace import load
@@ -54,3 +57,27 @@ def test_a_trace_is_not_overwritten_without_a_word(operations: Path, run: Run) -
     assert load(Path("mine")).facts.fs == "ubifs"
     # Nothing of the old one is taken for the new one's.
     assert sorted(file.suffix for file in Path("mine").iterdir()) == [".json"] + [".parquet"] * 4
+
+
+def peak_kib(arguments: list[str]) -> int:
+    """The most memory that a run of the program had."""
+    program = [sys.executable, "-c", "from flashbed.start import main; main()", *arguments]
+    pid = os.spawnv(os.P_NOWAIT, sys.executable, program)
+    _, status, usage = os.wait4(pid, 0)
+    assert status == 0
+    return usage.ru_maxrss
+
+
+@pytest.mark.extension
+def test_ten_times_the_operations_take_hardly_more_memory(tmp_path: Path) -> None:
+    """An operation took 1.25 KB: a million of them had 1.1 GB, ten million were killed."""
+    read = "read 0 0 4096\n"
+    peaks = []
+    for reads in (70_000, 700_000):
+        path = tmp_path / f"{reads}.ops"
+        path.write_text(OPERATIONS.replace("close", f"{read * reads}close"))
+        out = str(tmp_path / str(reads))
+        peaks.append(peak_kib(["trace", str(path), "--on", "sim", "--flash", "--out", out]))
+        counted = pl.scan_parquet(f"{out}/requests.parquet").select(pl.len()).collect().item()
+        assert counted == reads + 3
+    assert peaks[1] - peaks[0] < 150 << 10

@@ -17,7 +17,7 @@ from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
-from flashbed.files import TEXT_BYTES_MAX, read_bytes, whole
+from flashbed.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.places import shown
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
@@ -160,10 +160,10 @@ def _check_command(words: Sequence[str]) -> None:
 
 def _replaced(out: Path) -> Path:
     """The folder that was asked for; a trace that it holds is lost, which is said."""
-    from flashbed.tracing.trace import TABLES, is_trace, load
+    from flashbed.tracing.trace import TABLES, facts_of, is_trace
 
     if is_trace(out):
-        say(f"flashbed: {shown(out)}: replaces the trace of {load(out).facts.name}")
+        say(f"flashbed: {shown(out)}: replaces the trace of {facts_of(out).name}")
         for file in (*(f"{table}.csv" for table in TABLES), FLASHMON_LOG, PERFETTO):
             (out / file).unlink(missing_ok=True)
     return out
@@ -254,7 +254,8 @@ def _program(
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
-    from flashbed.operations import HEADER, OperationError, canonical, parse
+    from flashbed._sim import body_offset
+    from flashbed.operations import HEADER, OperationError
     from flashbed.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
@@ -265,11 +266,11 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     if option and kind != "ubifs":
         raise InputError(f"--fs {fs}: bulk_read is a mount option of ubifs")
     try:
-        operations = parse(read_bytes(path, TEXT_BYTES_MAX))
-    except OperationError as why:
-        raise InputError(f"{shown(path)}:{why}") from None
-    at = next((i + 1 for i, its in enumerate(operations) if its.name == "prepared"), 0)
-    prepare = canonical(operations[:at]) if at else f"{HEADER}\nprepared\n"
+        text = read_characters(path, OPERATIONS_BYTES_MAX)
+        at = body_offset(text)
+    except ValueError as why:
+        raise InputError(f"{shown(path)}:{OperationError(*why.args)}") from None
+    prepare = text[:at] if at else f"{HEADER}\nprepared\n"
     return Program(
         case_id=path.stem,
         fs=kind,
@@ -277,7 +278,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         kernel=load_kernel("6.1"),
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
-        body=canonical(operations[at:]),
+        body=f"{HEADER}\n{text[at:]}" if at else text,
         bulk_read=bool(option),
     )
 
@@ -286,9 +287,11 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes what was asked for beside it, prints the summary."""
     from flashbed.tracing.flashmon_log import written_log
     from flashbed.tracing.summary import lines
-    from flashbed.tracing.trace import keep
+    from flashbed.tracing.trace import LongTrace, keep
 
     keep(traced, out)
+    if formats and isinstance(traced, LongTrace):
+        traced = traced.held()
     if "csv" in formats:
         for name, frame in traced.tables.items():
             with whole(out / f"{name}.csv") as new:

@@ -26,11 +26,13 @@ from flashbed.targets.base import (
     Unavailable,
 )
 from flashbed.targets.room import Room, reached
+from flashbed.targets.rows import LongRows
 
 __all__ = ["ChipOnlyTarget", "SimTarget", "row_of"]
 
 CASES_PER_CALL = 2000
-"""A call into the simulator cannot be interrupted; this many cases take well under a second."""
+TEXT_PER_CALL = 16 << 20
+"""Bytes of operations: results of a call are in memory together, some of ten bytes for each."""
 
 NULL = -(2**63)
 """Stands for null in a column (bind/src/lib.rs)."""
@@ -41,6 +43,8 @@ class SimTarget:
 
     name = "sim"
     software_time = True
+    long_rows: LongRows | None = None
+    """Where rows of long cases go; None leaves them in their batch."""
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """Nothing to fetch; see `Target.prepare`."""
@@ -66,12 +70,32 @@ class SimTarget:
                 [row_of(program) for program in group],
                 _recorded(first, trace_flash),
                 threads,
+                self._sink(group),
             )
             done += len(group)
-            if not all(program.record_changes for program in group):
-                raw["requests"].pop("changes", None)
-            yield batch_of(raw, group)
+            yield self._batch(raw, group)
+            if raw["interrupted"] is not None:
+                raise raw["interrupted"]
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+
+    def _batch(self, raw: dict[str, Any], group: Sequence[Program]) -> Batch:
+        if not all(program.record_changes for program in group):
+            raw["requests"].pop("changes", None)
+        return batch_of(raw, group)
+
+    def _sink(self, group: Sequence[Program]) -> Callable[[dict[str, Any]], None] | None:
+        """Takes the rows of a case that has not ended."""
+        rows = self.long_rows
+        if rows is None:
+            return None
+
+        def take(raw: dict[str, Any]) -> None:
+            batch = self._batch(raw, group)
+            frames = {"requests": batch.requests, "flash": batch.flash}
+            tables = {name: frame for name, frame in frames.items() if frame.height}
+            rows.add(str(next(iter(tables.values()))["case_id"][0]), tables)
+
+        return take
 
 
 class ChipOnlyTarget(SimTarget):
@@ -95,12 +119,15 @@ class ChipOnlyTarget(SimTarget):
         boards = {id(program.board): program.board for program in programs}
         alike = {key: board.without_software() for key, board in boards.items()}
         there = [replace(program, board=alike[id(program.board)]) for program in programs]
-        for batch in super().run(there, trace_flash=trace_flash, progress=progress):
-            yield replace(
-                batch,
-                cases=_without(batch.cases, "time_ns"),
-                requests=_without(batch.requests, "latency_ns"),
-            )
+        yield from super().run(there, trace_flash=trace_flash, progress=progress)
+
+    def _batch(self, raw: dict[str, Any], group: Sequence[Program]) -> Batch:
+        batch = super()._batch(raw, group)
+        return replace(
+            batch,
+            cases=_without(batch.cases, "time_ns"),
+            requests=_without(batch.requests, "latency_ns"),
+        )
 
 
 def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -130,7 +157,7 @@ def row_of(program: Program) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _run_cases() -> Callable[..., Mapping[str, Any]]:
+def _run_cases() -> Callable[..., dict[str, Any]]:
     try:
         from flashbed._sim import run_cases
     except ImportError:
@@ -164,8 +191,15 @@ def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
         key = (program.board.sha256, program.kernel.sha256, mounted, *recorded)
         groups.setdefault(key, []).append(program)
     for group in groups.values():
-        for start in range(0, len(group), CASES_PER_CALL):
-            yield group[start : start + CASES_PER_CALL]
+        call: list[Program] = []
+        text = 0
+        for program in group:
+            text += len(program.body)
+            if call and (len(call) == CASES_PER_CALL or text > TEXT_PER_CALL):
+                yield call
+                call, text = [], len(program.body)
+            call.append(program)
+        yield call
 
 
 def _column(values: bytes | Sequence[int]) -> pl.Series:

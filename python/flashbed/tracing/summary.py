@@ -32,10 +32,10 @@ class Amplification:
 def by_layer(trace: Trace) -> pl.DataFrame:
     """layer, operation, count, time_ns (null where nobody knows), in the order of the layers."""
     parts = (
-        ("system calls", trace.requests, "op", pl.coalesce("latency_ns", "flash_time_ns")),
-        ("VFS", trace.vfs, "kind", pl.col("duration_ns")),
-        ("file system", trace.functions, "function", pl.col("duration_ns")),
-        ("flash", trace.flash, "kind", pl.col("duration_ns")),
+        ("system calls", trace.lazy("requests"), "op", pl.coalesce("latency_ns", "flash_time_ns")),
+        ("VFS", trace.lazy("vfs"), "kind", pl.col("duration_ns")),
+        ("file system", trace.lazy("functions"), "function", pl.col("duration_ns")),
+        ("flash", trace.lazy("flash"), "kind", pl.col("duration_ns")),
     )
     frames = [
         frame.group_by(pl.col(column).alias("operation"), maintain_order=True)
@@ -46,7 +46,7 @@ def by_layer(trace: Trace) -> pl.DataFrame:
         .select(pl.lit(layer).alias("layer"), "operation", "count", "time_ns")
         for layer, frame, column, took in parts
     ]
-    return pl.concat(frames)
+    return pl.concat(pl.collect_all(frames, engine="streaming"))
 
 
 def by_task(trace: Trace) -> pl.DataFrame:
@@ -54,10 +54,12 @@ def by_task(trace: Trace) -> pl.DataFrame:
     kinds = ("read", "program", "erase")
     counts = ((pl.col("kind") == kind).sum().cast(pl.Int64).alias(f"{kind}s") for kind in kinds)
     return (
-        trace.flash.group_by("task")
+        trace.lazy("flash")
+        .group_by("task")
         .agg(*counts, pl.len().alias("_all"))
         .sort(["_all", "task"], descending=[True, False])
         .drop("_all")
+        .collect(engine="streaming")
     )
 
 
@@ -66,23 +68,27 @@ def hot_blocks(trace: Trace, count: int = HOT_BLOCKS) -> pl.DataFrame:
     kinds = ("read", "program", "erase")
     counts = ((pl.col("kind") == kind).sum().cast(pl.Int64).alias(f"{kind}s") for kind in kinds)
     return (
-        trace.flash.drop_nulls("block")
+        trace.lazy("flash")
+        .drop_nulls("block")
         .group_by("block")
         .agg(*counts, pl.len().alias("_all"))
         .sort(["_all", "block"], descending=[True, False])
         .head(count)
         .drop("_all")
+        .collect(engine="streaming")
     )
 
 
 def amplification(trace: Trace) -> list[Amplification]:
     """Of reading and writing: by the program's calls if they are known, else by the VFS's."""
-    calls, column = (trace.requests, "op") if trace.requests.height else (trace.vfs, "kind")
+    by_program = trace.has("requests")
+    calls, column = (trace.lazy("requests"), "op") if by_program else (trace.lazy("vfs"), "kind")
     found = []
     for asked, kind in zip(_ASKED, ("read", "program"), strict=True):
-        came = calls.filter(pl.col(column) == asked, pl.col("result") > 0)["result"].sum()
-        flash = trace.flash.filter(pl.col("kind") == kind)["length_bytes"].sum()
-        found.append(Amplification(asked, int(came), int(flash)))
+        came = calls.filter(pl.col(column) == asked, pl.col("result") > 0).select("result")
+        flash = trace.lazy("flash").filter(pl.col("kind") == kind).select("length_bytes")
+        sums = pl.collect_all([came.sum(), flash.sum()], engine="streaming")
+        found.append(Amplification(asked, *(int(total.item() or 0) for total in sums)))
     return found
 
 
@@ -95,7 +101,7 @@ def lines(trace: Trace) -> Iterator[str]:
         took = "" if time_ns is None else f"{time_ns / 1e6:12,.3f} ms"
         yield f"  {its if its != layer else '':<14}{operation:<28}{count:>8,}{took}"
         layer = its
-    if trace.flash.height:
+    if trace.has("flash"):
         yield "  tasks, by reads, programs, erases of the flash"
         for task, *numbers in by_task(trace).iter_rows():
             yield f"    {task:<26}" + "".join(f"{number:>10,}" for number in numbers)

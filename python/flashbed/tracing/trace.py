@@ -8,6 +8,7 @@ was not traced, or there was nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,18 @@ from flashbed.frames import read_parquet
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
-__all__ = ["TABLES", "Cost", "Facts", "Trace", "empty", "is_trace", "keep", "load"]
+__all__ = [
+    "TABLES",
+    "Cost",
+    "Facts",
+    "LongTrace",
+    "Trace",
+    "empty",
+    "facts_of",
+    "is_trace",
+    "keep",
+    "load",
+]
 
 FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
@@ -74,6 +86,35 @@ class Trace:
         """By name."""
         return {name: getattr(self, name) for name in TABLES}
 
+    def has(self, name: str) -> bool:
+        """Whether a table has rows."""
+        return self.tables[name].height > 0
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """A table, however long it is."""
+        return self.tables[name].lazy()
+
+
+@dataclass(frozen=True)
+class LongTrace(Trace):
+    """A trace of which some tables are too long to hold: those are in files, not in its fields."""
+
+    long: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
+    keeps: object = None
+    """What has to live as long as the files."""
+
+    def has(self, name: str) -> bool:
+        """See `Trace.has`."""
+        return name in self.long or super().has(name)
+
+    def lazy(self, name: str) -> pl.LazyFrame:
+        """See `Trace.lazy`."""
+        return self.long[name] if name in self.long else super().lazy(name)
+
+    def held(self) -> Trace:
+        """The same with every table in memory."""
+        return Trace(self.facts, **{name: self.lazy(name).collect() for name in TABLES})
+
 
 def is_trace(directory: Path) -> bool:
     """Whether a trace is kept there."""
@@ -88,7 +129,10 @@ def keep(trace: Trace, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for name, frame in trace.tables.items():
             with whole(directory / f"{name}.parquet") as new:
-                conform(frame, name).write_parquet(new, compression="zstd", compression_level=1)
+                if isinstance(trace, LongTrace) and name in trace.long:
+                    trace.long[name].sink_parquet(new, compression="zstd", compression_level=1)
+                else:
+                    conform(frame, name).write_parquet(new, compression="zstd", compression_level=1)
         facts = {"format": FORMAT, **asdict(trace.facts)}
         with whole(directory / _FACTS) as new:
             new.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
@@ -98,19 +142,31 @@ def keep(trace: Trace, directory: Path) -> None:
 
 def load(directory: Path) -> Trace:
     """Reads the folder. Raises `InputError`."""
+    facts = facts_of(directory)
+    try:
+        tables = {
+            name: conform(read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
+        }
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        raise _no_trace(directory) from None
+    return Trace(facts, **tables)
+
+
+def facts_of(directory: Path) -> Facts:
+    """What is known of the trace in a folder, without its tables. Raises `InputError`."""
     try:
         facts = read_json(directory / _FACTS)
         if facts.pop("format") != FORMAT:
             raise ValueError
         cost = facts.pop("cost")
         ecc = facts.pop("ecc")
-        known = Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
-        tables = {
-            name: conform(read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
-        }
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        raise InputError(f"{shown(directory)}: not a trace, or one of another version") from None
-    return Trace(known, **tables)
+        return Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _no_trace(directory) from None
+
+
+def _no_trace(directory: Path) -> InputError:
+    return InputError(f"{shown(directory)}: not a trace, or one of another version")
 
 
 def empty(table: str) -> pl.DataFrame:

@@ -370,6 +370,8 @@ pub trait FlashFs: Clone {
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         tasks::resched(self, now, pages)
     }
+    /// s_maxbytes: no file grows beyond (EFBIG).
+    fn max_file_bytes(&self) -> u64;
     /// statfs: bytes that a program without privileges may still write (f_bavail), or none where the
     /// model does not say.
     fn free_bytes(&self) -> Option<u64>;

@@ -8,6 +8,9 @@ const LINE_BYTES_MAX: usize = 4096;
 const PATH_BYTES_MAX: usize = 1023;
 const NAME_BYTES_MAX: usize = 255;
 const LENGTH_MAX: u64 = 1 << 30;
+/// Eleven days.
+const PAUSE_NS_MAX: u64 = 1_000_000_000_000_000;
+const STEPS_MAX: u64 = 1_000_000_000_000;
 
 /// Words and fields of a line: more than any operation takes.
 const FIELDS_MAX: usize = 7;
@@ -198,8 +201,8 @@ fn parse_fields<'a>(word: Word, f: &[&'a str; FIELDS_MAX]) -> Parsed<Operation<'
         Word::Sync => Operation::Sync,
         Word::DropCaches => Operation::DropCaches,
         Word::Remount => Operation::Remount,
-        Word::Pause => Operation::Pause { ns: parse_number(f[1])? },
-        Word::Compute => Operation::Compute { steps: parse_number(f[1])? },
+        Word::Pause => Operation::Pause { ns: parse_below(f[1], PAUSE_NS_MAX, "pause")? },
+        Word::Compute => Operation::Compute { steps: parse_below(f[1], STEPS_MAX, "compute")? },
         Word::Prepared => Operation::Prepared,
         Word::Mark => Operation::Mark,
         Word::SqlClose => Operation::SqlClose { path: parse_path(f[1])? },

@@ -2,13 +2,14 @@
 //!
 //! The agent's side of it is agent/job.c and agent/run.c.
 
-use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting};
-use crate::chip::Flash;
+use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
+use crate::chip::{Counts, Flash};
 use crate::fs::FsError;
-use crate::ops::{self, Operation};
+use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
 use crate::stack::Stack;
 use crate::survey::Survey;
+use crate::trace::FlashOp;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::{ENOSPC, TIMER_SLACK};
 
@@ -19,6 +20,8 @@ const LEAD_NS: u64 = 2_000_000;
 /// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
 /// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
+/// A machine runs no longer than this since its chip was made: 31 years, which leaves room for every sum of times.
+const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
 /// How long the threads of the file system have after a flush to erase what it made free (agent/job.c).
 const SETTLE_NS: u64 = 100_000_000;
 
@@ -47,10 +50,12 @@ impl<S: Stack> Machine<S> {
     }
 
     /// Runs the preparation.
-    pub fn prepare(&mut self, setting: &Setting<'_>) -> Result<(), RunError> {
+    pub fn prepare(&mut self, setting: &Setting<'_>, watch: &dyn Watch) -> Result<(), RunError> {
+        has_mark(setting.prepare)?;
         self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Format)?;
-        for (line, operation) in ops::parse(setting.prepare)? {
-            self.must(line, &operation)?;
+        for read in ops::operations(setting.prepare)? {
+            let (line, operation) = read?;
+            self.must(line, &operation, watch)?;
         }
         self.prepared = Room::of(&self.stack, setting.board);
         Ok(())
@@ -70,7 +75,15 @@ impl<S: Stack> Machine<S> {
     }
 
     /// Runs an operation that has to succeed.
-    fn must(&mut self, line: usize, operation: &Operation<'_>) -> Result<(), RunError> {
+    fn must(
+        &mut self,
+        line: usize,
+        operation: &Operation<'_>,
+        watch: &dyn Watch,
+    ) -> Result<(), RunError> {
+        if watch.is_stopped() {
+            return Err(RunError::Stopped);
+        }
         let name = ops::NAMES[operation.code()];
         let failed = |message: String| RunError::Failed { line, operation: name, message };
         let result = self.fill(operation).and_then(|()| self.step(operation));
@@ -90,16 +103,18 @@ impl<S: Stack> Machine<S> {
     }
 
     /// Runs what comes before the mark, if there is one; returns what is measured.
-    fn reach_mark<'a, 'b>(
+    fn reach_mark<'a>(
         &mut self,
-        operations: &'b [(usize, Operation<'a>)],
-        dice: &[u16],
-    ) -> Result<&'b [(usize, Operation<'a>)], RunError> {
-        let mark = operations.iter().position(|(_, op)| *op == Operation::Mark);
-        let (before, after) = operations.split_at(mark.map_or(0, |mark| mark + 1));
+        case: &CaseInput<'a>,
+        watch: &dyn Watch,
+    ) -> Result<Operations<'a>, RunError> {
+        let mut at_mark = !has_mark(case.body)?;
+        let mut operations = ops::operations(case.body)?;
         self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Format)?;
-        for (line, operation) in before {
-            self.must(*line, operation)?;
+        while !at_mark {
+            let (line, operation) = operations.next().expect("a mark")?;
+            self.must(line, &operation, watch)?;
+            at_mark = operation == Operation::Mark;
         }
         // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer due.
         let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
@@ -107,18 +122,18 @@ impl<S: Stack> Machine<S> {
         let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
         self.stack.close_elsewhere(now); // the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
-        self.stack.replay_dice(dice);
-        Ok(after)
+        self.stack.replay_dice(case.dice);
+        Ok(operations)
     }
 
     /// Runs a case.
     pub fn measure(
         &mut self,
-        case: &CaseInput<'_>,
+        (index, case): (usize, &CaseInput<'_>),
         setting: &Setting<'_>,
+        watch: &dyn Watch,
     ) -> Result<Measured, RunError> {
-        let operations = ops::parse(case.body)?;
-        let after = self.reach_mark(&operations, case.dice)?;
+        let after = self.reach_mark(case, watch)?;
         let start = self.now;
         let counts = self.stack.flash().counts();
         let causes = self.stack.causes();
@@ -132,10 +147,12 @@ impl<S: Stack> Machine<S> {
             self.stack.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
-        if setting.recorded.requests {
-            measured.requests.reserve(after.len());
-        }
-        for (line, operation) in after {
+        let mut taken = counts;
+        for read in after {
+            let (line, operation) = &read?;
+            if watch.is_stopped() {
+                return Err(RunError::Stopped);
+            }
             let failed = |error: FsError| RunError::Failed {
                 line: *line,
                 operation: ops::NAMES[operation.code()],
@@ -154,6 +171,15 @@ impl<S: Stack> Machine<S> {
             if setting.recorded.requests {
                 measured.requests.push(request);
             }
+            let traced =
+                if setting.recorded.flash { operations_between(&taken, &so_far) } else { 0 };
+            let rows = measured.requests.len().max(traced);
+            if rows >= watch.rows_at_once() {
+                taken = so_far;
+                let flash = self.take_flash(start, setting);
+                let requests = core::mem::take(&mut measured.requests);
+                watch.take(index, requests, flash, &self.files);
+            }
         }
         measured.files = core::mem::take(&mut self.files);
         let spent = self.stack.flash().counts();
@@ -163,10 +189,8 @@ impl<S: Stack> Machine<S> {
         measured.causes = self.stack.causes().since(&causes);
         [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
             self.stack.take_cache_counts();
-        measured.flash = self.stack.flash_mut().take_record();
-        for op in &mut measured.flash {
-            op.start = op.start - start;
-        }
+        measured.flash = self.take_flash(start, setting);
+        self.stack.flash_mut().take_record(); // which ends it
         measured.dice = self.stack.thrown_dice().to_vec();
         let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
@@ -200,6 +224,20 @@ impl<S: Stack> Machine<S> {
         Ok(measured)
     }
 
+    /// The flash operations since the last call, if they are recorded; they go on being.
+    fn take_flash(&mut self, start: Ns, setting: &Setting<'_>) -> Vec<FlashOp> {
+        if !setting.recorded.flash {
+            return Vec::new();
+        }
+        let flash = self.stack.flash_mut();
+        let mut taken = flash.take_record();
+        flash.start_recording();
+        for op in &mut taken {
+            op.start = op.start - start;
+        }
+        taken
+    }
+
     /// What the measured part left in memory goes to the flash, as the agent's `sync()` makes it go
     /// (agent/answer.c). None where the model refuses it: the case itself is measured by then.
     fn flush(&mut self) -> Option<Flush> {
@@ -217,11 +255,19 @@ impl<S: Stack> Machine<S> {
     }
 
     /// Runs the case again until the power fails in a change after the mark, and looks at what is left.
-    pub fn survey(mut self, case: &CaseInput<'_>, change: u64) -> Result<Survey, RunError> {
-        let operations = ops::parse(case.body)?;
-        let after = self.reach_mark(&operations, case.dice)?;
+    pub fn survey(
+        mut self,
+        case: &CaseInput<'_>,
+        change: u64,
+        watch: &dyn Watch,
+    ) -> Result<Survey, RunError> {
+        let after = self.reach_mark(case, watch)?;
         self.stack.flash_mut().cut_power_in(change);
-        for (line, operation) in after {
+        for read in after {
+            let (line, operation) = &read?;
+            if watch.is_stopped() {
+                return Err(RunError::Stopped);
+            }
             let failed = |error: FsError| RunError::Failed {
                 line: *line,
                 operation: ops::NAMES[operation.code()],
@@ -266,6 +312,9 @@ impl<S: Stack> Machine<S> {
             self.slots[slot] = Some(index_of(&mut self.files, path));
         }
         let (result, now) = self.stack.call(now, operation)?;
+        if now > LIFETIME {
+            return Err(FsError::NotModelled("a machine that runs for more than 31 years"));
+        }
         self.now = now;
         Ok(result)
     }
@@ -284,6 +333,21 @@ impl<S: Stack> Machine<S> {
             _ => self.slots[operation.slot()?],
         }
     }
+}
+
+/// Whether operations have a mark; or their first bad line, before any of them is run.
+fn has_mark(operations: &str) -> Result<bool, OperationError> {
+    let mut has_mark = false;
+    for read in ops::operations(operations)? {
+        has_mark |= read?.1 == Operation::Mark;
+    }
+    Ok(has_mark)
+}
+
+/// How many flash operations lie between.
+fn operations_between(before: &Counts, after: &Counts) -> usize {
+    let all = |counts: &Counts| counts.reads + counts.programs + counts.erases;
+    (all(after) - all(before)) as usize
 }
 
 /// Where `path` stands in `files`, added on first sight.

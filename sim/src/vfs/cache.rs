@@ -3,6 +3,9 @@
 //! Mirrors struct address_space and the page flags PG_uptodate, PG_readahead, PG_dirty,
 //! PG_referenced and PG_active.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 const PRESENT: u8 = 1;
 const MARKER: u8 = 2;
 const DIRTY: u8 = 4;
@@ -11,10 +14,18 @@ const ACTIVE: u8 = 16;
 /// What it should hold could not be read (no PG_uptodate).
 const EMPTY: u8 = 32;
 
+/// Pages whose flags lie in a row, 4 GiB of a file; those of pages beyond are looked up one by one.
+const NEAR_PAGES: u32 = 1 << 20;
+
 /// Page flags by page number.
 #[derive(Clone, Debug, Default)]
 pub struct FileCache {
-    flags: Vec<u8>,
+    /// Pages of the file.
+    pages: u32,
+    /// Flags of the first pages, as far as any of them was cached.
+    near: Vec<u8>,
+    /// Flags of pages from `NEAR_PAGES` on, where there are any.
+    far: BTreeMap<u32, u8>,
     dirty_pages: u32,
     /// The dirty pages, and some that no longer are.
     tagged: Vec<u32>,
@@ -23,66 +34,102 @@ pub struct FileCache {
 impl FileCache {
     /// An empty cache for a file of so many pages.
     pub fn new(pages: u32) -> FileCache {
-        FileCache { flags: vec![0; pages as usize], dirty_pages: 0, tagged: Vec::new() }
+        FileCache { pages, ..FileCache::default() }
     }
 
     /// The file has grown to so many pages.
     pub fn grow(&mut self, pages: u32) {
-        if pages as usize > self.flags.len() {
-            self.flags.resize(pages as usize, 0);
-        }
+        self.pages = self.pages.max(pages);
     }
 
     /// The file has so many pages now; what lies beyond is gone, dirty or not.
     pub fn resize(&mut self, pages: u32) {
-        let gone = self.flags.iter().skip(pages as usize).filter(|&&flags| flags & DIRTY != 0);
+        let gone = self.flags(pages..u32::MAX).filter(|(_, flags)| flags & DIRTY != 0);
         self.dirty_pages -= gone.count() as u32;
-        self.flags.resize(pages as usize, 0);
+        self.near.truncate(pages as usize);
+        self.far.split_off(&pages);
+        self.pages = pages;
+    }
+
+    /// Flags of the pages of a range that may have some, in order.
+    fn flags(&self, pages: Range<u32>) -> impl DoubleEndedIterator<Item = (u32, u8)> + '_ {
+        let pages = pages.start..pages.end.max(pages.start);
+        let near_pages = self.near.len() as u32;
+        let (first, end) = (pages.start.min(near_pages), pages.end.min(near_pages));
+        let near = (first..end).zip(&self.near[first as usize..end as usize]);
+        let far = self.far.range(pages).map(|(&page, flags)| (page, flags));
+        near.chain(far).map(|(page, &flags)| (page, flags))
+    }
+
+    #[inline]
+    fn get(&self, page: u32) -> u8 {
+        match self.near.get(page as usize) {
+            Some(&flags) => flags,
+            None => self.get_far(page),
+        }
+    }
+
+    #[cold]
+    fn get_far(&self, page: u32) -> u8 {
+        self.far.get(&page).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, page: u32) -> &mut u8 {
+        assert!(page < self.pages, "page {page} of a file of {}", self.pages);
+        if page < NEAR_PAGES {
+            if page as usize >= self.near.len() {
+                self.near.resize(page as usize + 1, 0);
+            }
+            &mut self.near[page as usize]
+        } else {
+            self.far.entry(page).or_default()
+        }
     }
 
     /// Pages that are cached from `first` on.
     pub fn cached_from(&self, first: u32) -> u64 {
-        self.flags.iter().skip(first as usize).filter(|&&flags| flags & PRESENT != 0).count() as u64
+        self.flags(first..u32::MAX).filter(|(_, flags)| flags & PRESENT != 0).count() as u64
     }
 
     /// The last page below `end` that is cached.
     pub fn last_below(&self, end: u32) -> Option<u32> {
-        let flags = &self.flags[..self.flags.len().min(end as usize)];
-        flags.iter().rposition(|flags| flags & PRESENT != 0).map(|page| page as u32)
+        self.flags(0..end).rfind(|(_, flags)| flags & PRESENT != 0).map(|(page, _)| page)
     }
 
     /// Pages of the file.
     pub fn pages(&self) -> u32 {
-        self.flags.len() as u32
+        self.pages
     }
 
     /// Whether a page is cached.
     #[inline]
     pub fn contains(&self, page: u32) -> bool {
-        self.flags.get(page as usize).is_some_and(|flags| flags & PRESENT != 0)
+        self.get(page) & PRESENT != 0
     }
 
     /// Whether a page is cached and holds what it should (PG_uptodate).
     #[inline]
     pub fn is_uptodate(&self, page: u32) -> bool {
-        self.flags.get(page as usize).is_some_and(|flags| flags & (PRESENT | EMPTY) == PRESENT)
+        self.get(page) & (PRESENT | EMPTY) == PRESENT
     }
 
     /// A page is in the cache and holds what it should.
     #[inline]
     pub fn insert(&mut self, page: u32) {
-        self.flags[page as usize] = self.flags[page as usize] & !EMPTY | PRESENT;
+        let flags = self.get_mut(page);
+        *flags = *flags & !EMPTY | PRESENT;
     }
 
     /// A page is in the cache, but could not be read.
     pub fn clear_uptodate(&mut self, page: u32) {
-        self.flags[page as usize] |= EMPTY;
+        *self.get_mut(page) |= EMPTY;
     }
 
     /// folio_mark_accessed: whether the page, which is in the cache, is to become active.
     #[inline]
     pub fn mark_accessed(&mut self, page: u32) -> bool {
-        let flags = &mut self.flags[page as usize];
+        let flags = self.get_mut(page);
         let again = *flags & (REFERENCED | ACTIVE) == REFERENCED;
         *flags = if again { *flags & !REFERENCED | ACTIVE } else { *flags | REFERENCED };
         again
@@ -90,12 +137,12 @@ impl FileCache {
 
     /// Whether the page is on the active list (PG_active).
     pub fn is_active(&self, page: u32) -> bool {
-        self.flags.get(page as usize).is_some_and(|flags| flags & ACTIVE != 0)
+        self.get(page) & ACTIVE != 0
     }
 
     /// Notes on which list the page is.
     pub fn set_active(&mut self, page: u32, active: bool) {
-        let flags = &mut self.flags[page as usize];
+        let flags = self.get_mut(page);
         *flags = if active { *flags | ACTIVE } else { *flags & !(ACTIVE | REFERENCED) };
     }
 
@@ -109,21 +156,21 @@ impl FileCache {
         if self.dirty_pages == 0 {
             return Vec::new();
         }
-        let dirty = (first..self.pages()).filter(|&page| self.flags[page as usize] & DIRTY != 0);
-        dirty.take(count).collect()
+        let dirty = self.flags(first..self.pages).filter(|(_, flags)| flags & DIRTY != 0);
+        dirty.map(|(page, _)| page).take(count).collect()
     }
 
     /// SetPageReadahead.
     pub fn set_marker(&mut self, page: u32) {
-        if let Some(flags) = self.flags.get_mut(page as usize) {
-            *flags |= MARKER;
+        if page < self.pages {
+            *self.get_mut(page) |= MARKER;
         }
     }
 
     /// TestClearPageReadahead.
     #[inline]
     pub fn take_marker(&mut self, page: u32) -> bool {
-        let flags = &mut self.flags[page as usize];
+        let flags = self.get_mut(page);
         let marked = *flags & MARKER != 0;
         *flags &= !MARKER;
         marked
@@ -131,7 +178,7 @@ impl FileCache {
 
     /// set_page_dirty.
     pub fn set_dirty(&mut self, page: u32) {
-        let flags = &mut self.flags[page as usize];
+        let flags = self.get_mut(page);
         if *flags & DIRTY == 0 {
             *flags |= DIRTY;
             self.dirty_pages += 1;
@@ -141,14 +188,14 @@ impl FileCache {
 
     /// Whether this page waits for write-back.
     pub fn is_page_dirty(&self, page: u32) -> bool {
-        self.flags.get(page as usize).is_some_and(|flags| flags & DIRTY != 0)
+        self.get(page) & DIRTY != 0
     }
 
     /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes PG_reclaim, and so the
     /// marker, away.
     pub fn clear_dirty(&mut self, page: u32) {
         assert!(self.is_page_dirty(page), "page {page} is clean");
-        self.flags[page as usize] &= !(DIRTY | MARKER);
+        *self.get_mut(page) &= !(DIRTY | MARKER);
         self.dirty_pages -= 1;
     }
 
@@ -174,9 +221,12 @@ impl FileCache {
     /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are
     /// to be reclaimed soon (deactivate_file_folio): PG_reclaim, which is the bit of PG_readahead.
     pub fn drop_clean(&mut self, first: u32, end: u32) {
-        let end = (end as usize).min(self.flags.len());
-        for flags in self.flags.iter_mut().take(end).skip(first as usize) {
+        let near_pages = self.near.len();
+        let near = (first as usize).min(near_pages)..(end as usize).min(near_pages);
+        let near = self.near.iter_mut().take(near.end).skip(near.start);
+        for flags in near.chain(self.far.range_mut(first..end.max(first)).map(|(_, flags)| flags)) {
             *flags = if *flags & DIRTY == 0 { 0 } else { *flags | MARKER };
         }
+        self.far.retain(|_, flags| *flags != 0);
     }
 }

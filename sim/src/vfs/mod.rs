@@ -48,6 +48,7 @@ const ENOTTY: i64 = -25;
 const EINVAL: i64 = -22;
 /// Input/output error.
 pub const EIO: i64 = -5;
+const EFBIG: i64 = -27;
 const EROFS: i64 = -30;
 const EBADMSG: i64 = -74;
 const EUCLEAN: i64 = -117;
@@ -153,7 +154,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// /sys/class/bdi/*/read_ahead_kb; files take it over when they are opened.
     pub fn set_read_ahead_kib(&mut self, kib: u32) {
-        self.read_ahead_pages = kib * 1024 / PAGE_BYTES;
+        self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
     }
 
     /// The chip at the bottom.
@@ -231,8 +232,11 @@ impl<S: FlashFs> Vfs<S> {
 
     /// do_truncate, which notes the time of it in the inode as well.
     fn do_truncate(&mut self, now: Ns, index: usize, size_bytes: u64) -> Outcome {
-        let ino = self.inodes[index].ino;
+        let Inode { ino, size_bytes: before, .. } = self.inodes[index];
         let now = now + self.costs.truncate_ns;
+        if size_bytes > before.max(self.fs.max_file_bytes()) {
+            return Ok((EFBIG, now)); // inode_newsize_ok
+        }
         let truncated = self.fs.truncate(now, ino, size_bytes, &mut self.inodes);
         let gone = std::mem::take(&mut self.inodes.truncated);
         match truncated {
@@ -291,10 +295,18 @@ impl<S: FlashFs> Vfs<S> {
         now += self.costs.write_ns;
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
-        let end = start + length;
+        let max_bytes = self.fs.max_file_bytes();
+        // generic_write_checks, before which UBIFS has updated the times already (ubifs_write_iter).
+        if start >= max_bytes && !self.fs.writes_back() {
+            return Ok((EFBIG, now));
+        }
+        let end = max_bytes.min(start + length);
         match self.update_time(now, index) {
             Ok(later) => now = later,
             Err(error) => return errno(error, now),
+        }
+        if start >= max_bytes {
+            return Ok((EFBIG, now));
         }
         let mut at = start;
         while at < end {

@@ -6,8 +6,12 @@ use super::layout::RAW_INODE_BYTES;
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
 use crate::chip::Flash;
-use crate::fs::{PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
+
+/// The page whose end wraps to 0 in 32 bits, and what is refused of it.
+pub(super) const LAST_PAGE: u32 = u32::MAX / PAGE_BYTES;
+pub(super) const WRAPPED: &str = "the last page below 4 GiB of a file of JFFS2";
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
@@ -19,6 +23,9 @@ impl<F: Flash> Jffs2<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let PageWrite { ino, page, from, cached, .. } = write;
+        if page == LAST_PAGE {
+            return Err(FsError::NotModelled(WRAPPED));
+        }
         let start = page * PAGE_BYTES + from;
         let size = self.file(ino).size_bytes;
         let mut now = now;

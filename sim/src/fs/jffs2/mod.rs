@@ -49,6 +49,7 @@ use crate::trace::Task;
 use crate::units::Ns;
 use background::Collector;
 use compr::Compression;
+use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
 use nodelist::{Names, NodeId, Nodes, Role};
@@ -285,8 +286,9 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         size_bytes: u64,
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
-        let size =
-            u32::try_from(size_bytes).map_err(|_| FsError::NotModelled("a file of 4 GiB"))?;
+        let last = u64::from(LAST_PAGE) * u64::from(PAGE_BYTES);
+        let size = u32::try_from(size_bytes).ok().filter(|&size| u64::from(size) <= last);
+        let size = size.ok_or(FsError::NotModelled(WRAPPED))?;
         self.do_setattr(now, ino, size, pages)
     }
 
@@ -424,6 +426,11 @@ impl<F: Flash> FlashFs for Jffs2<F> {
 
     fn mtd_mut(&mut self) -> &mut Mtd<F> {
         &mut self.mtd
+    }
+
+    /// jffs2_do_fill_super.
+    fn max_file_bytes(&self) -> u64 {
+        u64::from(u32::MAX)
     }
 
     /// jffs2_statfs.

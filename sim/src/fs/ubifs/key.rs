@@ -7,7 +7,8 @@ const DATA: u32 = 1;
 const DENT: u32 = 2;
 const XENT: u32 = 3;
 const TRUNCATION: u32 = 4;
-const BLOCK_BITS: u32 = 29;
+/// UBIFS_S_KEY_BLOCK_BITS.
+pub(super) const BLOCK_BITS: u32 = 29;
 
 /// The key of a node: inode number, then type and block or hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

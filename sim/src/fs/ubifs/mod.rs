@@ -44,7 +44,9 @@ mod znode;
 use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
 use crate::fs::tasks;
-use crate::fs::{FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, ROOT};
+use crate::fs::{
+    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES, ROOT,
+};
 use crate::mtd::Mtd;
 use crate::sched::Sched;
 use crate::trace::Task;
@@ -58,7 +60,7 @@ use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_L
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use inode::Inode;
 use journal::Journal;
-use key::{Key, Place};
+use key::{Key, Place, BLOCK_BITS};
 use lpt::Lpt;
 use orphan::Orphans;
 use scan::Written;
@@ -428,6 +430,11 @@ impl<F: Flash> FlashFs for Ubifs<F> {
 
     fn mtd_mut(&mut self) -> &mut Mtd<F> {
         self.ubi.mtd_mut()
+    }
+
+    /// key_max_inode_size: as many blocks as a key can name.
+    fn max_file_bytes(&self) -> u64 {
+        u64::from(PAGE_BYTES) << BLOCK_BITS
     }
 
     fn free_bytes(&self) -> Option<u64> {

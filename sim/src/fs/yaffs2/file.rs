@@ -258,7 +258,8 @@ impl<F: Flash> Yaffs2<F> {
         let whole = self.chunk_bytes();
         let old_bytes = self.object(object).size_bytes;
         let last = self.chunk_at(old_bytes.saturating_sub(1));
-        for chunk in (self.chunk_at(new_bytes + whole - 1)..=last).rev() {
+        let first = self.chunk_at(new_bytes + whole - 1);
+        for chunk in self.object(object).tree.there_from(first, last) {
             let file = self.object_mut(object);
             let place = file.tree.take(chunk);
             if place != 0 {

@@ -56,6 +56,8 @@ const LOST_AND_FOUND: u32 = 2;
 const UNLINKED: u32 = 3;
 const DELETED: u32 = 4;
 /// Chunks a tnode of level 0 has, and tnodes one of any other level has.
+/// YAFFS_MAX_CHUNK_ID: a tree has eight levels of tnodes above the lowest.
+const MAX_CHUNK_ID: u64 = (1 << (4 + 8 * 3)) - 1;
 const TNODE_CHUNKS: u64 = 16;
 const TNODE_POINTERS: u64 = 8;
 
@@ -319,6 +321,11 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
 
     fn mtd_mut(&mut self) -> &mut Mtd<F> {
         &mut self.mtd
+    }
+
+    /// yaffs_max_file_size.
+    fn max_file_bytes(&self) -> u64 {
+        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
     }
 
     /// yaffs statfs: whole pages of the page cache.

@@ -57,6 +57,19 @@ impl Tree {
         leaf.map_or(0, |leaf| std::mem::take(&mut leaf[chunk as usize % CHUNKS_PER_TNODE]))
     }
 
+    /// The chunks of `first..=last` that are somewhere, the last first: most of a file may be a hole.
+    pub fn there_from(&self, first: u32, last: u32) -> Vec<u32> {
+        let index = |chunk: u32| self.leaves.len().min((chunk >> LEVEL0_BITS) as usize);
+        let leaves = index(first)..(index(last) + 1).min(self.leaves.len()).max(index(first));
+        let leaves = leaves.rev().filter(|&leaf| self.leaves[leaf].is_some());
+        let of_leaf = |leaf: usize| {
+            let start = (leaf * CHUNKS_PER_TNODE) as u32;
+            (start..start + CHUNKS_PER_TNODE as u32).rev()
+        };
+        let chunks = leaves.flat_map(of_leaf).filter(|chunk| (first..=last).contains(chunk));
+        chunks.filter(|&chunk| self.get(chunk) != 0).collect()
+    }
+
     /// All chunks there are, as (chunk of the file, chunk on flash).
     pub fn chunks(&self) -> impl Iterator<Item = (u32, Chunk)> + '_ {
         self.leaves.iter().enumerate().flat_map(|(index, leaf)| {

@@ -1,0 +1,35 @@
+//! A panic of the simulator is a bug of ours: it becomes one line with its place, and no traceback.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::PyErr;
+use std::cell::Cell;
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    static LAST: Cell<String> = const { Cell::new(String::new()) };
+}
+static HOOK: Once = Once::new();
+
+/// What it gives, or in one line where it panicked.
+pub fn or_line<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    HOOK.call_once(|| {
+        set_hook(Box::new(|info| {
+            let place = info.location().map_or(String::new(), |at| format!(" at {at}"));
+            let payload = info.payload();
+            let text = payload.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let words: Vec<_> = text.unwrap_or("no message").split_whitespace().collect();
+            LAST.set(format!("{}{place}", words.join(" ")));
+        }));
+    });
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        let what = LAST.take();
+        format!("a bug of flashbed's simulator, please report it with the experiment: {what}")
+    })
+}
+
+/// The same for Python.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, PyErr> {
+    or_line(work).map_err(PyRuntimeError::new_err)
+}

@@ -21,6 +21,7 @@ import polars as pl
 
 from flashbed.case import FORCED
 from flashbed.errors import InputError
+from flashbed.locking import LOCK
 from flashbed.places import shown
 
 __all__ = [
@@ -201,6 +202,8 @@ _RECORDS = {
     "functions": "flashbed trace --func",
     "not_measured": "a run on a target that lacks what a case needs",
 }
+_WRITTEN = {"run.json", "experiment.toml", *(f"{name}.parquet" for name in (*TABLES, "finished"))}
+"""Files of a run directory. One that is being written has a dot before and a word after that."""
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
@@ -282,7 +285,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path, experiment_id: str) -> RunDirectory:
-        """Opens a run directory, making it if need be.
+        """Opens a run directory, making it if need be; the caller has it to itself (`held`).
 
         Raises `InputError` if it holds something else.
         """
@@ -295,8 +298,9 @@ class RunDirectory:
                         f"{shown(path)}: holds {kept.experiment_id}, not {experiment_id}; "
                         "choose another --out"
                     )
+                kept._clear()
                 return kept
-            if path.is_dir() and any(path.iterdir()):
+            if path.is_dir() and any(found.name != LOCK for found in path.iterdir()):
                 raise InputError(f"{shown(path)}: not empty, and not the result of a run")
             (path / "parts").mkdir(parents=True, exist_ok=True)
             text = json.dumps({"format": _FORMAT, "experiment": experiment_id}, indent=1)
@@ -379,6 +383,15 @@ class RunDirectory:
                 if rows:
                     _write_parquet(_placed(pl.concat(rows), places), self.path / f"{name}.parquet")
         shutil.rmtree(self.path / "parts", ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Removes what processes that were killed were about to write."""
+        for folder in (self.path, self.path / "profiles", self.path / "parts"):
+            for path in folder.glob(".*.*"):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.stem[1:] in _WRITTEN or folder != self.path:
+                    path.unlink()
 
     def _parts(self) -> list[Path]:
         folder = self.path / "parts"

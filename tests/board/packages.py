@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.kernel import ARCHITECTURE
-from flashbed.targets.guest.building import locked
+from flashbed.locking import locked
 from flashbed.targets.guest.debian import Apt, unpack
 
 __all__ = ["userland"]

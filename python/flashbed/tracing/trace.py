@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError, RunError
+from flashbed.locking import LOCK
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
@@ -81,7 +82,8 @@ def is_trace(directory: Path) -> bool:
 def keep(trace: Trace, directory: Path) -> None:
     """Writes the folder. Raises `InputError` if it holds something else."""
     try:
-        if directory.is_dir() and any(directory.iterdir()) and not is_trace(directory):
+        others = directory.is_dir() and any(found.name != LOCK for found in directory.iterdir())
+        if others and not is_trace(directory):
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
         for name, frame in trace.tables.items():

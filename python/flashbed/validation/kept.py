@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.locking import held
 from flashbed.places import shown
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.case import FILE_SYSTEMS
@@ -40,13 +41,13 @@ def keep(
     )
     rows = pl.concat([table, missing], how="diagonal")
     path = directory / KEPT
-    if path.is_file():
-        others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
-        rows = pl.concat([others, rows], how="diagonal")
-    directory.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    rows.sort(*RUN, maintain_order=True).write_parquet(temporary)
-    temporary.replace(path)
+    with held(directory, wait=True):
+        if path.is_file():
+            others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
+            rows = pl.concat([others, rows], how="diagonal")
+        temporary = path.with_name(f".{path.name}.new")
+        rows.sort(*RUN, maintain_order=True).write_parquet(temporary)
+        temporary.replace(path)
 
 
 def directory_has_kept(directory: Path) -> bool:

@@ -17,14 +17,14 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed import places
+from flashbed.locking import locked, scratch
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.building import build, locked
+from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
 
 __all__ = ["BUILD_TOOLS", "KERNELS", "UmlKernel", "built_kernel", "cached_kernel"]
@@ -129,7 +129,7 @@ def built_kernel(cache: Path, series: str, say: Callable[[str], None]) -> UmlKer
         return found
     _can_build()
     cache.mkdir(parents=True, exist_ok=True)
-    with locked(cache / f"uml-{series}.lock"):
+    with locked(cache / "uml.lock"):
         found = cached_kernel(cache, series)
         if found:
             return found
@@ -154,8 +154,7 @@ def _can_build() -> None:
 def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
     name = f"linux-source-{series}"
     log = cache / f"uml-{series}.log"
-    with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as made:
-        work = Path(made)
+    with scratch(cache, "build-") as work:
         say(f"downloading the sources of Linux {series} (about 140 MB, once)")
         package, version = Apt(cache / "apt-source", "amd64").download(name, work)
         unpack(package, work / "package")

@@ -6,7 +6,8 @@ kernel's code: arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer
 which hosts with AVX-512 or AMX refuse (the guest dies with "ptrace set fp regs failed"); without
 have_xstate_support it uses PTRACE_SETFPREGS, which they all take. And arch/um/kernel/skas/syscall.c
 has a system call that failed take a microsecond and then makes way to whoever has waited longer,
-which no board does.
+which no board does. arch/um/kernel/time.c counts in 256 ns while waits and timers are exact: where
+a case begins within a count depends on the cases before it, so the clock counts nanoseconds here.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ _CHANGES = (
         "memset(buf, 0x5a, len); return len;",
     ),
     ("arch/um/kernel/skas/syscall.c", "if (IS_ERR_VALUE(ret) &&", "if (false &&"),
+    ("arch/um/kernel/time.c", " / TIMER_MULTIPLIER;", ";"),
+    ("arch/um/kernel/time.c", "NSEC_PER_SEC/TIMER_MULTIPLIER", "NSEC_PER_SEC"),
     ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
     ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
 )

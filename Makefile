@@ -3,6 +3,7 @@
 # make bench    speed of the simulator, into build/bench.json
 # make lint     the lints alone
 # make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
+# make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
 # make build    the program, .venv/bin/flashbed, and the agent
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
@@ -30,7 +31,7 @@ SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 
 FUZZ ?= --cases 0
 
-.PHONY: report test bench fuzz lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
+.PHONY: report test bench fuzz chaos lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -53,6 +54,9 @@ lint: build $(STAMPS)/test-tools
 
 fuzz: build
 	@$(BIN)/flashbed fuzz $(FUZZ)
+
+chaos: build uml $(STAMPS)/test-tools
+	@FLASHBED_CHAOS=$(or $(word 1,$(CHAOS)),100) FLASHBED_CHAOS_SEED=$(or $(word 2,$(CHAOS)),1) $(BIN)/python -m pytest tests/chaos
 
 bench: tools
 	@mkdir -p build

@@ -68,7 +68,7 @@ def left_behind(folders: Sequence[Path]) -> list[str]:
         if not process.name.isdigit() or int(process.name) == os.getpid():
             continue
         try:
-            where = Path(os.readlink(process / "cwd"))
+            where = (process / "cwd").readlink()
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue

@@ -1,7 +1,6 @@
 """What strikes the program at any moment costs what was not finished, and nothing else.
 
-`make chaos` runs more of them: FLASHBED_CHAOS is how many of each kind of target, FLASHBED_CHAOS_SEED
-draws others.
+`make chaos CHAOS="COUNT SEED"` runs more of them, drawn from another seed: the variables below.
 """
 
 from __future__ import annotations

@@ -211,6 +211,11 @@ CHIP_ALONE = "sim-chip"
 _TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator", "board")
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether a file is the lock of a run directory, or one that a killed process was writing."""
+    return path.name == LOCK or (path.name.startswith(".") and path.stem[1:] in _WRITTEN)
+
+
 def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
     """A frame with exactly the columns of a table; what is not known is null.
 
@@ -300,9 +305,9 @@ class RunDirectory:
                     )
                 kept._clear()
                 return kept
-            if path.is_dir() and any(found.name != LOCK for found in path.iterdir()):
+            if path.is_dir() and not all(_is_ours(found) for found in path.iterdir()):
                 raise InputError(f"{shown(path)}: not empty, and not the result of a run")
-            (path / "parts").mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"format": _FORMAT, "experiment": experiment_id}, indent=1)
             _write_text(text + "\n", marker)
         except OSError as why:
@@ -390,7 +395,7 @@ class RunDirectory:
             for path in folder.glob(".*.*"):
                 if path.is_dir():
                     shutil.rmtree(path)
-                elif path.stem[1:] in _WRITTEN or folder != self.path:
+                elif folder != self.path or _is_ours(path):
                     path.unlink()
 
     def _parts(self) -> list[Path]:

@@ -23,6 +23,8 @@ __all__ = ["TABLES", "Cost", "Facts", "Trace", "empty", "is_trace", "keep", "loa
 FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
 _FACTS = "trace.json"
+_UNFINISHED = {LOCK, f".{_FACTS}", *(f"{name}.parquet" for name in TABLES)}
+"""What a process that was killed while it kept a trace may leave."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ def is_trace(directory: Path) -> bool:
 def keep(trace: Trace, directory: Path) -> None:
     """Writes the folder. Raises `InputError` if it holds something else."""
     try:
-        others = directory.is_dir() and any(found.name != LOCK for found in directory.iterdir())
-        if others and not is_trace(directory):
+        there = [found.name for found in directory.iterdir()] if directory.is_dir() else []
+        if not is_trace(directory) and not _UNFINISHED.issuperset(there):
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
+        (directory / _FACTS).unlink(missing_ok=True)  # no trace until all of it is there
         for name, frame in trace.tables.items():
             conform(frame, name).write_parquet(
                 directory / f"{name}.parquet", compression="zstd", compression_level=1

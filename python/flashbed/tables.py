@@ -312,7 +312,9 @@ class RunDirectory:
             _write_text(text + "\n", marker)
         except OSError as why:
             raise InputError(f"{shown(path)}: {why.strerror}") from None
-        return cls(path, experiment_id)
+        made = cls(path, experiment_id)
+        made._clear()
+        return made
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:

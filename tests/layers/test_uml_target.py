@@ -66,8 +66,8 @@ def test_a_case_gives_the_same_rows_whatever_ran_before_it_in_its_boot(tmp_path:
     cases = [*programs("writes", board, kernel), *programs("reads", board, kernel)][::80]
     target = UmlTarget(work_dir=tmp_path)
 
-    def rows(some: Sequence[Program]) -> dict[str, tuple[list[object], ...]]:
-        found: dict[str, tuple[list[object], ...]] = {}
+    def rows(some: Sequence[Program]) -> dict[str, tuple[object, ...]]:
+        found: dict[str, tuple[object, ...]] = {}
         for batch in target.run(some, trace_flash=True, progress=lambda *_: None):
             for case_id in batch.cases["case_id"]:
                 tables = (batch.cases, batch.requests, batch.flash)

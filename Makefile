@@ -4,6 +4,7 @@
 # make lint     the lints alone
 # make fuzz     random programs on simulator and user-mode Linux until they differ; FUZZ='--class any --minutes 60' says otherwise
 # make fuzz-inputs  hostile files and options until one ends in more than one line; FUZZ_INPUTS=10000 draws as many for each kind
+# make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
 # make build    the program, .venv/bin/flashbed, and the agent
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
@@ -32,7 +33,7 @@ SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: report test bench fuzz fuzz-inputs lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
+.PHONY: report test bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -58,6 +59,9 @@ fuzz: build
 
 fuzz-inputs: build $(STAMPS)/test-tools
 	@FLASHBED_FUZZ_EXAMPLES=$(FUZZ_INPUTS) $(BIN)/python -m pytest -q -n auto --dist load tests/hostile
+
+chaos: build uml $(STAMPS)/test-tools
+	@FLASHBED_CHAOS=$(or $(word 1,$(CHAOS)),100) FLASHBED_CHAOS_SEED=$(or $(word 2,$(CHAOS)),1) $(BIN)/python -m pytest tests/chaos
 
 bench: tools
 	@mkdir -p build

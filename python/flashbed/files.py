@@ -24,6 +24,7 @@ from flashbed.places import shown
 __all__ = [
     "OPERATIONS_BYTES_MAX",
     "TEXT_BYTES_MAX",
+    "begun",
     "read_bytes",
     "read_characters",
     "read_json",
@@ -135,12 +136,20 @@ _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 """Process numbers are those of one machine, and folders may be shared."""
 
 
+_NEW = re.compile(r"\.(.+)\.([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{12}\.new")
+
+
+def begun(name: str) -> str | None:
+    """Which file `whole` writes under this name, if it is one of its names."""
+    found = _NEW.fullmatch(name)
+    return found[1] if found else None
+
+
 def _remove_abandoned(path: Path) -> None:
     """What processes of this machine left when they were killed."""
-    ours = re.compile(rf"\.{re.escape(path.name)}\.{_HOST}-(\d{{1,9}})-[0-9a-f]{{12}}\.new")
     for entry in os.scandir(path.parent):
-        found = ours.fullmatch(entry.name)
-        if found and not _lives(int(found[1])):
+        found = _NEW.fullmatch(entry.name)
+        if found and found.group(1, 2) == (path.name, _HOST) and not _lives(int(found[3])):
             with suppress(OSError):
                 Path(entry.path).unlink()
 

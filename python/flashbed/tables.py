@@ -21,8 +21,9 @@ import polars as pl
 
 from flashbed.case import FORCED
 from flashbed.errors import InputError
-from flashbed.files import read_json, read_text, whole
+from flashbed.files import begun, read_json, read_text, whole
 from flashbed.frames import read_arrow, read_parquet
+from flashbed.locking import LOCK
 from flashbed.places import shown
 
 __all__ = [
@@ -203,6 +204,8 @@ _RECORDS = {
     "functions": "flashbed trace --func",
     "not_measured": "a run on a target that lacks what a case needs",
 }
+_WRITTEN = {"run.json", "experiment.toml", *(f"{name}.parquet" for name in (*TABLES, "finished"))}
+"""Files of a run directory. One that is being written has a dot before and a word after that."""
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _QUOTING = ("requests", "vfs", "functions")
 """Tables with names of files, or SQLite's words, which may be any."""
@@ -212,6 +215,13 @@ _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
 """The target that user-mode Linux is compared with: the simulator, its software taking no time."""
 _TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator", "board")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is the lock of a run directory, or one that a killed process was writing."""
+    if path.name == LOCK or begun(path.name) in _WRITTEN:
+        return True
+    return path.name.startswith(".") and path.stem[1:] in _WRITTEN
 
 
 def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
@@ -296,7 +306,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path, experiment_id: str) -> RunDirectory:
-        """Opens a run directory, making it if need be.
+        """Opens a run directory, making it if need be; the caller has it to itself (`held`).
 
         Raises `InputError` if it holds something else.
         """
@@ -309,15 +319,18 @@ class RunDirectory:
                         f"{shown(path)}: holds {kept.experiment_id}, not {experiment_id}; "
                         "choose another --out"
                     )
+                kept._clear()
                 return kept
-            if path.is_dir() and any(path.iterdir()):
+            if path.is_dir() and not all(_is_ours(found) for found in path.iterdir()):
                 raise InputError(f"{shown(path)}: not empty, and not the result of a run")
-            (path / "parts").mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"format": _FORMAT, "experiment": experiment_id}, indent=1)
             _write_text(text + "\n", marker)
         except OSError as why:
             raise InputError(f"{shown(path)}: {why.strerror}") from None
-        return cls(path, experiment_id)
+        made = cls(path, experiment_id)
+        made._clear()
+        return made
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -393,6 +406,15 @@ class RunDirectory:
                 if rows:
                     _write_parquet(_placed(pl.concat(rows), places), self.path / f"{name}.parquet")
         shutil.rmtree(self.path / "parts", ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Removes what processes that were killed were about to write."""
+        for folder in (self.path, self.path / "profiles", self.path / "parts"):
+            for path in folder.glob(".*.*"):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif folder != self.path or _is_ours(path):
+                    path.unlink()
 
     def _parts(self) -> list[Path]:
         folder = self.path / "parts"

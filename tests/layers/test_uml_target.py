@@ -14,6 +14,7 @@ from flashbed.targets import uml
 from flashbed.targets.base import Program, Unavailable
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml import UmlTarget
+from flashbed.validation import programs
 
 pytestmark = pytest.mark.uml
 
@@ -53,6 +54,30 @@ def test_cases_are_measured_and_their_software_time_is_not(tmp_path: Path) -> No
     assert case["flash_reads"] < commands < 2 * case["flash_reads"]
     assert case["flash_reads"] == batch.flash.height
     assert not list(tmp_path.glob("run-*")), "a clean run leaves nothing behind"
+
+
+def test_a_case_gives_the_same_rows_whatever_ran_before_it_in_its_boot(tmp_path: Path) -> None:
+    """A run that was interrupted had other times than one that was not, by 256 ns.
+
+    The guest's clock counted in 256 ns, and where a case began within a count was left to the waits
+    of the cases before it.
+    """
+    board, kernel = load_board("emulated"), load_kernel("6.1")
+    cases = [*programs("writes", board, kernel), *programs("reads", board, kernel)][::80]
+    target = UmlTarget(work_dir=tmp_path)
+
+    def rows(some: Sequence[Program]) -> dict[str, tuple[object, ...]]:
+        found: dict[str, tuple[object, ...]] = {}
+        for batch in target.run(some, trace_flash=True, progress=lambda *_: None):
+            for case_id in batch.cases["case_id"]:
+                tables = (batch.cases, batch.requests, batch.flash)
+                found[case_id] = tuple(table.filter(case_id=case_id).rows() for table in tables)
+        return found
+
+    together = rows(cases)
+    assert len(together) == len(cases)
+    for case in cases:
+        assert rows([case]) == {case.case_id: together[case.case_id]}
 
 
 def test_a_guest_that_hangs_costs_one_case(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from flashbed.cli.run import CaseId, Out, Set, failure_lines
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.experiment import load_experiment, parse_settings, plan
+from flashbed.locking import held
 from flashbed.places import shown
 
 __all__ = ["register"]
@@ -86,10 +87,11 @@ def powercut(
     if every is None and samples is None:
         samples = SAMPLES
     choice = Choice(every, samples, seed, tuple(chip or ()))
-    directory = RunDirectory.create(out or Path("results") / chosen.id, chosen.id)
+    folder = out or Path("results") / chosen.id
     target = PowerCuts(load_target(on), choice, on)
     try:
-        with bar(f"{chosen.id} on {on}") as progress:
+        with held(folder), bar(f"{chosen.id} on {on}") as progress:
+            directory = RunDirectory.create(folder, chosen.id)
             outcome = run_target(
                 chosen, planned, target, directory,
                 trace_flash=False, progress=progress, conditions=target.conditions,

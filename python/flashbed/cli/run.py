@@ -15,12 +15,14 @@ from flashbed.errors import InputError, RunError
 from flashbed.experiment import (
     Experiment,
     Planned,
+    Settings,
     experiment_names,
     load_experiment,
     parse_settings,
     plan,
     study_experiments,
 )
+from flashbed.locking import held
 from flashbed.places import shown
 from flashbed.study import in_order, load_study
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
@@ -148,6 +150,29 @@ def reproduce(
     targets = all_allowed(target_names(on), erase)
     chosen = parse_settings(settings or [])
     base = out or Path("results") / study
+    with held(base):
+        directories, outcomes = _of_study(experiments, targets, chosen, base)
+        if not any(outcome.measured + outcome.kept for outcome in outcomes):
+            _conclude(outcomes)
+            raise RunError(f"nothing of {study} could be run")
+        validated = Path("results/validation")
+        kept = validated if directory_has_kept(validated) else None
+        report = write_report(directories, base / "report.html", kept, paper)
+    if output == "json":
+        print(json.dumps(summary_json(directories), indent=1))
+        say(shown(report))
+    else:
+        print(shown(report))
+    _conclude(outcomes)
+
+
+def _of_study(
+    experiments: Sequence[Experiment],
+    targets: Sequence[ChosenTarget],
+    settings: Settings,
+    base: Path,
+) -> tuple[list[Path], list[Outcome]]:
+    """Runs each experiment into its folder below `base`: the folders, and what came of them."""
     directories: list[Path] = []
     outcomes: list[Outcome] = []
     for experiment in experiments:
@@ -158,21 +183,10 @@ def reproduce(
             if is_board(name) or name in experiment.targets
         ]
         if wanted:
-            done, _ = measure(experiment, plan(experiment, chosen), wanted, directory, ())
+            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, ())
             outcomes += done
             directories.append(directory)
-    if not any(outcome.measured + outcome.kept for outcome in outcomes):
-        _conclude(outcomes)
-        raise RunError(f"nothing of {study} could be run")
-    validated = Path("results/validation")
-    kept = validated if directory_has_kept(validated) else None
-    report = write_report(directories, base / "report.html", kept, paper)
-    if output == "json":
-        print(json.dumps(summary_json(directories), indent=1))
-        say(shown(report))
-    else:
-        print(shown(report))
-    _conclude(outcomes)
+    return directories, outcomes
 
 
 def target_names(on: Sequence[str] | None) -> list[str]:
@@ -202,8 +216,20 @@ def measure(
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
     """Runs the cases on each target; a target that cannot run here is said in one line.
 
-    What ran on user-mode Linux is also run on the simulator that it is compared with.
+    What ran on user-mode Linux is also run on the simulator that it is compared with. Raises
+    `InputError` if another process is writing into `out`.
     """
+    with held(out):
+        return _measured(experiment, planned, targets, out, traces)
+
+
+def _measured(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    targets: Sequence[ChosenTarget],
+    out: Path,
+    traces: Sequence[str],
+) -> tuple[list[Outcome], list[ChosenTarget]]:
     from flashbed.runner import run_target
     from flashbed.tables import CHIP_ALONE, RunDirectory
     from flashbed.targets import load_target

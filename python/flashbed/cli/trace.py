@@ -18,6 +18,7 @@ from flashbed.cli.run import CaseId, Out, Set
 from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.files import OPERATIONS_BYTES_MAX, read_characters, whole
+from flashbed.locking import held
 from flashbed.places import shown
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
@@ -33,6 +34,7 @@ FORMATS = ("perfetto", "csv", "flashmon")
 LEVELS = ("nand", "page", "mtd")
 CASES_SHOWN = 3
 FLASHMON_LOG = "flashmon.log"
+TRACES = Path("results") / "trace"
 PERFETTO = "trace.perfetto-trace"
 
 
@@ -141,7 +143,8 @@ def trace(
         program = _program(words[0], settings or [], case, target, (fs, board, read_ahead_kib))
         name = program.case_id
         traced = _case(program, target, asked, cost=cost)
-    _give(traced, _replaced(out) if out else _free(name), output or [])
+    with held(out or TRACES, wait=True):
+        _give(traced, _replaced(out) if out else _free(name), output or [])
 
 
 def _check_command(words: Sequence[str]) -> None:
@@ -172,10 +175,9 @@ def _replaced(out: Path) -> Path:
 def _free(name: str) -> Path:
     """A folder of results/trace that is not there yet."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name) or "trace"
-    folder = Path("results") / "trace"
-    numbered = (folder / f"{plain}-{number}" for number in itertools.count(2))
+    numbered = (TRACES / f"{plain}-{number}" for number in itertools.count(2))
     return next(
-        place for place in itertools.chain([folder / plain], numbered) if not place.exists()
+        place for place in itertools.chain([TRACES / plain], numbered) if not place.exists()
     )
 
 

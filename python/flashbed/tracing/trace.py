@@ -15,8 +15,9 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError, RunError
-from flashbed.files import read_json, whole
+from flashbed.files import begun, read_json, whole
 from flashbed.frames import read_parquet
+from flashbed.locking import LOCK
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
@@ -36,6 +37,8 @@ __all__ = [
 FORMAT = "flashbed-trace-folder 1"
 TABLES = ("requests", "flash", "vfs", "functions")
 _FACTS = "trace.json"
+_UNFINISHED = {LOCK, _FACTS, *(f"{name}.parquet" for name in TABLES)}
+"""What a process that was killed while it kept a trace may leave."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,12 @@ def is_trace(directory: Path) -> bool:
 def keep(trace: Trace, directory: Path) -> None:
     """Writes the folder. Raises `InputError` if it holds something else."""
     try:
-        if directory.is_dir() and any(directory.iterdir()) and not is_trace(directory):
+        found = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+        there = [begun(name) or name for name in found]
+        if not is_trace(directory) and not _UNFINISHED.issuperset(there):
             raise InputError(f"{shown(directory)}: not empty, and not a trace")
         directory.mkdir(parents=True, exist_ok=True)
+        (directory / _FACTS).unlink(missing_ok=True)  # no trace until all of it is there
         for name, frame in trace.tables.items():
             with whole(directory / f"{name}.parquet") as new:
                 if isinstance(trace, LongTrace) and name in trace.long:

@@ -14,6 +14,7 @@ import polars as pl
 from flashbed.errors import InputError
 from flashbed.files import whole
 from flashbed.frames import DamagedError, read_parquet
+from flashbed.locking import held
 from flashbed.places import shown
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.case import FILE_SYSTEMS
@@ -42,11 +43,12 @@ def keep(
     )
     rows = pl.concat([table, missing], how="diagonal")
     path = directory / KEPT
-    if path.is_file():
-        others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
-        rows = pl.concat([others, rows], how="diagonal")
-    with whole(path) as new:
-        rows.sort(*RUN, maintain_order=True).write_parquet(new)
+    with held(directory, wait=True):
+        if path.is_file():
+            others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
+            rows = pl.concat([others, rows], how="diagonal")
+        with whole(path) as new:
+            rows.sort(*RUN, maintain_order=True).write_parquet(new)
 
 
 def directory_has_kept(directory: Path) -> bool:

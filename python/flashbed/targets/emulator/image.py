@@ -12,6 +12,8 @@ import lzma
 import struct
 from pathlib import Path
 
+from flashbed.locking import scratch
+
 __all__ = ["bootable"]
 
 _XZ_MAGIC = b"\xfd7zXZ\0"
@@ -43,9 +45,10 @@ def bootable(image: Path) -> Path:
     if plain is None:
         return image
     plain += bytes(-len(plain) % 16)
-    part = made.with_name(f"{made.name}.part")
-    part.write_bytes(_MOVE + struct.pack("<2I", _TEXT_OFFSET, len(plain)) + plain)
-    part.replace(made)
+    with scratch(made.parent, "plain-") as folder:
+        part = folder / made.name
+        part.write_bytes(_MOVE + struct.pack("<2I", _TEXT_OFFSET, len(plain)) + plain)
+        part.replace(made)
     return made
 
 

@@ -11,11 +11,11 @@ import json
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashbed.locking import locked, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, unpack
 from flashbed.targets.guest.module import Tree
@@ -33,6 +33,7 @@ META_PACKAGE = "linux-image-armmp"
 ARCHITECTURE = "armhf"
 CROSS_COMPILER = "arm-linux-gnueabihf-gcc"
 _MANIFEST = "kernel.json"
+_APT_LOCK = "apt.lock"
 _HOSTS = {"x86_64": "amd64", "aarch64": "arm64"}
 """Machine -> Debian's name of it."""
 
@@ -63,8 +64,7 @@ def _download(cache: Path) -> dict[str, str]:
     """Fetches and unpacks; what the manifest says."""
     apt = Apt(cache / "apt", ARCHITECTURE)
     name = apt.dependency(META_PACKAGE, "linux-image-")
-    with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as made:
-        work = Path(made)
+    with scratch(cache, "fetch-") as work:
         package, version = apt.download(name, work)
         unpack(package, work / "kernel")
         shutil.rmtree(work / "kernel" / "usr", ignore_errors=True)
@@ -79,15 +79,20 @@ def fetch_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
     found = cached_kernel(cache)
     if found:
         return found
-    say("downloading the board's kernel (about 45 MB, once)")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        manifest = _download(cache)
-        part = cache / f"{_MANIFEST}.part"
-        part.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        part.replace(cache / _MANIFEST)
+        with locked(cache / _APT_LOCK):
+            return cached_kernel(cache) or _fetched_kernel(cache, say)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"the board's kernel could not be fetched: {error}") from None
+
+
+def _fetched_kernel(cache: Path, say: Callable[[str], None]) -> KernelFiles:
+    say("downloading the board's kernel (about 45 MB, once)")
+    manifest = _download(cache)
+    part = cache / f"{_MANIFEST}.part"
+    part.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    part.replace(cache / _MANIFEST)
     found = cached_kernel(cache)
     if not found:
         raise Unavailable(f"{manifest['package']} holds no kernel image and modules")
@@ -104,9 +109,11 @@ def fetch_headers(cache: Path, kernel: KernelFiles, say: Callable[[str], None]) 
     release = kernel.package.removeprefix("linux-image-")
     folder = cache / f"linux-headers-{release}_{kernel.version.replace(':', '-')}"
     if not folder.is_dir():
-        say("downloading the headers of the board's kernel (about 11 MB, once)")
         try:
-            _download_headers(cache, release, folder)
+            with locked(cache / _APT_LOCK):
+                if not folder.is_dir():
+                    say("downloading the headers of the board's kernel (about 11 MB, once)")
+                    _download_headers(cache, release, folder)
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"the kernel's headers could not be fetched: {error}") from None
     tree = folder / "usr" / "src" / f"linux-headers-{release}"
@@ -123,8 +130,7 @@ def _download_headers(cache: Path, release: str, folder: Path) -> None:
     name = f"linux-headers-{release}"
     shared = apt.dependency(name, "linux-headers-")
     tools = apt.dependency(name, "linux-kbuild-")
-    with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as made:
-        work = Path(made)
+    with scratch(cache, "fetch-") as work:
         whole = work / "whole"
         for package in (name, shared):
             unpack(apt.download(package, work)[0], whole)

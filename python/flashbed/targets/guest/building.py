@@ -1,4 +1,4 @@
-"""Building what a guest needs: one builder at a time, everything that is said in a log.
+"""Building what a guest needs, everything that is said in a log.
 
 Kernels (uml/kernel.py) and modules of ours (module.py) are built this way; where they are kept, and
 what of them, is theirs.
@@ -6,24 +6,14 @@ what of them, is theirs.
 
 from __future__ import annotations
 
-import fcntl
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.targets.base import Unavailable
 
-__all__ = ["build", "locked"]
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """One build at a time, whoever else runs."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+__all__ = ["build"]
 
 
 def build(

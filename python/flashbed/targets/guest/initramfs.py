@@ -10,12 +10,12 @@ emulated CPU less than decompressing, and the same files give the same bytes (al
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flashbed.errors import RunError
+from flashbed.locking import scratch
 
 __all__ = ["MODULES", "archive", "keep", "load_order", "modules_of", "pack"]
 
@@ -108,6 +108,7 @@ def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]
 
 def keep(image: bytes, path: Path) -> None:
     """Writes an initramfs whole or not at all: another run may be booting from it."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(image)
-    part.replace(path)
+    with scratch(path.parent, "image-") as folder:
+        part = folder / path.name
+        part.write_bytes(image)
+        part.replace(path)

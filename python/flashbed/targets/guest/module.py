@@ -10,14 +10,14 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed import places
+from flashbed.locking import locked, scratch
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.building import build, locked
+from flashbed.targets.guest.building import build
 
 __all__ = ["Source", "Tree", "built_module", "cached_module", "sources_of"]
 
@@ -86,8 +86,8 @@ def _build(cache: Path, source: Source, tree: Tree, log: Path) -> Path:
     command = ["make", "-C", str(tree.path), f"ARCH={tree.arch}", *tree.arguments]
     if tree.cross:
         command.append(f"CROSS_COMPILE={tree.cross}")
-    with tempfile.TemporaryDirectory(dir=cache, prefix="module-") as made:
-        work = Path(made) / "module"
+    with scratch(cache, "module-") as made:
+        work = made / "module"
         for name, content in source.files.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_bytes(content)
@@ -97,7 +97,7 @@ def _build(cache: Path, source: Source, tree: Tree, log: Path) -> Path:
         # Debugging information is most of it, and has to be unpacked at every boot.
         subprocess.run([f"{tree.cross}strip", "-g", str(module)], check=True, timeout=_TIMEOUT_S)
         folder = _folder(cache, source, tree)
-        part = Path(made) / "whole"
+        part = made / "whole"
         part.mkdir()
         shutil.copy(module, part)
         shutil.rmtree(folder, ignore_errors=True)

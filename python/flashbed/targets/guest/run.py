@@ -10,14 +10,13 @@ program that has a row.
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed import places
 from flashbed.conditions import NONE
+from flashbed.locking import scratch
 from flashbed.operations import OperationError
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Survey
@@ -82,12 +81,13 @@ def run_guest(
     Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
     what `progress` counts from.
     """
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
-    run = _Run(guest, folder, trace_flash, progress, done)
-    for piece in _pieces(programs):
-        yield from run.all(piece)
-    if not run.troubled:
-        shutil.rmtree(folder, ignore_errors=True)
+    own = scratch(work, "run-")
+    run = _Run(guest, own.path, trace_flash, progress, done)
+    try:
+        for piece in _pieces(programs):
+            yield from run.all(piece)
+    finally:
+        own.close(keep=run.troubled)
 
 
 def _pieces(programs: Sequence[Program]) -> Iterator[Sequence[Program]]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from flashbed.locking import locked, scratch
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.building import locked
 from flashbed.targets.guest.debian import Apt, cache_folder, run
 from flashbed.targets.guest.finding import Finding
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
@@ -136,8 +135,7 @@ def _core(cache: Path, say: Callable[[str], None]) -> list[Path]:
 
 
 def _fetch(cache: Path, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as made:
-        work = Path(made)
+    with scratch(cache, "fetch-") as work:
         archive = Apt(cache / "apt-yaffs2", "amd64", sources=True).download_source(_PACKAGE, work)
         there = work / "there"
         there.mkdir()

@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from flashbed.locking import LOCK, Scratch, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import Address
 
@@ -90,13 +91,13 @@ class Connection:
                 f"{words[0]} is not installed (on Debian: apt-get install openssh-client)"
             )
         # Paths of sockets are short, and TMPDIR need not be.
-        self._folder = tempfile.mkdtemp(prefix="flashbed-ssh-", dir="/tmp")
+        self._folder = scratch(Path("/tmp"), "flashbed-ssh-")
         options = dict(_OPTIONS)
         if not sys.stdin.isatty():
             options["BatchMode"] = "yes"
         port = ["-p", str(address.port)] if address.port else []
         self._client = [*words, "-T", *port, *_words(options)]
-        shared = {**_SHARED, "ControlPath": f"{self._folder}/%C"}
+        shared = {**_SHARED, "ControlPath": f"{self._folder.path}/%C"}
         self._sharing = [*self._client, *_words(shared)]
         self.close = weakref.finalize(self, _close, self._sharing, address, self._folder)
 
@@ -132,12 +133,12 @@ class Connection:
         return done.stdout
 
 
-def _close(client: Sequence[str], address: Address, folder: str) -> None:
+def _close(client: Sequence[str], address: Address, folder: Scratch) -> None:
     """Ends the master connection, if there is one."""
-    if any(Path(folder).iterdir()):
+    if any(path.name != LOCK for path in folder.path.iterdir()):
         subprocess.run(
             [*client, "-O", "exit", "--", address.destination],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             timeout=20, check=False,
         )  # fmt: skip
-    shutil.rmtree(folder, ignore_errors=True)
+    folder.close()

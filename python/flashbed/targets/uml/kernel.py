@@ -6,7 +6,8 @@ kernel's code: arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer
 which hosts with AVX-512 or AMX refuse (the guest dies with "ptrace set fp regs failed"); without
 have_xstate_support it uses PTRACE_SETFPREGS, which they all take. And arch/um/kernel/skas/syscall.c
 has a system call that failed take a microsecond and then makes way to whoever has waited longer,
-which no board does.
+which no board does. arch/um/kernel/time.c counts in 256 ns while waits and timers are exact: where
+a case begins within a count depends on the cases before it, so the clock counts nanoseconds here.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed import places
+from flashbed.locking import locked, scratch
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.building import build, locked
+from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
 
 __all__ = ["BUILD_TOOLS", "KERNELS", "UmlKernel", "built_kernel", "cached_kernel"]
@@ -77,6 +78,8 @@ _CHANGES = (
         "memset(buf, 0x5a, len); return len;",
     ),
     ("arch/um/kernel/skas/syscall.c", "if (IS_ERR_VALUE(ret) &&", "if (false &&"),
+    ("arch/um/kernel/time.c", " / TIMER_MULTIPLIER;", ";"),
+    ("arch/um/kernel/time.c", "NSEC_PER_SEC/TIMER_MULTIPLIER", "NSEC_PER_SEC"),
     ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
     ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
 )
@@ -129,7 +132,7 @@ def built_kernel(cache: Path, series: str, say: Callable[[str], None]) -> UmlKer
         return found
     _can_build()
     cache.mkdir(parents=True, exist_ok=True)
-    with locked(cache / f"uml-{series}.lock"):
+    with locked(cache / "uml.lock"):
         found = cached_kernel(cache, series)
         if found:
             return found
@@ -154,8 +157,7 @@ def _can_build() -> None:
 def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
     name = f"linux-source-{series}"
     log = cache / f"uml-{series}.log"
-    with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as made:
-        work = Path(made)
+    with scratch(cache, "build-") as work:
         say(f"downloading the sources of Linux {series} (about 140 MB, once)")
         package, version = Apt(cache / "apt-source", "amd64").download(name, work)
         unpack(package, work / "package")

@@ -1,0 +1,233 @@
+"""Strikes on the program: what may hit it, when, and what has to be so afterwards.
+
+A campaign is drawn from a seed. Each trial runs one command in a folder of its own, strikes it once
+or twice, and then lets the same command complete: it has to leave the bytes that it leaves when
+nothing strikes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.program import Ended, bytes_of, left_behind
+from tests.chaos.zygote import FULL, READ_ONLY
+
+__all__ = ["KINDS", "Command", "Trial", "Zygote", "campaign", "zygote"]
+
+MIB = 1 << 20
+KINDS = ("kill", "terminate", "interrupt", "stop", "full", "read-only", "file-limit", "memory",
+         "clock", "kill-all")  # fmt: skip
+"""`kill-all` takes guests with it; `full` and `read-only` last to the command's end."""
+_SIGNALS = {
+    "kill": signal.SIGKILL,
+    "terminate": signal.SIGTERM,
+    "interrupt": signal.SIGINT,
+    "stop": signal.SIGSTOP,
+}
+_ERRORS = {"full": FULL, "read-only": READ_ONLY}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, what runs before it, and the results it leaves."""
+
+    name: str
+    words: tuple[str, ...]
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A command and what strikes it, each a kind and a moment from 0 to 1."""
+
+    number: int
+    command: Command
+    strikes: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        said = ",".join(f"{kind}@{moment:.4f}" for kind, moment in self.strikes)
+        return f"{self.number}-{self.command.name}-{said}"
+
+
+def campaign(
+    commands: Sequence[Command], count: int, seed: int, kinds: Sequence[str] = KINDS
+) -> list[Trial]:
+    """Trials drawn from a seed; every kind meets every command before one meets it again."""
+    draw = random.Random(seed)
+    trials: list[Trial] = []
+    while len(trials) < count:
+        pairs = [(command, kind) for kind in kinds for command in commands]
+        draw.shuffle(pairs)
+        for command, kind in pairs[: count - len(trials)]:
+            strikes = [(kind, draw.random())]
+            if draw.random() < 0.3:
+                strikes.append((draw.choice(("kill", "terminate", "interrupt")), draw.random()))
+            trials.append(Trial(len(trials), command, tuple(strikes)))
+    return trials
+
+
+@dataclass
+class Zygote:
+    """A process that forks the program, in a project."""
+
+    process: subprocess.Popen[str]
+    root: Path
+    environment: Mapping[str, str]
+    expected: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
+    """Command -> events of files, and bytes that it leaves."""
+
+    def run(
+        self, words: Sequence[str], cwd: Path, strike: Mapping[str, Any] | None = None
+    ) -> Ended:
+        """Runs the program to its end, whatever strikes it."""
+        files = {name: str(self.root / f"{name}.txt") for name in ("out", "err")}
+        asked = {
+            "words": list(words),
+            "cwd": str(cwd),
+            "folders": [str(cwd), str(self.root / "build")],
+            "environment": dict(self.environment),
+            **files,
+            **(strike or {}),
+        }
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        pid = int(self.process.stdout.readline())
+        if asked.get("signal") == signal.SIGSTOP:
+            _let_go_on(pid)
+        if "after_s" in asked:
+            time.sleep(asked["after_s"])
+            _kill_all(pid)
+        status = int(self.process.stdout.readline())
+        out, err = (
+            Path(path).read_text(encoding="utf-8", errors="replace") for path in files.values()
+        )
+        return Ended(status, out, err)
+
+    def alone(self, command: Command, folder: Path) -> None:
+        """Runs a command with nothing that strikes, and learns what it does."""
+        cwd = folder / f"alone-{command.name}"
+        cwd.mkdir()
+        if command.before:
+            assert self.run(command.before, cwd).status == 0
+        began = time.monotonic()
+        count = folder / f"{command.name}.count"
+        ended = self.run(command.words, cwd, {"count": str(count)})
+        assert ended.status == 0, ended.err
+        self.took_s = time.monotonic() - began
+        self.expected[command.name] = int(count.read_text()), bytes_of(cwd)
+
+    def survive(self, trial: Trial, folder: Path) -> None:
+        """Strikes a command, and has it complete."""
+        command = trial.command
+        if command.name not in self.expected:
+            self.alone(command, folder)
+        events, expected = self.expected[command.name]
+        cwd = folder / f"trial-{trial.number}"
+        cwd.mkdir()
+        if command.before:
+            assert self.run(command.before, cwd).status == 0
+        for kind, moment in trial.strikes:
+            ended = self.run(command.words, cwd, _strike(kind, moment, events))
+            _was_told(kind, ended)
+            assert _none_left([cwd, self.root]) == [], kind
+        ended = self.run(command.words, cwd)
+        assert ended.status == 0, ended.err
+        left = bytes_of(cwd)
+        other = [name for name in left | expected if left.get(name) != expected.get(name)]
+        assert not other, other
+        for place in ("uml", "emulator", "board"):
+            kept = list((self.root / "build" / place).glob("*-*/"))
+            assert kept == [], "a folder of a run that is over"
+
+
+def _strike(kind: str, moment: float, events: int) -> dict[str, Any]:
+    at = 1 + int(moment * events)
+    if kind in _SIGNALS:
+        return {"at": at, "signal": int(_SIGNALS[kind])}
+    if kind in _ERRORS:
+        return {"at": at, "error": _ERRORS[kind]}
+    if kind == "file-limit":
+        return {"file_bytes": 1 + int(10 ** (1 + 4.5 * moment))}
+    if kind == "memory":
+        return {"memory_bytes": int((100 + 1500 * moment) * MIB)}
+    if kind == "clock":
+        return {"clock_seed": 1 + int(1e6 * moment)}
+    return {"after_s": 2 * moment}
+
+
+def _was_told(kind: str, ended: Ended) -> None:
+    """How the program has to end. Out of memory, the allocator of a library may end it."""
+    about = f"{kind}: status {ended.status}, {ended.err}"
+    if kind in ("stop", "clock"):
+        assert ended.status == 0, about
+    elif kind == "interrupt":
+        assert ended.status in (0, 130), about
+        assert ended.said_so, about
+    elif kind in ("full", "read-only", "file-limit"):
+        assert ended.status in (0, 1, 2), about
+        assert ended.said_so, about
+
+
+def _let_go_on(pid: int) -> None:
+    """Waits until the process has stopped, and continues it; it may end before."""
+    while True:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2][0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        if state == "T":
+            os.kill(pid, signal.SIGCONT)
+            return
+        time.sleep(0.01)
+
+
+def _kill_all(pid: int) -> None:
+    """Ends a process and what it started, as the kernel does when memory is out."""
+    below = [pid]
+    for process in below:
+        children = Path(f"/proc/{process}/task/{process}/children")
+        if children.exists():
+            below += map(int, children.read_text(encoding="ascii").split())
+    for process in reversed(below):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _none_left(folders: Sequence[Path]) -> list[str]:
+    """Processes that are left, after the kernel has had the time to end those it was to."""
+    for _ in range(100):
+        found = left_behind(folders)
+        if not found:
+            return []
+        time.sleep(0.05)
+    return found
+
+
+@contextmanager
+def zygote(root: Path, environment: Mapping[str, str]) -> Iterator[Zygote]:
+    """A `Zygote`, ended at the end."""
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root.parent,
+    ) as process:
+        yield Zygote(process, root, environment)

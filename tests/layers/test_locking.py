@@ -1,0 +1,114 @@
+"""Locks: one holder, whoever dies; scratch folders: cleared when their process is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from flashbed.errors import InputError
+from flashbed.locking import LOCK, held, locked, scratch
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from flashbed import locking
+with {what} as got:
+    print(got, flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def another(what: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Another process that is inside of a context, and what that gave it. Killed at the end."""
+    command = [sys.executable, "-c", HOLDS.format(what=what)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_a_folder_that_another_process_holds_is_refused_and_names_it(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    with another(f"locking.held(Path({str(folder)!r}))") as (process, _):
+        said = f"pid {process.pid} on .* is writing there; .* choose another --out"
+        with pytest.raises(InputError, match=said), held(folder):
+            pass
+        process.kill()
+        process.wait()
+        with held(folder):  # the kernel has released it
+            assert (folder / LOCK).read_text().startswith(f"pid {os.getpid()} on ")
+    assert not folder.exists()
+
+
+def test_a_lock_file_that_is_left_over_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("pid 1 on elsewhere\n")
+    with held(tmp_path):
+        assert f"pid {os.getpid()} " in (tmp_path / LOCK).read_text()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_only_a_name_is_shown_of_what_a_lock_file_says(tmp_path: Path) -> None:
+    with held(tmp_path):
+        (tmp_path / LOCK).write_text("pid 1 on \x1b[31mme\n")
+        with pytest.raises(InputError, match="another process is writing there"), held(tmp_path):
+            pass
+
+
+def test_a_lock_is_never_a_link_to_another_file(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / LOCK).symlink_to(precious)
+    with pytest.raises(InputError, match="cannot be locked"), held(tmp_path / "r"):
+        pass
+    assert precious.read_text() == "mine"
+
+
+def test_one_after_the_other_where_a_process_waits(tmp_path: Path) -> None:
+    """Eight processes add one to a number, each a hundred times; the lock file comes and goes."""
+    counter = tmp_path / "count"
+    counter.write_text("0")
+    adds = f"""
+from pathlib import Path
+from flashbed.locking import locked
+path = Path({str(counter)!r})
+for _ in range(100):
+    with locked(path.with_name("count.lock")):
+        path.write_text(str(int(path.read_text()) + 1))
+"""
+    running = [subprocess.Popen([sys.executable, "-c", adds]) for _ in range(8)]
+    assert [process.wait() for process in running] == [0] * 8
+    assert counter.read_text() == "800"
+    assert list(tmp_path.iterdir()) == [counter]
+    with locked(tmp_path / "count.lock"):
+        pass
+
+
+def test_scratch_folders_of_dead_processes_are_cleared_those_of_others_are_not(
+    tmp_path: Path,
+) -> None:
+    """Killed runs left a folder for good, with the chip's image and the job in it."""
+    kept = scratch(tmp_path, "run-")
+    (kept.path / "console.log").write_text("panic")
+    kept.close(keep=True)
+    (tmp_path / "run-empty").mkdir()
+    what = f"locking.scratch(Path({str(tmp_path)!r}), 'run-')"
+    with another(what) as (_, alive), another(what) as (killed, dead):
+        (Path(dead) / "boot-0").mkdir()
+        (Path(dead) / "boot-0" / "stream").write_text("x")
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        with scratch(tmp_path, "run-") as own:
+            assert set(tmp_path.iterdir()) == {own, kept.path, Path(alive)}
+        assert not own.exists()
+    assert (kept.path / "console.log").read_text() == "panic"

@@ -204,7 +204,12 @@ _RECORDS = {
     "functions": "flashbed trace --func",
     "not_measured": "a run on a target that lacks what a case needs",
 }
-_WRITTEN = {"run.json", "experiment.toml", *(f"{name}.parquet" for name in (*TABLES, "finished"))}
+_WRITTEN = {
+    "run.json",
+    "experiment.toml",
+    "parts",
+    *(f"{name}.parquet" for name in (*TABLES, "finished")),
+}
 """Files of a run directory. One that is being written has a dot before and a word after that."""
 _FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _QUOTING = ("requests", "vfs", "functions")
@@ -405,15 +410,21 @@ class RunDirectory:
                 ]
                 if rows:
                     _write_parquet(_placed(pl.concat(rows), places), self.path / f"{name}.parquet")
-        shutil.rmtree(self.path / "parts", ignore_errors=True)
+        if (self.path / "parts").is_dir():
+            # Renamed first: of a part that is half gone, what is left would hide the merged rows.
+            gone = self.path / f".parts.{os.getpid()}"
+            (self.path / "parts").rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
 
     def _clear(self) -> None:
         """Removes what processes that were killed were about to write."""
         for folder in (self.path, self.path / "profiles", self.path / "parts"):
             for path in folder.glob(".*.*"):
+                if folder == self.path and not _is_ours(path):
+                    continue
                 if path.is_dir():
                     shutil.rmtree(path)
-                elif folder != self.path or _is_ours(path):
+                else:
                     path.unlink()
 
     def _parts(self) -> list[Path]:

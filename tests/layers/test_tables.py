@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -48,6 +49,35 @@ def test_an_interrupted_run_goes_on_where_it_was(small: Path) -> None:
     assert len(target.ran) == len(set(target.ran)) == 32
     run(FakeTarget("emulator"), Path("b"))
     assert Path("a/cases.parquet").read_bytes() == Path("b/cases.parquet").read_bytes()
+
+
+def test_parts_that_were_being_removed_hide_nothing(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was killed while it removed merged parts lost rows.
+
+    A part with its list of cases, but without its tables, counted as the last word on them.
+    """
+    removed = shutil.rmtree
+
+    def killed(path: Path, **options: bool) -> None:
+        for table in path.glob("*/requests.arrow"):
+            table.unlink()
+            raise KeyboardInterrupt
+        removed(path, **options)
+
+    monkeypatch.setattr("flashbed.tables.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(FakeTarget("emulator"), Path("a"))
+    monkeypatch.undo()
+    monkeypatch.setenv("FLASHBED_ROOT", str(small))
+    monkeypatch.chdir(small.parent)
+    assert run(FakeTarget("emulator"), Path("a")) == Outcome("emulator", 0, 32, ())
+    run(FakeTarget("emulator"), Path("b"))
+    assert Path("a/requests.parquet").read_bytes() == Path("b/requests.parquet").read_bytes()
+    assert {path.name for path in Path("a").iterdir()} == {
+        path.name for path in Path("b").iterdir()
+    }
 
 
 def test_a_part_that_was_being_written_is_no_result(small: Path) -> None:

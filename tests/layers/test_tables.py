@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -60,7 +61,7 @@ def test_parts_that_were_being_removed_hide_nothing(
     """
     removed = shutil.rmtree
 
-    def killed(path: Path, **options: bool) -> None:
+    def killed(path: Path, **options: Any) -> None:
         for table in path.glob("*/requests.arrow"):
             table.unlink()
             raise KeyboardInterrupt

@@ -102,7 +102,7 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[None]:
             " --out"
         ) from None
     except OSError as why:
-        raise InputError(f"{shown(folder)}: cannot be locked: {why.strerror}") from None
+        raise InputError(f"{shown(folder)}: {why.strerror}") from None
     try:
         yield
     finally:

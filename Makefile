@@ -44,7 +44,7 @@ build: tools $(STAMPS)/program $(AGENTS)
 
 test: lint chromium ssh qemu-user agents qemu uml
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
-	@echo "== all other tests" && $(BIN)/python -m pytest -n auto --dist loadfile
+	@echo "== all other tests" && $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: build $(STAMPS)/test-tools
 	@echo "== lints"

@@ -74,8 +74,23 @@ def shared_board(
         yield board
 
 
+def _longest(item: pytest.Item) -> float:
+    """How long a test may take, s, as far as it says so."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else 0.0
+
+
+def _longest_files_first(items: list[pytest.Item]) -> None:
+    """Workers take file after file: a long one that comes last is waited for by one alone."""
+    longest: dict[Path, float] = {}
+    for item in items:
+        longest[item.path] = max(longest.get(item.path, 0.0), _longest(item))
+    items.sort(key=lambda item: -longest[item.path])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips what needs the compiled simulator or a real kernel where it is not there."""
+    _longest_files_first(items)
     missing = {}
     if find_spec("flashbed._sim") is None:
         missing["extension"] = "the simulator is not compiled: make build"

@@ -200,6 +200,12 @@ def _ended(cases: Cases) -> Cases:
     return {name: (window, f"{body}\n") for name, (window, body) in cases.items()}
 
 
+def _read_in_order(length: int) -> str:
+    """Half the big file, from dropped caches."""
+    requests = [(0, offset, length) for offset in range(0, 524288, length)]
+    return f"{HEADER}\ndrop_caches\nopen 0 big ro\nmark\n{_reads(requests)}"
+
+
 def _reading() -> Cases:
     opened = f"{HEADER}\ndrop_caches\nopen 0 big ro\n"
     cached = f"{opened}read 0 0 65536\nmark\n"
@@ -208,8 +214,7 @@ def _reading() -> Cases:
         "cached-65536": (0, cached + _reads([(0, 0, 65536)] * 16)),
     }
     for length, window in ((2048, 0), (16384, 0), (131072, 0), (131072, 64)):
-        requests = [(0, offset, length) for offset in range(0, 524288, length)]
-        cases[f"ordered-{length}-ra{window}"] = (window, f"{opened}mark\n{_reads(requests)}")
+        cases[f"ordered-{length}-ra{window}"] = (window, _read_in_order(length))
     draw = random.Random(7).random
     scattered = [(0, int(draw() * (BIG_FILE_BYTES - 3000)), 3000) for _ in range(40)]
     cases["scattered-3000"] = (0, f"{opened}mark\n{_reads(scattered)}")
@@ -225,14 +230,7 @@ def _reading() -> Cases:
 
 def _read_in_bulk() -> Cases:
     """The big file in order: as many nodes as without bulk-read, but few reads of the partition."""
-    cases: Cases = {}
-    for length in (2048, 16384, 131072):
-        requests = [(0, offset, length) for offset in range(0, 524288, length)]
-        cases[f"ordered-{length}"] = (
-            0,
-            f"{HEADER}\ndrop_caches\nopen 0 big ro\nmark\n{_reads(requests)}",
-        )
-    return cases
+    return {f"ordered-{length}": (0, _read_in_order(length)) for length in (2048, 16384, 131072)}
 
 
 def _new(*lines: str) -> tuple[int, str]:
@@ -327,10 +325,10 @@ def _words(length: int) -> list[str]:
 
 def _records(length: int) -> list[str]:
     """Random bytes, of every record others, behind 10 that begin each of them."""
-    starts = range(0, length, RECORD_BYTES)
+    records = -(-length // RECORD_BYTES)
     return [
         line
-        for number, _ in enumerate(starts, start=1)
+        for number in range(1, records + 1)
         for line in ("write 0 0 10 6 0", f"write 0 {192 * number} {RECORD_BYTES - 10} 6 0")
     ]
 

@@ -1,7 +1,7 @@
 """Files of others, read within limits; files of ours, written whole or not at all.
 
 What is read may be anybody's: a regular file and no pipe or device, not larger than its kind can
-be. What is written is begun under a name that nobody can have planted, and then renamed.
+be. A file is written under a random new name first and then renamed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,23 +15,23 @@ _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError,
 
 
 class DamagedError(ValueError):
-    """What Polars says of a file, of which there is nothing that a user could do with."""
+    """A table cannot be read. The message is the one of Polars."""
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
     """A Parquet file. Raises `DamagedError`."""
-    with _silent():
-        try:
-            return pl.read_parquet(path)
-        except _UNREADABLE as why:
-            raise DamagedError(str(why)) from None
+    return _read(pl.read_parquet, path)
 
 
 def read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow file. Raises `DamagedError`."""
+    return _read(pl.read_ipc, path)
+
+
+def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
     with _silent():
         try:
-            return pl.read_ipc(path)
+            return reader(path)
         except _UNREADABLE as why:
             raise DamagedError(str(why)) from None
 

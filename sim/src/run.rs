@@ -182,7 +182,7 @@ pub struct BlockWear {
 
 /// Who waits for cases: may end them, and take rows of a long one before it has ended.
 pub trait Watch {
-    /// Asked before every operation: whether nobody waits any more.
+    /// Whether the caller has given up; checked before every operation.
     fn is_stopped(&self) -> bool;
     /// Rows of a table from which on they are handed over.
     fn rows_at_once(&self) -> usize;

@@ -1,4 +1,4 @@
-"""Several processes at once into one folder: whole results, and whoever is refused is told why."""
+"""Several processes at once into one folder: results stay whole, and a refused process says why."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of a case: its operations, flash operations, counts, wear, faults and SQLite's calls, as rows of the stream (docs/formats.md).
+/* What came of a case: its operations, flash operations, counts, wear, faults and SQLite's calls,
+ * as rows of the stream (docs/formats.md).
  *
  * Invariant: a number that nobody knows is `-`.
  */
@@ -9,7 +10,8 @@
 
 #include "job.h"
 
-/* `counts` or `flash`, then perhaps `,contents`, `,changes`, `,wear`, `,calls`, `,flush`, in this order. */
+/* `counts` or `flash`, then perhaps `,contents`, `,changes`, `,wear`, `,calls`, `,flush`, in this
+ * order. */
 bool answer_parse(char *words, struct trace *trace)
 {
 	char *at = NULL;
@@ -66,7 +68,7 @@ struct told {
 	struct job *job;
 	const struct trace *trace;
 	uint64_t count;
-	size_t row;  /* the row that was running, or the first after it */
+	size_t row; /* the row that was running, or the first after it */
 };
 
 static uint32_t pages_per_block(const struct job *job)
@@ -87,8 +89,11 @@ static int say_event(struct job *job, uint64_t seq, const struct flash_event *ev
 		(void)snprintf(duration, sizeof(duration), "%" PRId64, event->duration_ns);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = event->task[i] == ' ' ? '_' : event->task[i];
-	return channel_printf(job->out, "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s %s\n", seq,
-			      (int64_t)(event->start_ns - job->runner.mark_ns), kinds[event->kind], event->page / pages, event->page, event->column,
+	return channel_printf(job->out,
+			      "f %" PRIu64 " %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32
+			      " %" PRIu32 " %s %s\n",
+			      seq, (int64_t)(event->start_ns - job->runner.mark_ns),
+			      kinds[event->kind], event->page / pages, event->page, event->column,
 			      erase ? geometry->block_bytes : event->length, task, duration);
 }
 
@@ -98,18 +103,23 @@ static int take_event(void *context, const struct flash_event *event)
 	struct told *told = context;
 	struct runner *runner = &told->job->runner;
 
-	if (event->start_ns > told->job->counted_until_ns && told->trace->wear && event->kind == FLASH_ERASE)
+	if (event->start_ns > told->job->counted_until_ns && told->trace->wear &&
+	    event->kind == FLASH_ERASE)
 		return wear_erased_later(&told->job->wear, event->page / pages_per_block(told->job),
 					 event->start_ns <= told->job->flushed.until_ns);
-	if (event->start_ns < told->job->counted_since_ns || event->start_ns > told->job->counted_until_ns)
+	if (event->start_ns < told->job->counted_since_ns ||
+	    event->start_ns > told->job->counted_until_ns)
 		return 0;
-	while (told->row < runner->rows_count && runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <= event->start_ns)
+	while (told->row < runner->rows_count &&
+	       runner->rows[told->row].start_ns + runner->rows[told->row].latency_ns <=
+		       event->start_ns)
 		told->row++;
 	if (told->row < runner->rows_count && runner->rows[told->row].start_ns <= event->start_ns)
 		runner->rows[told->row].flash_ns += event->duration_ns;
 	told->count++;
 	if (told->trace->wear && event->kind == FLASH_ERASE) {
-		const int err = wear_erased(&told->job->wear, event->page / pages_per_block(told->job));
+		const int err =
+			wear_erased(&told->job->wear, event->page / pages_per_block(told->job));
 
 		if (err)
 			return err;
@@ -140,7 +150,8 @@ static int say_flash(struct job *job, const struct trace *trace, const struct fl
 		if (told.count < reads + programs + erases)
 			lost += reads + programs + erases - told.count;
 	}
-	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", reads, programs, erases, lost);
+	return channel_printf(job->out, "c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			      reads, programs, erases, lost);
 }
 
 int answer_count_bad(struct job *job)
@@ -153,14 +164,16 @@ int answer_count_bad(struct job *job)
 	return err;
 }
 
-/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody knows. */
+/* What the ECC met while measuring, and the bad blocks there are by now; nothing where nobody
+ * knows. */
 static int say_faults(struct job *job, const struct flash_counts *after)
 {
 	const int err = job->bad_blocks < 0 ? answer_count_bad(job) : 0;
 
 	if (err || !flash_knows_durations())
 		return err;
-	return channel_printf(job->out, "e %" PRIu64 " %" PRIu64 " %" PRId64 "\n", after->corrected - job->before.corrected,
+	return channel_printf(job->out, "e %" PRIu64 " %" PRIu64 " %" PRId64 "\n",
+			      after->corrected - job->before.corrected,
 			      after->uncorrectable - job->before.uncorrectable, job->bad_blocks);
 }
 
@@ -173,14 +186,17 @@ static int say_flushed(struct job *job, const struct trace *trace, const struct 
 	if (err || !flash_seen())
 		return err;
 	return channel_printf(job->out, "l %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-			      flushed->of[FLASH_READ] - after->of[FLASH_READ], flushed->of[FLASH_PROGRAM] - after->of[FLASH_PROGRAM],
-			      flushed->of[FLASH_ERASE] - after->of[FLASH_ERASE], flushed->missed - after->missed);
+			      flushed->of[FLASH_READ] - after->of[FLASH_READ],
+			      flushed->of[FLASH_PROGRAM] - after->of[FLASH_PROGRAM],
+			      flushed->of[FLASH_ERASE] - after->of[FLASH_ERASE],
+			      flushed->missed - after->missed);
 }
 
 /* The window that its files were opened with. */
 static int say_window(struct job *job)
 {
-	return job->window_kib < 0 ? channel_printf(job->out, "a -\n") : channel_printf(job->out, "a %" PRId64 "\n", job->window_kib);
+	return job->window_kib < 0 ? channel_printf(job->out, "a -\n")
+				   : channel_printf(job->out, "a %" PRId64 "\n", job->window_kib);
 }
 
 int answer(struct job *job, const struct trace *trace, const struct flash_counts *after)

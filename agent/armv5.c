@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic operations for ARMv5, which has no instructions for them and for which the compiler calls these functions: the C library does, in
- * malloc, SQLite for its barriers.
+/* Atomic operations for ARMv5, which has no instructions for them and for which the compiler calls
+ * these functions: the C library does, in malloc, SQLite for its barriers.
  *
- * Kernel interface: `cmpxchg` at 0xffff0fc0, `memory_barrier` at 0xffff0fa0 (Documentation/arm/kernel_user_helpers.rst), which every kernel for ARMv5 has that can run
- * threads. Leaves out all the others of the family, which nothing here calls: a new one is an undefined symbol when linking.
+ * Kernel interface: `cmpxchg` at 0xffff0fc0, `memory_barrier` at 0xffff0fa0
+ * (Documentation/arm/kernel_user_helpers.rst), which every kernel for ARMv5 has that can run
+ * threads. Leaves out all the others of the family, which nothing here calls: a new one is an
+ * undefined symbol when linking.
  */
 #include "agent.h"
 
 #if defined(__arm__) && __ARM_ARCH < 6
 
 /* The compiler knows these names as its own: ours are others, of the same symbols. */
-uint32_t swap_word_if(volatile uint32_t *at, uint32_t old, uint32_t new) __asm__("__sync_val_compare_and_swap_4");
-uint8_t swap_byte_if(volatile uint8_t *at, uint8_t old, uint8_t new) __asm__("__sync_val_compare_and_swap_1");
+uint32_t swap_word_if(volatile uint32_t *at, uint32_t old,
+		      uint32_t new) __asm__("__sync_val_compare_and_swap_4");
+uint8_t swap_byte_if(volatile uint8_t *at, uint8_t old,
+		     uint8_t new) __asm__("__sync_val_compare_and_swap_1");
 uint8_t swap_byte(volatile uint8_t *at, uint8_t new) __asm__("__sync_lock_test_and_set_1");
 void barrier(void) __asm__("__sync_synchronize");
 

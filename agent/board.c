@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a board has of what the cases need, as `flashbed-board 1` (docs/boards.md). Changes nothing on it, but for file systems' modules that
- * modprobe loads on being asked.
+/* What a board has of what the cases need, as `flashbed-board 1` (docs/boards.md). Changes nothing
+ * on it, but for file systems' modules that modprobe loads on being asked.
  *
- * Kernel interfaces: uname(2), /proc/filesystems, /proc/meminfo, those of partition.c and folder.c, tracefs by tracefs_open().
+ * Kernel interfaces: uname(2), /proc/filesystems, /proc/meminfo, those of partition.c and folder.c,
+ * tracefs by tracefs_open().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,14 +43,17 @@ static int say_facts(struct channel *out)
 	const uint64_t free_kib = got > 0 ? amount(text, "MemFree:") : 0;
 
 	return channel_printf(out,
-			      "fact kernel %s\nfact machine %s\nfact endian %s\nfact word_bits %u\nfact user %s\nfact ram_kib %" PRIu64
-			      "\nfact free_kib %" PRIu64 "\n",
-			      names.release, names.machine, little ? "little" : "big", 8 * kernel_word(), user, ram_kib, free_kib);
+			      "fact kernel %s\nfact machine %s\nfact endian %s\nfact word_bits "
+			      "%u\nfact user %s\nfact ram_kib %" PRIu64 "\nfact free_kib %" PRIu64
+			      "\n",
+			      names.release, names.machine, little ? "little" : "big",
+			      8 * kernel_word(), user, ram_kib, free_kib);
 }
 
 static int say_can(struct channel *out, const char *name, const char *why)
 {
-	return *why ? channel_printf(out, "can %s no %s\n", name, why) : channel_printf(out, "can %s yes\n", name);
+	return *why ? channel_printf(out, "can %s no %s\n", name, why)
+		    : channel_printf(out, "can %s yes\n", name);
 }
 
 static int say_kprobes(struct channel *out)
@@ -106,8 +110,11 @@ static int say_abilities(struct channel *out)
 	if (!err)
 		err = say_can(out, "mount", geteuid() ? "it needs root" : "");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++)
-		err = channel_printf(out, "fs %s %s\n", names[i],
-				     has_file_system(names[i]) ? "yes" : "no the kernel does not have it, and modprobe loads none");
+		err = channel_printf(
+			out, "fs %s %s\n", names[i],
+			has_file_system(names[i])
+				? "yes"
+				: "no the kernel does not have it, and modprobe loads none");
 	return err;
 }
 
@@ -125,11 +132,14 @@ static int say_partitions(struct channel *out)
 
 		if (p->has_offset)
 			(void)snprintf(offset, sizeof(offset), "%" PRIu64, p->offset_bytes);
-		err = channel_printf(out, "mtd %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s %s %s\n", p->number, g->page_bytes, g->oob_bytes,
-				     g->block_bytes, g->size_bytes, offset, p->type[0] ? p->type : "-", p->name[0] ? p->name : "-");
+		err = channel_printf(
+			out, "mtd %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s %s %s\n",
+			p->number, g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes,
+			offset, p->type[0] ? p->type : "-", p->name[0] ? p->name : "-");
 		if (!err)
-			err = p->refused[0] ? channel_printf(out, "use %d no %s\n", p->number, p->refused)
-					    : channel_printf(out, "use %d yes\n", p->number);
+			err = p->refused[0]
+				      ? channel_printf(out, "use %d no %s\n", p->number, p->refused)
+				      : channel_printf(out, "use %d yes\n", p->number);
 	}
 	return err;
 }

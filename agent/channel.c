@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a job comes from and where the stream goes, behind one small buffer.
  *
- * Three kinds: a file descriptor (a board over ssh, a test on the host), a file of the host that user-mode Linux has mounted (hostfs; its
- * page cache is written through at each flush), and a file of the host reached by ARM semihosting (the emulated board): one trap to the emulator, which does the transfer between two instructions, so that it costs the guest no time and nothing of the
- * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's "Semihosting for AArch32 and AArch64", by the
- * HLT instruction, which QEMU takes from user mode with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
+ * Three kinds: a file descriptor (a board over ssh, a test on the host), a file of the host that
+ * user-mode Linux has mounted (hostfs; its page cache is written through at each flush), and a file
+ * of the host reached by ARM semihosting (the emulated board): one trap to the emulator, which does
+ * the transfer between two instructions, so that it costs the guest no time and nothing of the
+ * host's speed reaches it. Semihosting calls: SYS_OPEN 1, SYS_WRITE 5, SYS_READ 6 of ARM's
+ * "Semihosting for AArch32 and AArch64", by the HLT instruction, which QEMU takes from user mode
+ * with `-semihosting-config userspace=on`. Leaves out semihosting on other architectures.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +18,9 @@
 
 #include "agent.h"
 
-enum { WRITE_OUT = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER };
+enum {
+	WRITE_OUT = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
+};
 enum { SYS_OPEN = 1, SYS_WRITE = 5, SYS_READ = 6, OPEN_READ_BINARY = 1, OPEN_WRITE_BINARY = 5 };
 
 #ifdef __arm__
@@ -42,7 +47,8 @@ static long host_call(long number, const unsigned long *arguments)
 
 int channel_open_mounted(struct channel *channel, const char *path, bool write)
 {
-	const int fd = open(path, write ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0644);
+	const int fd =
+		open(path, write ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0644);
 
 	memset(channel, 0, sizeof(*channel));
 	channel->handle = fd;
@@ -59,10 +65,12 @@ int channel_from_fd(struct channel *channel, int fd)
 
 int channel_open_host(struct channel *channel, const char *path, bool write)
 {
-	const unsigned long arguments[3] = {(unsigned long)(uintptr_t)path, write ? OPEN_WRITE_BINARY : OPEN_READ_BINARY,
+	const unsigned long arguments[3] = {(unsigned long)(uintptr_t)path,
+					    write ? OPEN_WRITE_BINARY : OPEN_READ_BINARY,
 					    (unsigned long)strlen(path)};
 
-	/* Every page of the buffer is written here: the emulator copies by address and cannot fault a page in. */
+	/* Every page of the buffer is written here: the emulator copies by address and cannot fault
+	 * a page in. */
 	memset(channel, 0, sizeof(*channel));
 	channel->semihosting = true;
 	channel->handle = (int)host_call(SYS_OPEN, arguments);
@@ -71,7 +79,8 @@ int channel_open_host(struct channel *channel, const char *path, bool write)
 
 static long host_transfer(const struct channel *channel, long number, char *buffer, size_t size)
 {
-	const unsigned long arguments[3] = {(unsigned long)channel->handle, (unsigned long)(uintptr_t)buffer, (unsigned long)size};
+	const unsigned long arguments[3] = {(unsigned long)channel->handle,
+					    (unsigned long)(uintptr_t)buffer, (unsigned long)size};
 	const long left = host_call(number, arguments);
 
 	return left < 0 ? -EIO : (long)size - left;
@@ -137,7 +146,8 @@ int channel_flush(struct channel *channel)
 	}
 	channel->used = 0;
 	/* To the host, not to its disk as fsync would. */
-	return channel->write_through && sync_file_range(channel->handle, 0, 0, WRITE_OUT) ? -errno : 0;
+	return channel->write_through && sync_file_range(channel->handle, 0, 0, WRITE_OUT) ? -errno
+											   : 0;
 }
 
 int channel_printf(struct channel *channel, const char *format, ...)
@@ -147,7 +157,8 @@ int channel_printf(struct channel *channel, const char *format, ...)
 		va_list arguments;
 
 		va_start(arguments, format);
-		const int length = vsnprintf(channel->buffer + channel->used, room, format, arguments);
+		const int length =
+			vsnprintf(channel->buffer + channel->used, room, format, arguments);
 		va_end(arguments);
 		if (length < 0)
 			return -EINVAL;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts: the chip put into the state in which power failed in one of the changes that a case made to it, mounted, and looked at.
+/* Power cuts: the chip put into the state in which power failed in one of the changes that a case
+ * made to it, mounted, and looked at.
  *
- * The chip's driver remembers the changes (`record`) and can go back to any of them (`rewind`, docs/flashbed_nand.md), so nothing is run
- * again. The file system that is mounted is that of another history: it is unmounted, whatever it says, before the chip is turned into
- * another one. A mount that fails is a result. Left out: the rest of the machine, which does not lose its memory; nothing of what was
- * mounted is in it, as a file system keeps its caches by mount.
+ * The chip's driver remembers the changes (`record`) and can go back to any of them (`rewind`,
+ * docs/flashbed_nand.md), so nothing is run again. The file system that is mounted is that of
+ * another history: it is unmounted, whatever it says, before the chip is turned into another one. A
+ * mount that fails is a result. Left out: the rest of the machine, which does not lose its memory;
+ * nothing of what was mounted is in it, as a file system keeps its caches by mount.
  *
- * Kernel interfaces: those of fs.c and nandlog.c, posix_fadvise(2) so that what is read back comes from the chip.
+ * Kernel interfaces: those of fs.c and nandlog.c, posix_fadvise(2) so that what is read back comes
+ * from the chip.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +23,7 @@
 enum { PROBE_BYTES = 6000 };
 
 static const char probe_name[] = "flashbed-probe";
-static const uint64_t probe_seed = 0x70726f6265;  /* "probe" */
+static const uint64_t probe_seed = 0x70726f6265; /* "probe" */
 
 static int write_and_read(int fd)
 {
@@ -43,10 +46,12 @@ static int write_and_read(int fd)
 	return back == PROBE_BYTES && memcmp(wanted, got, PROBE_BYTES) == 0 ? 0 : -EBADMSG;
 }
 
-/* Whether the file system can be worked with: 0, or what went wrong with a new file of two pages. */
+/* Whether the file system can be worked with: 0, or what went wrong with a new file of two
+ * pages. */
 static int probe(const struct runner *runner)
 {
-	const int fd = openat(runner->directory, probe_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	const int fd =
+		openat(runner->directory, probe_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return -errno;
@@ -63,7 +68,8 @@ static int rewind_chip(uint64_t change, uint64_t seed)
 	return nandlog_command(command);
 }
 
-static int look(struct fs *fs, struct runner *runner, const struct contents *contents, struct channel *out)
+static int look(struct fs *fs, struct runner *runner, const struct contents *contents,
+		struct channel *out)
 {
 	int err = run_open_directory(runner, fs->mount_point);
 
@@ -75,8 +81,8 @@ static int look(struct fs *fs, struct runner *runner, const struct contents *con
 	return err ? err : channel_printf(out, "u %" PRId64 "\n", result_number(probe(runner)));
 }
 
-int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents, struct channel *out, const char *id, uint64_t change,
-	      uint64_t seed)
+int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents,
+	      struct channel *out, const char *id, uint64_t change, uint64_t seed)
 {
 	int err = channel_printf(out, "cut %s %" PRIu64 "\n", id, change);
 
@@ -95,7 +101,8 @@ int cuts_make(struct fs *fs, struct runner *runner, const struct contents *conte
 	const uint64_t start = now_ns();
 	const int mounted = fs_mount(fs);
 
-	err = channel_printf(out, "m %" PRId64 " %" PRIu64 "\n", result_number(mounted), now_ns() - start);
+	err = channel_printf(out, "m %" PRId64 " %" PRIu64 "\n", result_number(mounted),
+			     now_ns() - start);
 	if (!err && !mounted)
 		err = look(fs, runner, contents, out);
 	if (!err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every part needs: small files of the kernel's, written and read whole, and names and numbers of errors as the stream has them. */
+/* What every part needs: small files of the kernel's, written and read whole, and names and numbers
+ * of errors as the stream has them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -9,24 +10,59 @@
 
 #include "agent.h"
 
-/* The errors that files, file systems and flash have, and their numbers on all machines but MIPS and a few others. */
+/* The errors that files, file systems and flash have, and their numbers on all machines but MIPS
+ * and a few others. */
 static const struct error {
 	int value;
 	int number;
 	const char *name;
 } errors[] = {
-	{EPERM, 1, "EPERM"},           {ENOENT, 2, "ENOENT"},         {EINTR, 4, "EINTR"},       {EIO, 5, "EIO"},
-	{ENXIO, 6, "ENXIO"},           {EBADF, 9, "EBADF"},           {EAGAIN, 11, "EAGAIN"},    {ENOMEM, 12, "ENOMEM"},
-	{EACCES, 13, "EACCES"},        {EFAULT, 14, "EFAULT"},        {EBUSY, 16, "EBUSY"},      {EEXIST, 17, "EEXIST"},
-	{EXDEV, 18, "EXDEV"},          {ENODEV, 19, "ENODEV"},        {ENOTDIR, 20, "ENOTDIR"},  {EISDIR, 21, "EISDIR"},
-	{EINVAL, 22, "EINVAL"},        {ENFILE, 23, "ENFILE"},        {EMFILE, 24, "EMFILE"},    {ENOTTY, 25, "ENOTTY"},
-	{ETXTBSY, 26, "ETXTBSY"},      {EFBIG, 27, "EFBIG"},          {ENOSPC, 28, "ENOSPC"},    {ESPIPE, 29, "ESPIPE"},
-	{EROFS, 30, "EROFS"},          {EMLINK, 31, "EMLINK"},        {EPIPE, 32, "EPIPE"},      {ERANGE, 34, "ERANGE"},
-	{EDEADLK, 35, "EDEADLK"},      {ENAMETOOLONG, 36, "ENAMETOOLONG"}, {ENOLCK, 37, "ENOLCK"}, {ENOSYS, 38, "ENOSYS"},
-	{ENOTEMPTY, 39, "ENOTEMPTY"},  {ELOOP, 40, "ELOOP"},          {ENODATA, 61, "ENODATA"},  {EPROTO, 71, "EPROTO"},
-	{EBADMSG, 74, "EBADMSG"},      {EOVERFLOW, 75, "EOVERFLOW"},  {EILSEQ, 84, "EILSEQ"},    {EMSGSIZE, 90, "EMSGSIZE"},
-	{EOPNOTSUPP, 95, "EOPNOTSUPP"}, {ETIMEDOUT, 110, "ETIMEDOUT"}, {ESTALE, 116, "ESTALE"},  {EUCLEAN, 117, "EUCLEAN"},
-	{EDQUOT, 122, "EDQUOT"},       {ECANCELED, 125, "ECANCELED"},
+	{EPERM, 1, "EPERM"},
+	{ENOENT, 2, "ENOENT"},
+	{EINTR, 4, "EINTR"},
+	{EIO, 5, "EIO"},
+	{ENXIO, 6, "ENXIO"},
+	{EBADF, 9, "EBADF"},
+	{EAGAIN, 11, "EAGAIN"},
+	{ENOMEM, 12, "ENOMEM"},
+	{EACCES, 13, "EACCES"},
+	{EFAULT, 14, "EFAULT"},
+	{EBUSY, 16, "EBUSY"},
+	{EEXIST, 17, "EEXIST"},
+	{EXDEV, 18, "EXDEV"},
+	{ENODEV, 19, "ENODEV"},
+	{ENOTDIR, 20, "ENOTDIR"},
+	{EISDIR, 21, "EISDIR"},
+	{EINVAL, 22, "EINVAL"},
+	{ENFILE, 23, "ENFILE"},
+	{EMFILE, 24, "EMFILE"},
+	{ENOTTY, 25, "ENOTTY"},
+	{ETXTBSY, 26, "ETXTBSY"},
+	{EFBIG, 27, "EFBIG"},
+	{ENOSPC, 28, "ENOSPC"},
+	{ESPIPE, 29, "ESPIPE"},
+	{EROFS, 30, "EROFS"},
+	{EMLINK, 31, "EMLINK"},
+	{EPIPE, 32, "EPIPE"},
+	{ERANGE, 34, "ERANGE"},
+	{EDEADLK, 35, "EDEADLK"},
+	{ENAMETOOLONG, 36, "ENAMETOOLONG"},
+	{ENOLCK, 37, "ENOLCK"},
+	{ENOSYS, 38, "ENOSYS"},
+	{ENOTEMPTY, 39, "ENOTEMPTY"},
+	{ELOOP, 40, "ELOOP"},
+	{ENODATA, 61, "ENODATA"},
+	{EPROTO, 71, "EPROTO"},
+	{EBADMSG, 74, "EBADMSG"},
+	{EOVERFLOW, 75, "EOVERFLOW"},
+	{EILSEQ, 84, "EILSEQ"},
+	{EMSGSIZE, 90, "EMSGSIZE"},
+	{EOPNOTSUPP, 95, "EOPNOTSUPP"},
+	{ETIMEDOUT, 110, "ETIMEDOUT"},
+	{ESTALE, 116, "ESTALE"},
+	{EUCLEAN, 117, "EUCLEAN"},
+	{EDQUOT, 122, "EDQUOT"},
+	{ECANCELED, 125, "ECANCELED"},
 };
 
 static const struct error *find_error(int64_t value)
@@ -127,6 +163,7 @@ int mtd_geometry(int mtd, struct flash_geometry *geometry)
 
 	for (size_t i = 0; i < 4 && !err; i++)
 		err = mtd_value(mtd, names[i], &values[i]);
-	*geometry = (struct flash_geometry){(uint32_t)values[0], (uint32_t)values[1], (uint32_t)values[2], values[3]};
+	*geometry = (struct flash_geometry){(uint32_t)values[0], (uint32_t)values[1],
+					    (uint32_t)values[2], values[3]};
 	return err;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations, from whoever can tell: the driver's own log (nandlog.c) where flashbed_nand is the chip, kprobe events (flashmon.c)
- * anywhere else. The log's counts do not depend on its records. Events are counted as they come out of the kernel's buffer, and what it lost
- * is what the kernel says it lost: a caller looks at `missed`.
+/* Flash operations, from whoever can tell: the driver's own log (nandlog.c) where flashbed_nand is
+ * the chip, kprobe events (flashmon.c) anywhere else. The log's counts do not depend on its
+ * records. Events are counted as they come out of the kernel's buffer, and what it lost is what the
+ * kernel says it lost: a caller looks at `missed`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +43,8 @@ int flash_arm(const struct fs *fs, char *points, size_t size)
 		(void)snprintf(points, size, "%s", detail);
 		return err;
 	}
-	err = flashmon_open(&probes.flashmon, probes.session, &fs->geometry, fs->mtd, LEVEL_CHOOSE, points, size);
+	err = flashmon_open(&probes.flashmon, probes.session, &fs->geometry, fs->mtd, LEVEL_CHOOSE,
+			    points, size);
 	if (err)
 		(void)snprintf(points, size, "%s", tracefs_detail(probes.session));
 	by_probes = !err;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations, seen by kprobe events on the kernel's functions; no kernel module of ours. docs/tracing.md has the order in which
- * the functions are preferred and what each level counts.
+/* Flash operations, seen by kprobe events on the kernel's functions; no kernel module of ours.
+ * docs/tracing.md has the order in which the functions are preferred and what each level counts.
  *
- * Kernel functions: drivers/mtd/nand/raw/nand_base.c and the page functions of controllers (`struct nand_ecc_ctrl` of
- * include/linux/mtd/rawnand.h, which lost their mtd_info argument in 4.20), drivers/mtd/mtdcore.c.
+ * Kernel functions: drivers/mtd/nand/raw/nand_base.c and the page functions of controllers (`struct
+ * nand_ecc_ctrl` of include/linux/mtd/rawnand.h, which lost their mtd_info argument in 4.20),
+ * drivers/mtd/mtdcore.c.
  *
- * Invariant: an access is handed on once. A page function may come to the core's, mtd_read to mtd_read_oob; so an access of an outer
- * point waits until its function returns, and one of the same kind and page at a deeper point takes its place.
+ * Invariant: an access is handed on once. A page function may come to the core's, mtd_read to
+ * mtd_read_oob; so an access of an outer point waits until its function returns, and one of the
+ * same kind and page at a deeper point takes its place.
  *
- * Before 4.4 page functions are not told which page they write (ecc->write_page), before 3.16 not which one they read a part of. There the
- * functions are looked at that MTD calls: its own where they are functions, else the core's (nand_read and the like), whose mtd_info is
- * the chip's.
+ * Before 4.4 page functions are not told which page they write (ecc->write_page), before 3.16 not
+ * which one they read a part of. There the functions are looked at that MTD calls: its own where
+ * they are functions, else the core's (nand_read and the like), whose mtd_info is the chip's.
  *
- * Leaves out: column changes within a page (nand_change_read_column_op), SPI NAND but for LEVEL_MTD, durations.
+ * Leaves out: column changes within a page (nand_change_read_column_op), SPI NAND but for
+ * LEVEL_MTD, durations.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,12 +42,12 @@ struct point {
 	unsigned int type;
 	enum flash_kind kind;
 	enum depth depth;
-	bool in_blocks;      /* nand_erase_op names a block */
+	bool in_blocks; /* nand_erase_op names a block */
 	unsigned int page_at;
 	unsigned int column_at;
-	unsigned int length_at;  /* 0 where the function does not say */
-	unsigned int mtd_at;     /* LEVEL_MTD */
-	unsigned int return_type;  /* of an outer point */
+	unsigned int length_at;   /* 0 where the function does not say */
+	unsigned int mtd_at;      /* LEVEL_MTD */
+	unsigned int return_type; /* of an outer point */
 	unsigned int from_size;
 };
 
@@ -61,7 +64,7 @@ struct flashmon {
 	struct point points[POINTS];
 	size_t count;
 	struct waiting waiting[WAITING];
-	uint64_t mtd;        /* the kernel's address of the partition, 0 for any */
+	uint64_t mtd; /* the kernel's address of the partition, 0 for any */
 	char *said;
 	size_t room;
 };
@@ -70,10 +73,12 @@ static void say_point(struct flashmon *flashmon, const char *function)
 {
 	const size_t used = strlen(flashmon->said);
 
-	(void)snprintf(flashmon->said + used, flashmon->room - used, "%s%s", used ? "," : "", function);
+	(void)snprintf(flashmon->said + used, flashmon->room - used, "%s%s", used ? "," : "",
+		       function);
 }
 
-static int field(const struct flashmon *flashmon, unsigned int type, const char *name, unsigned int *at)
+static int field(const struct flashmon *flashmon, unsigned int type, const char *name,
+		 unsigned int *at)
 {
 	unsigned int size;
 
@@ -86,10 +91,13 @@ static int add_return(struct flashmon *flashmon, const char *function, struct po
 	char name[TRACE_NAME];
 
 	(void)snprintf(name, sizeof(name), "back%zu", flashmon->count);
-	return point->depth == DEPTH_OUTER ? tracefs_probe(flashmon->session, 'r', name, function, "", &point->return_type) : 0;
+	return point->depth == DEPTH_OUTER ? tracefs_probe(flashmon->session, 'r', name, function,
+							   "", &point->return_type)
+					   : 0;
 }
 
-static int add_point(struct flashmon *flashmon, const char *function, enum flash_kind kind, enum depth depth, struct shape shape)
+static int add_point(struct flashmon *flashmon, const char *function, enum flash_kind kind,
+		     enum depth depth, struct shape shape)
 {
 	struct point point = {.kind = kind, .depth = depth};
 	char arguments[160];
@@ -97,12 +105,15 @@ static int add_point(struct flashmon *flashmon, const char *function, enum flash
 
 	if (flashmon->count == POINTS)
 		return 0;
-	int used = snprintf(arguments, sizeof(arguments), "page=%s:u32", kernel_argument((unsigned int)shape.page));
+	int used = snprintf(arguments, sizeof(arguments), "page=%s:u32",
+			    kernel_argument((unsigned int)shape.page));
 
 	if (shape.column >= 0)
-		used += snprintf(arguments + used, sizeof(arguments) - (size_t)used, " column=%s:u32", kernel_argument((unsigned int)shape.column));
+		used += snprintf(arguments + used, sizeof(arguments) - (size_t)used,
+				 " column=%s:u32", kernel_argument((unsigned int)shape.column));
 	if (shape.length >= 0)
-		(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used, " length=%s:u32", kernel_argument((unsigned int)shape.length));
+		(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used, " length=%s:u32",
+			       kernel_argument((unsigned int)shape.length));
 	(void)snprintf(name, sizeof(name), "flash%zu", flashmon->count);
 	int err = tracefs_probe(flashmon->session, 'p', name, function, arguments, &point.type);
 
@@ -122,27 +133,36 @@ static int add_point(struct flashmon *flashmon, const char *function, enum flash
 	return 0;
 }
 
-static const struct shape PAGE_OP = {1, 2, 4};     /* (chip, page, column, buf, length) */
-static const struct shape BLOCK_OP = {1, -1, -1};  /* (chip, block) */
+static const struct shape PAGE_OP = {1, 2, 4};    /* (chip, page, column, buf, length) */
+static const struct shape BLOCK_OP = {1, -1, -1}; /* (chip, block) */
 
 static int arm_core(struct flashmon *flashmon)
 {
 	int err = add_point(flashmon, "nand_read_page_op", FLASH_READ, DEPTH_INNER, PAGE_OP);
 
-	err = err ? err : add_point(flashmon, "nand_prog_page_begin_op", FLASH_PROGRAM, DEPTH_INNER, PAGE_OP);
-	err = err ? err : add_point(flashmon, "nand_prog_page_op", FLASH_PROGRAM, DEPTH_INNER, PAGE_OP);
+	err = err ? err
+		  : add_point(flashmon, "nand_prog_page_begin_op", FLASH_PROGRAM, DEPTH_INNER,
+			      PAGE_OP);
+	err = err ? err
+		  : add_point(flashmon, "nand_prog_page_op", FLASH_PROGRAM, DEPTH_INNER, PAGE_OP);
 	return err ? err : add_point(flashmon, "nand_erase_op", FLASH_ERASE, DEPTH_INNER, BLOCK_OP);
 }
 
-/* What the functions of drivers/mtd/nand/raw begin with, where they are part of the kernel itself. */
+/* What the functions of drivers/mtd/nand/raw begin with, where they are part of the kernel
+ * itself. */
 static const char *const controllers[] = {
-	"anfc_", "atmel_", "brcmnand_", "cadence_nand_", "cafe_nand_", "denali_", "ebu_nand_", "flctl_", "fsl_elbc_", "fsl_ifc_", "fsmc_",
-	"gpmi_", "hisi_nand_", "lpc32xx_", "marvell_nfc_", "meson_nfc_", "micron_nand_", "mtk_nfc_", "mxc_nand_", "pl35x_nand_", "qcom_nandc_",
-	"rk_nfc_", "rnandc_", "stm32_fmc2_nfc_", "sunxi_nfc_", "tango_", "tegra_nand_", "toshiba_nand_", "vf610_nfc_", "omap_", NULL,
+	"anfc_",       "atmel_",       "brcmnand_",     "cadence_nand_",   "cafe_nand_",
+	"denali_",     "ebu_nand_",    "flctl_",        "fsl_elbc_",       "fsl_ifc_",
+	"fsmc_",       "gpmi_",        "hisi_nand_",    "lpc32xx_",        "marvell_nfc_",
+	"meson_nfc_",  "micron_nand_", "mtk_nfc_",      "mxc_nand_",       "pl35x_nand_",
+	"qcom_nandc_", "rk_nfc_",      "rnandc_",       "stm32_fmc2_nfc_", "sunxi_nfc_",
+	"tango_",      "tegra_nand_",  "toshiba_nand_", "vf610_nfc_",      "omap_",
+	NULL,
 };
 
-/* `ecc.read_page(chip, buf, oob_required, page)`, `ecc.read_subpage(chip, offset, length, buf, page)`, `ecc.write_page(chip, buf,
- * oob_required, page)`, `ecc.write_subpage(chip, offset, length, buf, oob_required, page)`; with an mtd_info before them until 4.20.
+/* `ecc.read_page(chip, buf, oob_required, page)`, `ecc.read_subpage(chip, offset, length, buf,
+ * page)`, `ecc.write_page(chip, buf, oob_required, page)`, `ecc.write_subpage(chip, offset, length,
+ * buf, oob_required, page)`; with an mtd_info before them until 4.20.
  */
 static bool page_function(const char *name, enum flash_kind *kind, struct shape *shape)
 {
@@ -163,7 +183,8 @@ static bool page_function(const char *name, enum flash_kind *kind, struct shape 
 		const char *after = found ? found + strlen(kinds[i].part) : NULL;
 
 		/* A whole word: not read_pages, and no `..._op`, which is the core's. */
-		if (!found || (found > name && found[-1] != '_') || (*after && *after != '_') || strstr(after, "_op") || strstr(name, "notsupp"))
+		if (!found || (found > name && found[-1] != '_') || (*after && *after != '_') ||
+		    strstr(after, "_op") || strstr(name, "notsupp"))
 			continue;
 		*kind = kinds[i].kind;
 		*shape = kinds[i].shape;
@@ -183,7 +204,8 @@ static bool is_controllers(const struct symbol *symbol)
 	(void)snprintf(path, sizeof(path), "/sys/module/nand/holders/%.100s", symbol->module);
 	if (*symbol->module && access(path, F_OK) == 0)
 		return true;
-	if (strcmp(symbol->module, "nand") != 0 && (strstr(symbol->module, "nand") || strstr(symbol->module, "_nfc")))
+	if (strcmp(symbol->module, "nand") != 0 &&
+	    (strstr(symbol->module, "nand") || strstr(symbol->module, "_nfc")))
 		return true;
 	for (size_t i = 0; controllers[i]; i++)
 		if (strncmp(symbol->name, controllers[i], strlen(controllers[i])) == 0)
@@ -194,11 +216,13 @@ static bool is_controllers(const struct symbol *symbol)
 static bool is_cores(const struct symbol *symbol)
 {
 	return (strcmp(symbol->module, "nand") == 0 || !*symbol->module) &&
-	       (strncmp(symbol->name, "nand_read_", 10) == 0 || strncmp(symbol->name, "nand_write_", 11) == 0 ||
+	       (strncmp(symbol->name, "nand_read_", 10) == 0 ||
+		strncmp(symbol->name, "nand_write_", 11) == 0 ||
 		strncmp(symbol->name, "nand_monolithic_", 16) == 0);
 }
 
-/* Page functions: of controllers, and of the core where its operations are not seen. One that cannot be probed is left out. */
+/* Page functions: of controllers, and of the core where its operations are not seen. One that
+ * cannot be probed is left out. */
 static int arm_pages(struct flashmon *flashmon, const struct symbols *symbols, bool cores)
 {
 	const size_t before = flashmon->count;
@@ -209,22 +233,28 @@ static int arm_pages(struct flashmon *flashmon, const struct symbols *symbols, b
 		enum flash_kind kind;
 		struct shape shape;
 
-		if (!page_function(symbol->name, &kind, &shape) || !(is_controllers(symbol) || (cores && is_cores(symbol))))
+		if (!page_function(symbol->name, &kind, &shape) ||
+		    !(is_controllers(symbol) || (cores && is_cores(symbol))))
 			continue;
-		(void)snprintf(function, sizeof(function), "%s%s%s", symbol->module, *symbol->module ? ":" : "", symbol->name);
+		(void)snprintf(function, sizeof(function), "%s%s%s", symbol->module,
+			       *symbol->module ? ":" : "", symbol->name);
 		(void)add_point(flashmon, function, kind, DEPTH_OUTER, shape);
 	}
 	if (!cores)
 		return 0;
 	if (flashmon->count == before)
 		return -ENOENT;
-	return add_point(flashmon, symbols_have(symbols, "nand_erase_op") ? "nand_erase_op" : "single_erase", FLASH_ERASE, DEPTH_INNER, BLOCK_OP);
+	return add_point(flashmon,
+			 symbols_have(symbols, "nand_erase_op") ? "nand_erase_op" : "single_erase",
+			 FLASH_ERASE, DEPTH_INNER, BLOCK_OP);
 }
 
-/* mtd_read_oob(mtd, from, ops) and the like. A 64-bit argument takes two places on 32-bit machines, the first of them an even one.
- * `ops`: unsigned int mode; size_t len, retlen, ooblen. An erase's are u64 addr, len, behind an mtd_info until 4.16.
+/* mtd_read_oob(mtd, from, ops) and the like. A 64-bit argument takes two places on 32-bit machines,
+ * the first of them an even one. `ops`: unsigned int mode; size_t len, retlen, ooblen. An erase's
+ * are u64 addr, len, behind an mtd_info until 4.16.
  */
-static int add_mtd_point(struct flashmon *flashmon, const char *function, enum flash_kind kind, enum depth depth)
+static int add_mtd_point(struct flashmon *flashmon, const char *function, enum flash_kind kind,
+			 enum depth depth)
 {
 	struct point point = {.kind = kind, .depth = depth};
 	const unsigned int word = kernel_word();
@@ -235,23 +265,29 @@ static int add_mtd_point(struct flashmon *flashmon, const char *function, enum f
 	if (kind == FLASH_ERASE) {
 		const unsigned int at = kernel_version() < 417 ? 8 : 0;
 
-		(void)snprintf(arguments, sizeof(arguments), "mtd=%s:u%u page=+%u(%s):u64 length=+%u(%s):u64", kernel_argument(0), word * 8, at,
-			       kernel_argument(1), at + 8, kernel_argument(1));
+		(void)snprintf(arguments, sizeof(arguments),
+			       "mtd=%s:u%u page=+%u(%s):u64 length=+%u(%s):u64", kernel_argument(0),
+			       word * 8, at, kernel_argument(1), at + 8, kernel_argument(1));
 	} else {
-		int used = snprintf(arguments, sizeof(arguments), "mtd=%s:u%u page=%s:u%u", kernel_argument(0), word * 8,
+		int used = snprintf(arguments, sizeof(arguments), "mtd=%s:u%u page=%s:u%u",
+				    kernel_argument(0), word * 8,
 				    kernel_argument(word == 8 ? 1 : 2), word * 8);
 
 		if (strstr(function, "_oob"))
-			(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used, " length=+%u(%s):u%u column=+%u(%s):u%u", word,
-				       kernel_argument(third), word * 8, word * 3, kernel_argument(third), word * 8);
+			(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used,
+				       " length=+%u(%s):u%u column=+%u(%s):u%u", word,
+				       kernel_argument(third), word * 8, word * 3,
+				       kernel_argument(third), word * 8);
 		else
-			(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used, " length=%s:u%u", kernel_argument(third), word * 8);
+			(void)snprintf(arguments + used, sizeof(arguments) - (size_t)used,
+				       " length=%s:u%u", kernel_argument(third), word * 8);
 	}
 	(void)snprintf(name, sizeof(name), "mtd%zu", flashmon->count);
 	int err = tracefs_probe(flashmon->session, 'p', name, function, arguments, &point.type);
 
 	if (!err)
-		err = tracefs_field(flashmon->session, point.type, "page", &point.page_at, &point.from_size);
+		err = tracefs_field(flashmon->session, point.type, "page", &point.page_at,
+				    &point.from_size);
 	err = err ? err : field(flashmon, point.type, "length", &point.length_at);
 	err = err ? err : field(flashmon, point.type, "mtd", &point.mtd_at);
 	if (!err && kind != FLASH_ERASE && strstr(function, "_oob"))
@@ -270,7 +306,8 @@ static int see_mtd(void *context, const struct trace_event *event)
 
 	for (size_t i = 0; i < flashmon->count; i++)
 		if (flashmon->points[i].type == event->type && event->pid == getpid())
-			flashmon->mtd = trace_number(event->data + flashmon->points[i].mtd_at, kernel_word());
+			flashmon->mtd = trace_number(event->data + flashmon->points[i].mtd_at,
+						     kernel_word());
 	return 0;
 }
 
@@ -297,35 +334,51 @@ struct mtd_function {
 	enum depth depth;
 };
 
-/* MTD's, if those for spare areas are functions too (mtd_write_oob was inline until 4.14); else the NAND core's, which it calls by pointer. */
+/* MTD's, if those for spare areas are functions too (mtd_write_oob was inline until 4.14); else the
+ * NAND core's, which it calls by pointer. */
 static const struct mtd_function *mtd_functions(const struct symbols *symbols)
 {
 	static const struct mtd_function of_mtd[] = {
-		{"mtd_read_oob", FLASH_READ, DEPTH_INNER}, {"mtd_read", FLASH_READ, DEPTH_OUTER}, {"mtd_write_oob", FLASH_PROGRAM, DEPTH_INNER},
-		{"mtd_write", FLASH_PROGRAM, DEPTH_OUTER}, {"mtd_erase", FLASH_ERASE, DEPTH_INNER}, {NULL, FLASH_READ, DEPTH_INNER},
+		{"mtd_read_oob", FLASH_READ, DEPTH_INNER},
+		{"mtd_read", FLASH_READ, DEPTH_OUTER},
+		{"mtd_write_oob", FLASH_PROGRAM, DEPTH_INNER},
+		{"mtd_write", FLASH_PROGRAM, DEPTH_OUTER},
+		{"mtd_erase", FLASH_ERASE, DEPTH_INNER},
+		{NULL, FLASH_READ, DEPTH_INNER},
 	};
 	static const struct mtd_function of_core[] = {
-		{"nand_read_oob", FLASH_READ, DEPTH_INNER}, {"nand_read", FLASH_READ, DEPTH_OUTER}, {"nand_write_oob", FLASH_PROGRAM, DEPTH_INNER},
-		{"nand_write", FLASH_PROGRAM, DEPTH_OUTER}, {"nand_erase", FLASH_ERASE, DEPTH_INNER}, {NULL, FLASH_READ, DEPTH_INNER},
+		{"nand_read_oob", FLASH_READ, DEPTH_INNER},
+		{"nand_read", FLASH_READ, DEPTH_OUTER},
+		{"nand_write_oob", FLASH_PROGRAM, DEPTH_INNER},
+		{"nand_write", FLASH_PROGRAM, DEPTH_OUTER},
+		{"nand_erase", FLASH_ERASE, DEPTH_INNER},
+		{NULL, FLASH_READ, DEPTH_INNER},
 	};
-	const bool whole = symbols_have(symbols, "mtd_read_oob") && symbols_have(symbols, "mtd_write_oob");
+	const bool whole =
+		symbols_have(symbols, "mtd_read_oob") && symbols_have(symbols, "mtd_write_oob");
 
-	return !whole && symbols_have(symbols, "nand_write_oob") && symbols_have(symbols, "nand_erase") ? of_core : of_mtd;
+	return !whole && symbols_have(symbols, "nand_write_oob") &&
+			       symbols_have(symbols, "nand_erase")
+		       ? of_core
+		       : of_mtd;
 }
 
 static int arm_mtd(struct flashmon *flashmon, const struct symbols *symbols, int mtd)
 {
 	int err = 0;
 
-	for (const struct mtd_function *function = mtd_functions(symbols); function->name && !err; function++)
+	for (const struct mtd_function *function = mtd_functions(symbols); function->name && !err;
+	     function++)
 		if (symbols_have(symbols, function->name))
-			err = add_mtd_point(flashmon, function->name, function->kind, function->depth);
+			err = add_mtd_point(flashmon, function->name, function->kind,
+					    function->depth);
 	if (!err && !flashmon->count)
 		err = -ENOENT;
 	return err ? err : find_mtd(flashmon, mtd);
 }
 
-int flashmon_open(struct flashmon **made, struct tracefs *session, const struct flash_geometry *geometry, int mtd, enum flash_level level,
+int flashmon_open(struct flashmon **made, struct tracefs *session,
+		  const struct flash_geometry *geometry, int mtd, enum flash_level level,
 		  char *points, size_t size)
 {
 	struct flashmon *flashmon = calloc(1, sizeof(*flashmon));
@@ -344,10 +397,16 @@ int flashmon_open(struct flashmon **made, struct tracefs *session, const struct 
 	if (level == LEVEL_CHOOSE && kernel_version() < 404)
 		level = LEVEL_MTD;
 	if (!err && level == LEVEL_PAGE && kernel_version() < 404)
-		err = tracefs_refuse(session, -ENOTSUP, "points=page: before Linux 4.4 page functions do not know their page; points=mtd");
+		err = tracefs_refuse(session, -ENOTSUP,
+				     "points=page: before Linux 4.4 page functions do not know "
+				     "their page; points=mtd");
 	if (level == LEVEL_CHOOSE) {
-		level = symbols_have(&symbols, "nand_read_page_op") && symbols_have(&symbols, "nand_erase_op") ? LEVEL_NAND : LEVEL_PAGE;
-		if (level == LEVEL_PAGE && !symbols_have(&symbols, "nand_read_page_swecc") && !symbols_have(&symbols, "nand_read_page_hwecc"))
+		level = symbols_have(&symbols, "nand_read_page_op") &&
+					symbols_have(&symbols, "nand_erase_op")
+				? LEVEL_NAND
+				: LEVEL_PAGE;
+		if (level == LEVEL_PAGE && !symbols_have(&symbols, "nand_read_page_swecc") &&
+		    !symbols_have(&symbols, "nand_read_page_hwecc"))
 			level = LEVEL_MTD;
 	}
 	if (!err && level == LEVEL_NAND)
@@ -361,7 +420,8 @@ int flashmon_open(struct flashmon **made, struct tracefs *session, const struct 
 }
 
 /* Hands on an access, page by page if it is one of several. */
-static int hand_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages, flash_sink sink, void *context)
+static int hand_on(const struct flashmon *flashmon, const struct flash_event *first, uint32_t pages,
+		   flash_sink sink, void *context)
 {
 	struct flash_event event = *first;
 	uint64_t left = event.length;
@@ -382,12 +442,14 @@ static int hand_on(const struct flashmon *flashmon, const struct flash_event *fi
 }
 
 /* An access at the MTD layer: bytes of the partition, or spare areas of so many bytes. */
-static uint32_t decode_mtd(const struct flashmon *flashmon, const struct point *point, const uint8_t *data, struct flash_event *event)
+static uint32_t decode_mtd(const struct flashmon *flashmon, const struct point *point,
+			   const uint8_t *data, struct flash_event *event)
 {
 	const struct flash_geometry *g = &flashmon->geometry;
 	const unsigned int word = kernel_word();
 	const uint64_t from = trace_number(data + point->page_at, point->from_size);
-	const uint64_t length = trace_number(data + point->length_at, point->kind == FLASH_ERASE ? 8 : word);
+	const uint64_t length =
+		trace_number(data + point->length_at, point->kind == FLASH_ERASE ? 8 : word);
 	const uint64_t oob = point->column_at ? trace_number(data + point->column_at, word) : 0;
 
 	event->page = (uint32_t)(from / g->page_bytes);
@@ -402,20 +464,27 @@ static uint32_t decode_mtd(const struct flashmon *flashmon, const struct point *
 	return 1;
 }
 
-static uint32_t decode(const struct flashmon *flashmon, const struct point *point, const struct trace_event *from, struct flash_event *event)
+static uint32_t decode(const struct flashmon *flashmon, const struct point *point,
+		       const struct trace_event *from, struct flash_event *event)
 {
 	const struct flash_geometry *g = &flashmon->geometry;
 	const uint32_t per_block = g->block_bytes / g->page_bytes;
 	uint32_t pages = 1;
 
-	*event = (struct flash_event){.start_ns = from->time_ns, .duration_ns = -1, .kind = point->kind, .pid = from->pid};
+	*event = (struct flash_event){.start_ns = from->time_ns,
+				      .duration_ns = -1,
+				      .kind = point->kind,
+				      .pid = from->pid};
 	if (point->mtd_at) {
 		pages = decode_mtd(flashmon, point, from->data, event);
 	} else {
-		event->page = trace_u32(from->data + point->page_at) * (point->in_blocks ? per_block : 1);
+		event->page =
+			trace_u32(from->data + point->page_at) * (point->in_blocks ? per_block : 1);
 		event->column = point->column_at ? trace_u32(from->data + point->column_at) : 0;
-		event->length = point->length_at ? trace_u32(from->data + point->length_at) : g->page_bytes;
-		/* A command without data: the ECC's driver fetches or sends the whole page behind it. */
+		event->length =
+			point->length_at ? trace_u32(from->data + point->length_at) : g->page_bytes;
+		/* A command without data: the ECC's driver fetches or sends the whole page behind
+		 * it. */
 		if (!event->length)
 			event->length = g->page_bytes;
 	}
@@ -441,7 +510,8 @@ static struct waiting *unused(struct flashmon *flashmon)
 	return &flashmon->waiting[0];
 }
 
-static int flush_waiting(struct flashmon *flashmon, struct waiting *waiting, flash_sink sink, void *context)
+static int flush_waiting(struct flashmon *flashmon, struct waiting *waiting, flash_sink sink,
+			 void *context)
 {
 	if (!waiting || !waiting->used)
 		return 0;
@@ -449,7 +519,8 @@ static int flush_waiting(struct flashmon *flashmon, struct waiting *waiting, fla
 	return hand_on(flashmon, &waiting->event, waiting->pages, sink, context);
 }
 
-static int take_erases(struct flashmon *flashmon, struct flash_event *event, uint32_t blocks, flash_sink sink, void *context)
+static int take_erases(struct flashmon *flashmon, struct flash_event *event, uint32_t blocks,
+		       flash_sink sink, void *context)
 {
 	const uint32_t per_block = flashmon->geometry.block_bytes / flashmon->geometry.page_bytes;
 	int err = 0;
@@ -459,20 +530,23 @@ static int take_erases(struct flashmon *flashmon, struct flash_event *event, uin
 	return err;
 }
 
-int flashmon_take(struct flashmon *flashmon, const struct trace_event *event, flash_sink sink, void *context)
+int flashmon_take(struct flashmon *flashmon, const struct trace_event *event, flash_sink sink,
+		  void *context)
 {
 	const struct point *point = NULL;
 	struct flash_event access;
 
 	for (size_t i = 0; i < flashmon->count && !point; i++) {
 		if (flashmon->points[i].return_type == event->type)
-			return flush_waiting(flashmon, waiting_of(flashmon, event->pid), sink, context);
+			return flush_waiting(flashmon, waiting_of(flashmon, event->pid), sink,
+					     context);
 		if (flashmon->points[i].type == event->type)
 			point = &flashmon->points[i];
 	}
 	if (!point)
 		return 0;
-	if (point->mtd_at && flashmon->mtd && trace_number(event->data + point->mtd_at, kernel_word()) != flashmon->mtd)
+	if (point->mtd_at && flashmon->mtd &&
+	    trace_number(event->data + point->mtd_at, kernel_word()) != flashmon->mtd)
 		return 0;
 	const uint32_t pages = decode(flashmon, point, event, &access);
 	struct waiting *waiting = waiting_of(flashmon, event->pid);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory that is mounted, of which cases get a folder: the file system it is on and the flash below that.
+/* A directory that is mounted, of which cases get a folder: the file system it is on and the flash
+ * below that.
  *
- * Kernel interfaces: /proc/self/mounts, /sys/class/ubi (volume names, mtd_num). Leaves out file systems on several devices.
+ * Kernel interfaces: /proc/self/mounts, /sys/class/ubi (volume names, mtd_num). Leaves out file
+ * systems on several devices.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +23,8 @@ static int mtd_of(const char *source)
 	int number;
 	char name[160];
 
-	if (sscanf(source, "/dev/mtdblock%d", &number) == 1 || sscanf(source, "/dev/mtd%d", &number) == 1 || sscanf(source, "mtd%d", &number) == 1)
+	if (sscanf(source, "/dev/mtdblock%d", &number) == 1 ||
+	    sscanf(source, "/dev/mtd%d", &number) == 1 || sscanf(source, "mtd%d", &number) == 1)
 		return number;
 	for (number = 0; strncmp(source, "mtd:", 4) == 0 && number < MTDS; number++)
 		if (!mtd_text(number, "name", name, sizeof(name)) && strcmp(name, source + 4) == 0)
@@ -38,7 +41,8 @@ static int volume_named(int ubi, const char *name)
 		(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d_%d/name", ubi, volume);
 		const int got = read_file(path, text, sizeof(text));
 
-		if (got > 0 && strncmp(text, name, strlen(name)) == 0 && strcmp(text + strlen(name), "\n") == 0)
+		if (got > 0 && strncmp(text, name, strlen(name)) == 0 &&
+		    strcmp(text + strlen(name), "\n") == 0)
 			return volume;
 	}
 	return -1;
@@ -47,7 +51,8 @@ static int volume_named(int ubi, const char *name)
 /* ubiX_Y, ubiX:NAME, ubi:NAME (of ubi0), and the first as a device. */
 static void find_volume(struct mounted *mounted)
 {
-	const char *source = strncmp(mounted->source, "/dev/", 5) == 0 ? mounted->source + 5 : mounted->source;
+	const char *source =
+		strncmp(mounted->source, "/dev/", 5) == 0 ? mounted->source + 5 : mounted->source;
 	char path[64];
 	char text[16];
 	int at = 0;
@@ -95,7 +100,8 @@ int folder_mounted(const char *directory, struct mounted *mounted)
 		const size_t length = strcmp(entry.mnt_dir, "/") == 0 ? 0 : strlen(entry.mnt_dir);
 
 		/* The last one of a path hides the others. */
-		if (length < longest || strncmp(real, entry.mnt_dir, length) != 0 || (real[length] != '/' && real[length] != '\0'))
+		if (length < longest || strncmp(real, entry.mnt_dir, length) != 0 ||
+		    (real[length] != '/' && real[length] != '\0'))
 			continue;
 		longest = length;
 		(void)snprintf(mounted->path, sizeof(mounted->path), "%s", entry.mnt_dir);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh file system on an erased MTD partition, without mtd-utils, and the same one mounted again.
+/* A fresh file system on an erased MTD partition, without mtd-utils, and the same one mounted
+ * again.
  *
- * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
- * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2).
- * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase -j` does, so that the mount scan puts
- *   the blocks on the free list in order. A block without one would be erased again by the garbage collector, while we measure.
+ * Kernel interfaces: /dev/mtdN with MEMGETINFO, MEMGETBADBLOCK, MEMERASE64 and MEMWRITE
+ * (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL
+ * (mtd/ubi-user.h), mount(2).
+ * - jffs2: every good block is erased and gets a clean marker in its spare area, as `flash_erase
+ *   -j` does, so that the mount scan puts the blocks on the free list in order. A block without one
+ *   would be erased again by the garbage collector, while we measure.
  * - yaffs2 (kernel/yaffs2): every good block is erased.
- * - ubifs: every good block is erased and gets a UBI erase-counter header, the first two an empty layout volume, as
- *   `ubiformat` does (an empty chip would be erased again by UBI's thread); one dynamic volume of all the space; UBIFS makes its default
- *   file system at the first mount.
- * Where the chip is flashbed_nand its erase counters, which a case may have set, go into those headers, and formatting leaves them as
- * they were; elsewhere the headers count from 0.
- * Leaves out clean markers in band (NOR), more than one UBI volume.
+ * - ubifs: every good block is erased and gets a UBI erase-counter header, the first two an empty
+ *   layout volume, as `ubiformat` does (an empty chip would be erased again by UBI's thread); one
+ *   dynamic volume of all the space; UBIFS makes its default file system at the first mount.
+ * Where the chip is flashbed_nand its erase counters, which a case may have set, go into those
+ * headers, and formatting leaves them as they were; elsewhere the headers count from 0. Leaves out
+ * clean markers in band (NOR), more than one UBI volume.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,14 +35,23 @@
 
 static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
 
-enum { UBI_HEADER_BYTES = 64, MAX_PAGE_BYTES = 16384, MAX_VOLUMES = 128, VOLUME_RECORD_BYTES = 172 };
+enum {
+	UBI_HEADER_BYTES = 64,
+	MAX_PAGE_BYTES = 16384,
+	MAX_VOLUMES = 128,
+	VOLUME_RECORD_BYTES = 172
+};
 
 static int fail(struct fs *fs, int err, const char *what)
 {
 	if (err)
-		(void)snprintf(fs->detail, sizeof(fs->detail), "%s on mtd%d (%" PRIu64 " blocks of %" PRIu32 " bytes): %s", what, fs->mtd,
-			       fs->geometry.block_bytes ? fs->geometry.size_bytes / fs->geometry.block_bytes : 0, fs->geometry.block_bytes,
-			       strerror(-err));
+		(void)snprintf(fs->detail, sizeof(fs->detail),
+			       "%s on mtd%d (%" PRIu64 " blocks of %" PRIu32 " bytes): %s", what,
+			       fs->mtd,
+			       fs->geometry.block_bytes
+				       ? fs->geometry.size_bytes / fs->geometry.block_bytes
+				       : 0,
+			       fs->geometry.block_bytes, strerror(-err));
 	return err;
 }
 
@@ -78,7 +90,8 @@ int fs_init(struct fs *fs, int mtd, const char *mount_point)
 	(void)close(fd);
 	if (err)
 		return fail(fs, err, "MEMGETINFO");
-	fs->geometry = (struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
+	fs->geometry =
+		(struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
 	/* There the size has 32 bits. */
 	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
 	return fail(fs, err, "reading the partition's size");
@@ -91,7 +104,8 @@ static int erase_block(int fd, uint64_t start, uint32_t bytes)
 	return ioctl(fd, MEMERASE64, &erase) ? -errno : 0;
 }
 
-/* The first eight bytes of a JFFS2 node, in the board's own byte order, into the free bytes of the spare area. */
+/* The first eight bytes of a JFFS2 node, in the board's own byte order, into the free bytes of the
+ * spare area. */
 static int write_clean_marker(int fd, uint64_t start)
 {
 	static const struct {
@@ -99,7 +113,10 @@ static int write_clean_marker(int fd, uint64_t start)
 		uint16_t type;
 		uint32_t bytes;
 	} marker = {0x1985, 0x2003, 8};
-	struct mtd_write_req request = {.start = start, .ooblen = 8, .usr_oob = (uintptr_t)&marker, .mode = MTD_OPS_AUTO_OOB};
+	struct mtd_write_req request = {.start = start,
+					.ooblen = 8,
+					.usr_oob = (uintptr_t)&marker,
+					.mode = MTD_OPS_AUTO_OOB};
 
 	return ioctl(fd, MEMWRITE, &request) ? -errno : 0;
 }
@@ -133,8 +150,10 @@ static void seal_header(uint8_t *at)
 	put_big_endian(at + UBI_HEADER_BYTES - 4, crc32_ubi(at, UBI_HEADER_BYTES - 4), 4);
 }
 
-/* struct ubi_vid_hdr of copy `copy` of the layout volume, then its table of empty struct ubi_vtbl_record; the number of bytes to write. */
-static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, uint32_t data, uint32_t copy)
+/* struct ubi_vid_hdr of copy `copy` of the layout volume, then its table of empty struct
+ * ubi_vtbl_record; the number of bytes to write. */
+static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, uint32_t data,
+			   uint32_t copy)
 {
 	static const uint8_t empty[VOLUME_RECORD_BYTES];
 	const uint32_t fit = (fs->geometry.block_bytes - data) / VOLUME_RECORD_BYTES;
@@ -142,8 +161,8 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 	uint8_t *vid = block + unit;
 
 	put_header(vid, 0x55424921);
-	vid[5] = 1;  /* dynamic */
-	vid[7] = 5;  /* a UBI that does not know it rejects the image */
+	vid[5] = 1; /* dynamic */
+	vid[7] = 5; /* a UBI that does not know it rejects the image */
 	put_big_endian(vid + 8, 0x7fffefff, 4);
 	put_big_endian(vid + 12, copy, 4);
 	seal_header(vid);
@@ -151,7 +170,8 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 		uint8_t *record = block + data + i * VOLUME_RECORD_BYTES;
 
 		memset(record, 0, VOLUME_RECORD_BYTES);
-		put_big_endian(record + VOLUME_RECORD_BYTES - 4, crc32_ubi(empty, VOLUME_RECORD_BYTES - 4), 4);
+		put_big_endian(record + VOLUME_RECORD_BYTES - 4,
+			       crc32_ubi(empty, VOLUME_RECORD_BYTES - 4), 4);
 	}
 	return round_up(data + records * VOLUME_RECORD_BYTES, fs->geometry.page_bytes);
 }
@@ -159,12 +179,14 @@ static uint32_t put_layout(const struct fs *fs, uint8_t *block, uint32_t unit, u
 /* What a block gets when it is formatted. */
 struct plan {
 	enum fs_kind kind;
-	uint32_t unit;          /* of headers: the least the chip can write */
-	uint32_t good;          /* blocks so far that are not bad: the first two hold UBI's layout volume */
+	uint32_t unit; /* of headers: the least the chip can write */
+	/* blocks so far that are not bad: the first two hold UBI's layout volume */
+	uint32_t good;
 	const uint32_t *erases; /* of each block before, or NULL */
 };
 
-/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr; the volume-identifier header comes at the next unit the chip can write. */
+/* drivers/mtd/ubi/ubi-media.h: struct ubi_ec_hdr; the volume-identifier header comes at the next
+ * unit the chip can write. */
 static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct plan *plan)
 {
 	const uint32_t unit = plan->unit;
@@ -173,11 +195,13 @@ static int write_ubi_headers(const struct fs *fs, int fd, uint64_t start, struct
 	const uint32_t data = round_up(unit + UBI_HEADER_BYTES, fs->geometry.page_bytes);
 	uint32_t bytes = unit;
 
-	if (unit < UBI_HEADER_BYTES || fs->geometry.page_bytes > MAX_PAGE_BYTES || data >= fs->geometry.block_bytes)
+	if (unit < UBI_HEADER_BYTES || fs->geometry.page_bytes > MAX_PAGE_BYTES ||
+	    data >= fs->geometry.block_bytes)
 		return -EINVAL;
 	memset(block, 0xff, sizeof(block));
 	put_header(block, 0x55424923);
-	put_big_endian(block + 8, plan->erases ? plan->erases[start / fs->geometry.block_bytes] : 0, 8);
+	put_big_endian(block + 8, plan->erases ? plan->erases[start / fs->geometry.block_bytes] : 0,
+		       8);
 	put_big_endian(block + 16, unit, 4);
 	put_big_endian(block + 20, data, 4);
 	seal_header(block);
@@ -202,7 +226,8 @@ static int format_block(const struct fs *fs, int fd, uint64_t start, struct plan
 		return err;
 	if (raw_kind(plan->kind) || plan->kind == FS_YAFFS2)
 		return 0;
-	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start) : write_ubi_headers(fs, fd, start, plan);
+	return plan->kind == FS_JFFS2 ? write_clean_marker(fd, start)
+				      : write_ubi_headers(fs, fd, start, plan);
 }
 
 static uint32_t block_count(const struct fs *fs)
@@ -231,7 +256,8 @@ static int set_erases(uint32_t first, uint32_t count, const uint32_t *erases)
 
 		if (at < count && erases[at] == erases[from])
 			continue;
-		(void)snprintf(command, sizeof(command), "wear %" PRIu32 " %" PRIu32 " %" PRIu32, first + from, at - from, erases[from]);
+		(void)snprintf(command, sizeof(command), "wear %" PRIu32 " %" PRIu32 " %" PRIu32,
+			       first + from, at - from, erases[from]);
 		err = nandlog_command(command);
 		from = at;
 	}
@@ -252,7 +278,8 @@ static int format_blocks(struct fs *fs, struct plan *plan)
 	return fail(fs, err, "formatting");
 }
 
-/* The number of a partition is another one's when drivers are loaded anew: its name is read again before anything is erased or written. */
+/* The number of a partition is another one's when drivers are loaded anew: its name is read again
+ * before anything is erased or written. */
 static int insist(struct fs *fs)
 {
 	char name[64];
@@ -261,7 +288,11 @@ static int insist(struct fs *fs)
 		return 0;
 	const int err = mtd_name(fs->mtd, name, sizeof(name));
 
-	return fail(fs, err ? err : strcmp(name, fs->name) != 0 ? -EPERM : 0, "the partition is not called what it was when it was confirmed");
+	return fail(fs,
+		    err                           ? err
+		    : strcmp(name, fs->name) != 0 ? -EPERM
+						  : 0,
+		    "the partition is not called what it was when it was confirmed");
 }
 
 static int format(struct fs *fs, enum fs_kind kind)
@@ -278,7 +309,8 @@ static int format(struct fs *fs, enum fs_kind kind)
 		err = first_block(fs, &first);
 		erases = calloc(block_count(fs), sizeof(*erases));
 		if (!err)
-			err = erases ? nandlog_blocks(first, block_count(fs), erases, &pages, &bad) : -ENOMEM;
+			err = erases ? nandlog_blocks(first, block_count(fs), erases, &pages, &bad)
+				     : -ENOMEM;
 	}
 	plan.unit = (uint32_t)unit;
 	plan.erases = erases;
@@ -317,7 +349,11 @@ static int ubi_number(const struct fs *fs, const char *name, uint64_t *number)
 static int make_volume(const struct fs *fs)
 {
 	char path[24];
-	struct ubi_mkvol_req volume = {.vol_id = 0, .alignment = 1, .vol_type = UBI_DYNAMIC_VOLUME, .name_len = 8, .name = "flashbed"};
+	struct ubi_mkvol_req volume = {.vol_id = 0,
+				       .alignment = 1,
+				       .vol_type = UBI_DYNAMIC_VOLUME,
+				       .name_len = 8,
+				       .name = "flashbed"};
 	uint64_t blocks = 0;
 	uint64_t bytes = 0;
 	int err = ubi_number(fs, "avail_eraseblocks", &blocks);
@@ -353,7 +389,8 @@ static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
 {
 	char device[32];
 
-	(void)snprintf(device, sizeof(device), window_needs_disk(type) ? "/dev/mtdblock%d" : "mtd%d", fs->mtd);
+	(void)snprintf(device, sizeof(device),
+		       window_needs_disk(type) ? "/dev/mtdblock%d" : "mtd%d", fs->mtd);
 	return fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
 }
 
@@ -371,7 +408,8 @@ static int mount_ubifs(struct fs *fs, bool new)
 	if (new)
 		err = fail(fs, make_volume(fs), "making the UBI volume");
 	if (!err)
-		err = fail(fs, mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0, "mounting ubifs");
+		err = fail(fs, mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0,
+			   "mounting ubifs");
 	if (err)
 		(void)ubi_control(UBI_IOCDET, &fs->ubi);
 	return err;
@@ -436,7 +474,8 @@ int fs_room(struct fs *fs, struct fs_room *room)
 	return fail(fs, err, "asking for the state of the blocks");
 }
 
-/* A folder in a directory that is mounted takes the place of a fresh file system: what is there is as it is. */
+/* A folder in a directory that is mounted takes the place of a fresh file system: what is there is
+ * as it is. */
 int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 {
 	struct mounted mounted;
@@ -444,10 +483,12 @@ int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
 
 	memset(fs, 0, sizeof(*fs));
 	if (err) {
-		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s: %s", directory, strerror(-err));
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s: %s", directory,
+			       strerror(-err));
 		return err;
 	}
-	for (fs->kind = FS_UBIFS; fs->kind != FS_NONE && strcmp(names[fs->kind], mounted.type) != 0;)
+	for (fs->kind = FS_UBIFS;
+	     fs->kind != FS_NONE && strcmp(names[fs->kind], mounted.type) != 0;)
 		fs->kind--;
 	fs->mtd = mounted.mtd;
 	fs->ubi = mounted.ubi;
@@ -466,7 +507,8 @@ int fs_format(struct fs *fs, const char *name)
 	const char *options = name[length] ? name + length + 1 : "";
 	enum fs_kind kind = FS_MTD_DRIVER;
 
-	while (kind != FS_NONE && (strlen(names[kind]) != length || strncmp(name, names[kind], length) != 0))
+	while (kind != FS_NONE &&
+	       (strlen(names[kind]) != length || strncmp(name, names[kind], length) != 0))
 		kind--;
 	int err = fs_unmount(fs);
 
@@ -475,7 +517,10 @@ int fs_format(struct fs *fs, const char *name)
 	if (raw_kind(kind) && *options)
 		return fail(fs, -EINVAL, "mount options of a partition");
 	if (fs->directory)
-		return err ? err : kind == fs->kind && !*options ? 0 : fail(fs, -EINVAL, "another file system than is mounted there");
+		return err ? err
+		       : kind == fs->kind && !*options
+			       ? 0
+			       : fail(fs, -EINVAL, "another file system than is mounted there");
 	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
 	if (!err)
 		err = insist(fs);
@@ -490,7 +535,9 @@ int fs_mount_fresh(struct fs *fs)
 {
 	int err;
 
-	err = mkdir(fs->mount_point, 0755) && errno != EEXIST ? fail(fs, -errno, "making the directory to mount on") : 0;
+	err = mkdir(fs->mount_point, 0755) && errno != EEXIST
+		      ? fail(fs, -errno, "making the directory to mount on")
+		      : 0;
 	if (fs->directory && !err)
 		fs->mounted = fs->kind;
 	else if (!err)
@@ -515,7 +562,8 @@ static void find_window(const struct fs *fs, char *path, size_t size)
 {
 	struct stat about;
 	const bool there = stat(fs->mount_point, &about) == 0;
-	const struct window_of of = {names[fs->mounted], there ? about.st_dev : 0, fs->ubi, fs->volume};
+	const struct window_of of = {names[fs->mounted], there ? about.st_dev : 0, fs->ubi,
+				     fs->volume};
 
 	if (!there || window_path(&of, path, size))
 		path[0] = '\0';
@@ -536,11 +584,16 @@ static int lacks_window(struct fs *fs, const char *path)
 	const int err = fs->trials[fs->mounted].err;
 
 	if (err)
-		(void)snprintf(fs->detail, sizeof(fs->detail), "which window its files have could not be tried: %.100s", strerror(-err));
+		(void)snprintf(fs->detail, sizeof(fs->detail),
+			       "which window its files have could not be tried: %.100s",
+			       strerror(-err));
 	else if (*path)
-		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s is not what its files are read ahead by", path);
+		(void)snprintf(fs->detail, sizeof(fs->detail),
+			       "%.120s is not what its files are read ahead by", path);
 	else
-		(void)snprintf(fs->detail, sizeof(fs->detail), "the kernel has no read_ahead_kb of the device that its inodes look at");
+		(void)snprintf(
+			fs->detail, sizeof(fs->detail),
+			"the kernel has no read_ahead_kb of the device that its inodes look at");
 	return -ENOTSUP;
 }
 
@@ -556,7 +609,9 @@ int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there)
 	find_window(fs, path, sizeof(path));
 	if (!*path || (trial->tried && !trial->switched)) {
 		*there = trial->tried ? trial->kib : -1;
-		return *there >= 0 && (kib == WINDOW_SHIPPED || kib == *there) ? 0 : lacks_window(fs, path);
+		return *there >= 0 && (kib == WINDOW_SHIPPED || kib == *there)
+			       ? 0
+			       : lacks_window(fs, path);
 	}
 	int err = kib == WINDOW_SHIPPED ? window_shipped(path, &wanted) : 0;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of any kernel functions: start, duration, return value (docs/tracing.md).
  *
- * Kernel interface: a kprobe at the entry and a kretprobe. Names may hold `*` and `?`; the parts a compiler splits off a function
- * (`.isra.0`, `.constprop.0`, `.part.0`) count as it. Leaves out functions that the compiler inlined or the kernel does not let be probed:
- * they are named in `skipped`.
+ * Kernel interface: a kprobe at the entry and a kretprobe. Names may hold `*` and `?`; the parts a
+ * compiler splits off a function (`.isra.0`, `.constprop.0`, `.part.0`) count as it. Leaves out
+ * functions that the compiler inlined or the kernel does not let be probed: they are named in
+ * `skipped`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +36,8 @@ static void skip(struct funcmon *funcmon, const char *name)
 {
 	const size_t used = strlen(funcmon->skipped);
 
-	(void)snprintf(funcmon->skipped + used, funcmon->room - used, "%s%s", used ? "," : "", name);
+	(void)snprintf(funcmon->skipped + used, funcmon->room - used, "%s%s", used ? "," : "",
+		       name);
 }
 
 static int arm(struct funcmon *funcmon, const char *name, const char *symbol)
@@ -52,15 +54,18 @@ static int arm(struct funcmon *funcmon, const char *name, const char *symbol)
 	(void)snprintf(probe, sizeof(probe), "back%zu", funcmon->count);
 	(void)snprintf(result, sizeof(result), "result=$retval:s%u", kernel_word() * 8);
 	if (!err)
-		err = tracefs_probe(funcmon->session, 'r', probe, symbol, result, &function->return_type);
+		err = tracefs_probe(funcmon->session, 'r', probe, symbol, result,
+				    &function->return_type);
 	if (!err)
-		err = tracefs_field(funcmon->session, function->return_type, "result", &function->result_at, &function->result_size);
+		err = tracefs_field(funcmon->session, function->return_type, "result",
+				    &function->result_at, &function->result_size);
 	funcmon->count += !err;
 	return err;
 }
 
 /* Functions of one pattern; how many. */
-static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols, const char *pattern)
+static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols,
+			  const char *pattern)
 {
 	size_t found = 0;
 
@@ -69,15 +74,19 @@ static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols
 		char name[NAME_BYTES];
 		char full[2 * NAME_BYTES];
 
-		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(symbol->name, "."), symbol->name);
-		/* `.cold` and the like are no functions of their own; names with $ are marks of the assembler's. */
-		if (!glob_match(pattern, name) || strstr(symbol->name, ".cold") || name[0] == '$' || name[0] == '\0')
+		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(symbol->name, "."),
+			       symbol->name);
+		/* `.cold` and the like are no functions of their own; names with $ are marks of the
+		 * assembler's. */
+		if (!glob_match(pattern, name) || strstr(symbol->name, ".cold") || name[0] == '$' ||
+		    name[0] == '\0')
 			continue;
 		if (funcmon->count == FUNCTIONS) {
 			skip(funcmon, "more-than-256");
 			break;
 		}
-		(void)snprintf(full, sizeof(full), "%.100s%s%.120s", symbol->module, *symbol->module ? ":" : "", symbol->name);
+		(void)snprintf(full, sizeof(full), "%.100s%s%.120s", symbol->module,
+			       *symbol->module ? ":" : "", symbol->name);
 		found++;
 		if (arm(funcmon, name, full))
 			skip(funcmon, name);
@@ -85,8 +94,8 @@ static size_t arm_pattern(struct funcmon *funcmon, const struct symbols *symbols
 	return found;
 }
 
-int funcmon_open(struct funcmon **made, struct tracefs *session, const struct symbols *symbols, const char *const *patterns, size_t count,
-		 char *skipped, size_t size)
+int funcmon_open(struct funcmon **made, struct tracefs *session, const struct symbols *symbols,
+		 const char *const *patterns, size_t count, char *skipped, size_t size)
 {
 	struct funcmon *funcmon = calloc(1, sizeof(*funcmon));
 
@@ -103,34 +112,46 @@ int funcmon_open(struct funcmon **made, struct tracefs *session, const struct sy
 	return 0;
 }
 
-static int give(const struct funcmon *funcmon, const struct open_call *call, const struct trace_event *event, call_sink sink, void *context)
+static int give(const struct funcmon *funcmon, const struct open_call *call,
+		const struct trace_event *event, call_sink sink, void *context)
 {
 	const struct function *function = &funcmon->functions[call->probe];
-	struct call_row row = {.what = function->name, .start_ns = call->start_ns, .duration_ns = -1, .pid = call->pid, .file = ""};
+	struct call_row row = {.what = function->name,
+			       .start_ns = call->start_ns,
+			       .duration_ns = -1,
+			       .pid = call->pid,
+			       .file = ""};
 
 	if (event) {
-		const uint64_t result = trace_number(event->data + function->result_at, function->result_size);
+		const uint64_t result =
+			trace_number(event->data + function->result_at, function->result_size);
 
 		row.duration_ns = (int64_t)(event->time_ns - call->start_ns);
 		row.has_result = true;
 		/* An int that is an error number comes with zeros before it on 64 bits. */
-		row.result = result <= UINT32_MAX && result >= UINT32_MAX - 4094 ? (int64_t)(int32_t)result : (int64_t)result;
+		row.result = result <= UINT32_MAX && result >= UINT32_MAX - 4094
+				     ? (int64_t)(int32_t)result
+				     : (int64_t)result;
 		if (function->result_size == 4)
 			row.result = (int64_t)(int32_t)result;
 	}
 	return sink(context, &row);
 }
 
-int funcmon_take(struct funcmon *funcmon, const struct trace_event *event, call_sink sink, void *context)
+int funcmon_take(struct funcmon *funcmon, const struct trace_event *event, call_sink sink,
+		 void *context)
 {
 	for (size_t i = 0; i < funcmon->count; i++) {
 		const struct function *function = &funcmon->functions[i];
-		struct open_call call = {.probe = (unsigned int)i, .pid = event->pid, .start_ns = event->time_ns};
+		struct open_call call = {
+			.probe = (unsigned int)i, .pid = event->pid, .start_ns = event->time_ns};
 
 		if (function->type == event->type)
 			return calls_enter(&funcmon->open, &call);
 		if (function->return_type == event->type)
-			return calls_leave(&funcmon->open, (unsigned int)i, event->pid, &call) ? give(funcmon, &call, event, sink, context) : 0;
+			return calls_leave(&funcmon->open, (unsigned int)i, event->pid, &call)
+				       ? give(funcmon, &call, event, sink, context)
+				       : 0;
 	}
 	return 0;
 }

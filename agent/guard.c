@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job on a board that is somebody's own: it runs in a child, and when that has ended, however it did, the board is put back.
+/* A job on a board that is somebody's own: it runs in a child, and when that has ended, however it
+ * did, the board is put back.
  *
- * The child is ended when nobody reads the stream any more (the connection dropped) and on SIGHUP, SIGINT and SIGTERM; it dies with its parent
- * (PR_SET_PDEATHSIG). What is to be put back is in the home's `state` before it is changed, so that another agent can do it (tidy.c).
- * Kernel interfaces: fork, waitpid, poll (POLLERR of a pipe nobody reads), prctl. Exit status: the child's; 1 if it was ended.
+ * The child is ended when nobody reads the stream any more (the connection dropped) and on SIGHUP,
+ * SIGINT and SIGTERM; it dies with its parent (PR_SET_PDEATHSIG). What is to be put back is in the
+ * home's `state` before it is changed, so that another agent can do it (tidy.c). Kernel interfaces:
+ * fork, waitpid, poll (POLLERR of a pipe nobody reads), prctl. Exit status: the child's; 1 if it
+ * was ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +38,8 @@ static int complain(const char *why)
 
 static void plan_window(const char *path, struct tidy *state)
 {
-	struct setting *setting = state->settings[0].path[0] ? &state->settings[1] : &state->settings[0];
+	struct setting *setting =
+		state->settings[0].path[0] ? &state->settings[1] : &state->settings[0];
 	uint64_t kib = 0;
 
 	if (window_read(path, &kib))
@@ -44,8 +48,8 @@ static void plan_window(const char *path, struct tidy *state)
 	(void)snprintf(setting->text, sizeof(setting->text), "%" PRIu64, kib);
 }
 
-/* The windows that cases on a partition set: the one that all JFFS2 of the board share, and the disk's that YAFFS2 may be mounted on; that of a
- * UBIFS of ours goes with it.
+/* The windows that cases on a partition set: the one that all JFFS2 of the board share, and the
+ * disk's that YAFFS2 may be mounted on; that of a UBIFS of ours goes with it.
  */
 static void plan_windows_of(int mtd, struct tidy *state)
 {
@@ -97,7 +101,8 @@ static int run_job(const struct guarded *guarded, const char *folder, pid_t pare
 {
 	static struct channel in;
 	static struct channel out;
-	const struct job_place place = {guarded->mtd, guarded->name, guarded->directory, folder, true};
+	const struct job_place place = {guarded->mtd, guarded->name, guarded->directory, folder,
+					true};
 
 	(void)signal(SIGPIPE, SIG_DFL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
@@ -124,7 +129,8 @@ static int wait_for(pid_t child)
 			return 1;
 		if (ended == child)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-		if (told || (poll(&reader, 1, POLL_MS) > 0 && reader.revents & (POLLERR | POLLHUP | POLLNVAL)))
+		if (told || (poll(&reader, 1, POLL_MS) > 0 &&
+			     reader.revents & (POLLERR | POLLHUP | POLLNVAL)))
 			break;
 	}
 	(void)kill(child, SIGKILL);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the modules, runs the job and powers off.
+/* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the
+ * modules, runs the job and powers off.
  *
- * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program), /dev/console and /modules, a text with
- * one module a line in the order to load, `PATH PARAMETERS`. The job is the host's file `job`, the stream the host's file `stream`, both
- * in the directory where the guest was started (channel.c); user-mode Linux mounts that directory (hostfs), the emulated board has semihosting. What goes wrong before the stream is open goes to the console.
+ * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program),
+ * /dev/console and /modules, a text with one module a line in the order to load, `PATH PARAMETERS`.
+ * The job is the host's file `job`, the stream the host's file `stream`, both in the directory
+ * where the guest was started (channel.c); user-mode Linux mounts that directory (hostfs), the
+ * emulated board has semihosting. What goes wrong before the stream is open goes to the console.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +68,8 @@ static int load_modules(void)
 	return err;
 }
 
-/* What a kernel may do without: tracefs where the driver has a log, debugfs where there are probes, hostfs where there is semihosting. */
+/* What a kernel may do without: tracefs where the driver has a log, debugfs where there are probes,
+ * hostfs where there is semihosting. */
 static bool mounted_if_there(const char *type, const char *path)
 {
 	(void)mkdir(path, 0755);
@@ -88,11 +92,13 @@ static int set_up(bool *has_hostfs)
 
 static int open_channels(struct channel *in, struct channel *out, bool hostfs)
 {
-	int err = hostfs ? channel_open_mounted(in, "/host/job", false) : channel_open_host(in, "job", false);
+	int err = hostfs ? channel_open_mounted(in, "/host/job", false)
+			 : channel_open_host(in, "job", false);
 
 	if (err)
 		return complain(err, "the host's file job");
-	err = hostfs ? channel_open_mounted(out, "/host/stream", true) : channel_open_host(out, "stream", true);
+	err = hostfs ? channel_open_mounted(out, "/host/stream", true)
+		     : channel_open_host(out, "stream", true);
 	return complain(err, "the host's file stream");
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups and cases of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has both).
+/* Groups and cases of `flashbed-job 1`; the answer is `flashbed-stream 1` (docs/formats.md has
+ * both).
  *
- * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so that the timer ticks fall into the same
- * places whatever ran before. The flash counters are read LEAD_NS earlier and the rest is slept, so that reading them does not shift the
- * mark. Where time is real (a board that is somebody's) the phase is SHARED_PHASE_NS, and nothing waits for JFFS2's dice. A line of the job that is no such line ends the job; a case or group that fails is an `error` row and the next one runs.
+ * Before the mark of each case the agent sleeps to the next whole PHASE_NS of CLOCK_MONOTONIC, so
+ * that the timer ticks fall into the same places whatever ran before. The flash counters are read
+ * LEAD_NS earlier and the rest is slept, so that reading them does not shift the mark. Where time
+ * is real (a board that is somebody's) the phase is SHARED_PHASE_NS, and nothing waits for JFFS2's
+ * dice. A line of the job that is no such line ends the job; a case or group that fails is an
+ * `error` row and the next one runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,13 +24,15 @@
 static const uint64_t PHASE_NS = 1000000000;
 static const uint64_t SHARED_PHASE_NS = 100000000;
 static const uint64_t LEAD_NS = 2000000;
-/* How long a file system's threads have after a flush to erase what it made free, which sync() does not wait for. */
+/* How long a file system's threads have after a flush to erase what it made free, which sync() does
+ * not wait for. */
 static const uint64_t SETTLE_NS = 100000000;
-/* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`, and the timer of YAFFS2's thread, which begins
- * with the mount, is rounded to so many ticks (sim/src/run.rs has the same phases).
+/* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`,
+ * and the timer of YAFFS2's thread, which begins with the mount, is rounded to so many ticks
+ * (sim/src/run.rs has the same phases).
  */
 static const uint64_t DICE_NS = 64000000000;
-static const time_t PREPARED_AT_S = 1577923200;  /* 2020-01-02 */
+static const time_t PREPARED_AT_S = 1577923200; /* 2020-01-02 */
 
 static int sleep_until(uint64_t ns)
 {
@@ -121,8 +127,9 @@ static int before_mark(void *context)
 	return err ? err : sleep_until(mark);
 }
 
-/* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor (writeout_period) ends when it is due, and
- * what the kernel has counted of pages written before is down to one.
+/* To the next whole DICE_NS, a second at a time: a timer that does not wake an idle processor
+ * (writeout_period) ends when it is due, and what the kernel has counted of pages written before is
+ * down to one.
  */
 static int sleep_to_dice(const struct job *job)
 {
@@ -136,10 +143,11 @@ static int sleep_to_dice(const struct job *job)
 	return err ? err : sleep_until(until);
 }
 
-/* Where power is going to fail, a preparation begins at the same time of day as every other, to the second: the clock is put back by whole
- * ones. File systems write it into their nodes: what is on the chip, down to a checksum and what ECC makes of a torn page, does not depend
- * on the cases before. Nowhere else: setting the clock (timekeeping_inject_offset) moves its coarse second from its tick to the next one, by
- * which UBIFS writes an inode once more.
+/* Where power is going to fail, a preparation begins at the same time of day as every other, to the
+ * second: the clock is put back by whole ones. File systems write it into their nodes: what is on
+ * the chip, down to a checksum and what ECC makes of a torn page, does not depend on the cases
+ * before. Nowhere else: setting the clock (timekeeping_inject_offset) moves its coarse second from
+ * its tick to the next one, by which UBIFS writes an inode once more.
  */
 static int set_time_of_day(const struct job *job)
 {
@@ -181,9 +189,11 @@ static int remount(void *context)
 	return err;
 }
 
-static int say_error(struct job *job, const char *scope, const char *id, uint32_t line, const char *code, const char *message)
+static int say_error(struct job *job, const char *scope, const char *id, uint32_t line,
+		     const char *code, const char *message)
 {
-	const int err = channel_printf(job->out, "error %s%s%s %" PRIu32 " %s %s\n", scope, *id ? ":" : "", id, line, code, message);
+	const int err = channel_printf(job->out, "error %s%s%s %" PRIu32 " %s %s\n", scope,
+				       *id ? ":" : "", id, line, code, message);
 
 	return err ? err : channel_flush(job->out);
 }
@@ -195,10 +205,12 @@ static int say_run_error(struct job *job, const char *scope, const char *id, int
 
 	if (job->runner.words[0]) {
 		answer_printable(job->runner.words);
-		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op, job->runner.words);
+		(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op,
+			       job->runner.words);
 		return say_error(job, scope, id, job->runner.failed_line, "SQLite", message);
 	}
-	(void)snprintf(message, sizeof(message), "%s: %s", job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
+	(void)snprintf(message, sizeof(message), "%s: %s",
+		       job->runner.failed_op ? job->runner.failed_op : "running", strerror(-err));
 	return say_error(job, scope, id, job->runner.failed_line, error_name(err), message);
 }
 
@@ -245,7 +257,8 @@ static bool has_sql(const struct ops *ops, uint32_t *line)
 }
 
 /* Parses and says what is wrong; 1 when it was said. */
-static int parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope, const char *id)
+static int parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope,
+		 const char *id)
 {
 	struct ops_error error;
 	uint32_t line = 0;
@@ -270,7 +283,8 @@ static int set_up_chip(struct job *job)
 	for (size_t i = 0; i < job->setup_count && !err; i++) {
 		err = nandlog_command(job->setup[i]);
 		if (err)
-			(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "chip: %s: %s", job->setup[i], strerror(-err));
+			(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "chip: %s: %s",
+				       job->setup[i], strerror(-err));
 	}
 	job->setup_count = 0;
 	return err;
@@ -291,7 +305,8 @@ static int add_setup(struct job *job, const char *command)
 	return 0;
 }
 
-/* What the preparation has made of the room and the pages that the fresh file system had; pages are - where nobody knows. */
+/* What the preparation has made of the room and the pages that the fresh file system had; pages are
+ * - where nobody knows. */
 static int say_group(struct job *job, const char *id)
 {
 	const struct fs_room *fresh = &job->fs.fresh;
@@ -303,12 +318,15 @@ static int say_group(struct job *job, const char *id)
 		return say_error(job, "group", id, 0, error_name(err), job->fs.detail);
 	job->group_ready = true;
 	if (now.pages >= 0)
-		(void)snprintf(pages, sizeof(pages), "%" PRId64 " %" PRId64, fresh->pages, now.pages);
-	err = channel_printf(job->out, "group %s %" PRIu64 " %" PRIu64 " %s\n", id, fresh->bytes, now.bytes, pages);
+		(void)snprintf(pages, sizeof(pages), "%" PRId64 " %" PRId64, fresh->pages,
+			       now.pages);
+	err = channel_printf(job->out, "group %s %" PRIu64 " %" PRIu64 " %s\n", id, fresh->bytes,
+			     now.bytes, pages);
 	return err ? err : channel_flush(job->out);
 }
 
-/* On somebody's board, whose kernel may be any: on a fresh file system, which is made again afterwards. */
+/* On somebody's board, whose kernel may be any: on a fresh file system, which is made again
+ * afterwards. */
 static int try_window(struct job *job, const char *fs_name)
 {
 	if (!job->shared || job->fs.trials[job->fs.kind].tried || raw_kind(job->fs.kind))
@@ -392,8 +410,9 @@ static int group(struct job *job, const char *id, const char *fs_name, bool wear
 	return err > 0 ? 0 : err;
 }
 
-/* `sync()` writes what the case has left in memory; its files are still open. Nothing else happens between the two, so that whatever the file
- * system's threads do meanwhile is done on every target. A chip that was told to fail may lose blocks in it, so the bad ones are counted first.
+/* `sync()` writes what the case has left in memory; its files are still open. Nothing else happens
+ * between the two, so that whatever the file system's threads do meanwhile is done on every target.
+ * A chip that was told to fail may lose blocks in it, so the bad ones are counted first.
  */
 static int flush(struct job *job, const struct trace *trace)
 {
@@ -411,13 +430,16 @@ static int flush(struct job *job, const struct trace *trace)
 	return err ? err : flash_counts(&job->flushed);
 }
 
-static int measure(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace, const struct ops *ops)
+static int measure(struct job *job, const char *id, int64_t read_ahead_kib,
+		   const struct trace *trace, const struct ops *ops)
 {
 	struct flash_counts after;
 	int err = set_read_ahead(job, read_ahead_kib);
 
 	if (err)
-		return say_error(job, "case", id, 0, err == -ENOTSUP ? "not-measured" : error_name(err), job->fs.detail);
+		return say_error(job, "case", id, 0,
+				 err == -ENOTSUP ? "not-measured" : error_name(err),
+				 job->fs.detail);
 	err = channel_printf(job->out, "case %s\n", id);
 	if (!err)
 		err = channel_flush(job->out);
@@ -451,7 +473,8 @@ static int measure(struct job *job, const char *id, int64_t read_ahead_kib, cons
 	return err;
 }
 
-static int one_case(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace)
+static int one_case(struct job *job, const char *id, int64_t read_ahead_kib,
+		    const struct trace *trace)
 {
 	struct ops ops = {0};
 	size_t length = 0;
@@ -497,7 +520,8 @@ static int cut(struct job *job, const char *id, uint64_t change, uint64_t seed)
 	if (strcmp(job->recorded, id) != 0)
 		return 0;
 	job->group_ready = false;
-	const int err = cuts_make(&job->fs, &job->runner, &job->contents, job->out, id, change, seed);
+	const int err =
+		cuts_make(&job->fs, &job->runner, &job->contents, job->out, id, change, seed);
 
 	if (!err)
 		return 0;
@@ -526,9 +550,11 @@ static int step(struct job *job)
 		return got;
 	if (strcmp(job->line, "done") == 0)
 		return 1;
-	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 && parse_group(job, asked[0], asked[1], &wear))
+	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 &&
+	    parse_group(job, asked[0], asked[1], &wear))
 		return group(job, id, word, wear);
-	if (sscanf(job->line, "case %255s %31s %47s", id, asked[0], word) == 3 && parse_window(asked[0], &window) && answer_parse(word, &trace))
+	if (sscanf(job->line, "case %255s %31s %47s", id, asked[0], word) == 3 &&
+	    parse_window(asked[0], &window) && answer_parse(word, &trace))
 		return one_case(job, id, window, &trace);
 	if (sscanf(job->line, "setup %63[^\n]", command) == 1)
 		return add_setup(job, command);
@@ -552,15 +578,20 @@ static int say_info(struct job *job)
 	int err = flash_arm(&job->fs, points, sizeof(points));
 
 	if (err && !job->shared)
-		(void)snprintf(job->fs.detail, sizeof(job->fs.detail), "finding the flash operations: %.120s", points);
+		(void)snprintf(job->fs.detail, sizeof(job->fs.detail),
+			       "finding the flash operations: %.120s", points);
 	if (!err || job->shared)
-		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release, names.machine);
+		err = channel_printf(job->out, "info kernel %s\ninfo machine %s\n", names.release,
+				     names.machine);
 	if (!err && g->page_bytes)
-		err = channel_printf(job->out, "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32 "\ninfo block_bytes %" PRIu32
-				     "\ninfo partition_bytes %" PRIu64 "\n",
+		err = channel_printf(job->out,
+				     "info page_bytes %" PRIu32 "\ninfo oob_bytes %" PRIu32
+				     "\ninfo block_bytes %" PRIu32 "\ninfo partition_bytes %" PRIu64
+				     "\n",
 				     g->page_bytes, g->oob_bytes, g->block_bytes, g->size_bytes);
 	if (!err)
-		err = channel_printf(job->out, "info probes %s%s\n", flash_seen() ? "" : "none: ", points);
+		err = channel_printf(job->out, "info probes %s%s\n",
+				     flash_seen() ? "" : "none: ", points);
 	if (!err && sql_version())
 		err = channel_printf(job->out, "info sqlite %s\n", sql_version());
 	return err ? err : channel_flush(job->out);
@@ -608,7 +639,8 @@ int job_run(struct channel *in, struct channel *out, const struct job_place *pla
 	if (err < 0) {
 		const char *why = job.fs.detail[0] ? job.fs.detail : strerror(-err);
 
-		(void)say_error(&job, "job", "", 0, error_name(err), err == -EPROTO ? "a line that is no flashbed-job 1" : why);
+		(void)say_error(&job, "job", "", 0, error_name(err),
+				err == -EPROTO ? "a line that is no flashbed-job 1" : why);
 		return err;
 	}
 	err = channel_printf(out, "done\n");

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flashbed-agent: the program on the board.
+/* flashbed-agent: the program on the board. Its commands:
  *
- *   flashbed-agent check FILE           print a valid file without comments and empty lines, or FILE:LINE: CODE: detail and exit 2
- *   flashbed-agent run FILE --dir DIR [--contents]
- *                                       run a file's operations in a directory and print its stream rows; no flash counts, no remount
- *   flashbed-agent survey FILE --dir DIR
- *                                       print what the files in a directory hold, of what the file's writes write, as stream rows
- *   flashbed-agent window --dir DIR     print the read-ahead window that files of a directory have, KiB, by reading one (trial.c)
- *   flashbed-agent window --root FOLDER --fs FS [--device MAJOR:MINOR] [--volume UBI_VOLUME]
- *                                       print where it is set and what it is, of the kernel whose /sys and /proc are below FOLDER; for tests
- *   flashbed-agent session --root TRACEFS
- *                                       begin a tracing session in a folder laid out as tracefs, and end it; for tests
- *   flashbed-agent board [--dir DIR]    print what the board has, and what DIR is on (board.c)
- *   flashbed-agent job --home FOLDER (--mtd N --name NAME | --dir DIR)
- *                                       a job from standard input, its stream to standard output: erases mtd N if it may and is called NAME,
- *                                       or works in a folder of DIR; FOLDER is the agent's own and goes with it (guard.c)
- *   flashbed-agent flashmon | vfsmon | funcmon | trace ...
- *                                       the tracers (trace_main.c)
+ *   check FILE
+ *       prints a valid file without comments and empty lines, or FILE:LINE: CODE: detail
+ *   run FILE --dir DIR [--contents]
+ *       runs a file's operations in a directory and prints stream rows; no flash counts, no remount
+ *   survey FILE --dir DIR
+ *       prints what the files that FILE writes hold in a directory, as stream rows
+ *   window --dir DIR
+ *       prints the read-ahead window of files in a directory, KiB, by reading one (trial.c)
+ *   window --root FOLDER --fs FS [--device MAJOR:MINOR] [--volume UBI_VOLUME]
+ *       prints where it is set and what it is, for the /sys and /proc below FOLDER; for tests
+ *   session --root TRACEFS
+ *       begins and ends a tracing session in a folder laid out as tracefs; for tests
+ *   board [--dir DIR]
+ *       prints what the board has, and what DIR is on (board.c)
+ *   job --home FOLDER (--mtd N --name NAME | --dir DIR)
+ *       reads a job from standard input and writes its stream to standard output. It erases mtd N
+ *       if that is called NAME and may be erased, or works in a folder of DIR; FOLDER is the
+ *       agent's own, removed at the end (guard.c)
+ *   flashmon | vfsmon | funcmon | trace ...
+ *       the tracers (trace_main.c)
  *
- * As process 1 it is the init of the emulated board (init.c). Exit status: 0, 1 for a run that failed, 2 for bad input.
+ * As process 1 it is the init of the emulated board (init.c).
+ * Exit status: 0, 1 for a run that failed, 2 for bad input.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -71,7 +76,8 @@ static int load_ops(const char *path, struct ops *ops, char **text)
 	const int err = ops_parse(*text, length, ops, &error);
 
 	if (err == -EINVAL)
-		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s\n", path, error.line, error.code, error.detail);
+		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s\n", path, error.line, error.code,
+			      error.detail);
 	else if (err)
 		(void)fprintf(stderr, "%s: %s\n", path, strerror(-err));
 	return err ? 2 : 0;
@@ -123,10 +129,11 @@ static int run(const char *path, const char *directory, bool contents)
 	if (!err)
 		err = run_ops(&runner, &ops, true);
 	if (err && runner.words[0])
-		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line, runner.failed_op, runner.words);
+		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line,
+			      runner.failed_op, runner.words);
 	else if (err && runner.failed_op)
-		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line, error_name(err), runner.failed_op,
-			      strerror(-err));
+		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line,
+			      error_name(err), runner.failed_op, strerror(-err));
 	else if (err)
 		(void)fprintf(stderr, "%s: %s: %s\n", directory, error_name(err), strerror(-err));
 	print_rows(&runner);
@@ -181,7 +188,8 @@ static bool parse_guarded(int argc, char **argv, struct guarded *guarded)
 			return false;
 	}
 	/* No partition without its name: a number alone may be another one's after a boot. */
-	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL) && (guarded->mtd >= 0) == (guarded->name != NULL);
+	return guarded->home && (guarded->mtd >= 0) != (guarded->directory != NULL) &&
+	       (guarded->mtd >= 0) == (guarded->name != NULL);
 }
 
 static int board(int argc, char **argv)
@@ -211,9 +219,11 @@ static int window(int argc, char **argv)
 			window_below(argv[i + 1]);
 		else if (strcmp(argv[i], "--fs") == 0)
 			of.fs = argv[i + 1];
-		else if (strcmp(argv[i], "--device") == 0 && sscanf(argv[i + 1], "%u:%u", &numbers[0], &numbers[1]) == 2)
+		else if (strcmp(argv[i], "--device") == 0 &&
+			 sscanf(argv[i + 1], "%u:%u", &numbers[0], &numbers[1]) == 2)
 			of.device = makedev(numbers[0], numbers[1]);
-		else if (strcmp(argv[i], "--volume") != 0 || sscanf(argv[i + 1], "%d_%d", &of.ubi, &of.volume) != 2)
+		else if (strcmp(argv[i], "--volume") != 0 ||
+			 sscanf(argv[i + 1], "%d_%d", &of.ubi, &of.volume) != 2)
 			return 2;
 	}
 	const int err = window_path(&of, path, sizeof(path));
@@ -282,6 +292,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
 		if (strcmp(argv[1], tracers[i]) == 0)
 			return trace_main(argc, argv);
-	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR)\n", stderr);
+	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | "
+		    "run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | "
+		    "board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR)\n",
+		    stderr);
 	return 2;
 }

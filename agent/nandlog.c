@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand (docs/flashbed_nand.md).
+/* Flash operations as the chip itself saw them: the log of our own NAND driver, flashbed_nand
+ * (docs/flashbed_nand.md).
  *
- * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `blocks` has wear and use of each block, `counts` totals
- * (`changes`: programs and erases since `record`), `log` the operations in order, each
- * with its duration, in the layout of struct record. The log grows as it needs to; what the kernel had no memory for is in `lost`.
+ * Kernel interface: /sys/kernel/debug/flashbed_nand: `ctl` takes commands, `blocks` has wear and
+ * use of each block, `counts` totals (`changes`: programs and erases since `record`), `log` the
+ * operations in order, each with its duration, in the layout of struct record. The log grows as it
+ * needs to; what the kernel had no memory for is in `lost`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,7 +84,8 @@ int nandlog_discard(void)
 	return nandlog_command("clear");
 }
 
-/* Erases of `count` blocks of the chip, where `erases` has room for them, how many of their pages are programmed, how many are bad. */
+/* Erases of `count` blocks of the chip, where `erases` has room for them, how many of their pages
+ * are programmed, how many are bad. */
 int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pages, int64_t *bad)
 {
 	FILE *blocks = fopen(DIRECTORY "blocks", "re");
@@ -99,7 +102,8 @@ int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pa
 		uint32_t programmed;
 		char state[8];
 
-		if (sscanf(line, "%" SCNu32 " %" SCNu32 " %7s %" SCNu32, &number, &worn, state, &programmed) != 4)
+		if (sscanf(line, "%" SCNu32 " %" SCNu32 " %7s %" SCNu32, &number, &worn, state,
+			   &programmed) != 4)
 			break;
 		if (number < first)
 			continue;
@@ -116,8 +120,12 @@ int nandlog_blocks(uint32_t first, uint32_t count, uint32_t *erases, int64_t *pa
 static int give(const struct record *record, flash_sink sink, void *context)
 {
 	struct flash_event event = {
-		.start_ns = record->start_ns, .duration_ns = (int64_t)record->duration_ns, .page = record->page,
-		.column = record->column, .length = record->length, .kind = (enum flash_kind)record->kind,
+		.start_ns = record->start_ns,
+		.duration_ns = (int64_t)record->duration_ns,
+		.page = record->page,
+		.column = record->column,
+		.length = record->length,
+		.kind = (enum flash_kind)record->kind,
 	};
 
 	if (record->kind >= FLASH_KINDS)
@@ -161,7 +169,8 @@ int nandlog_each_block(block_sink sink, void *context)
 
 	if (!file)
 		return -errno;
-	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s%*[^\n]", &block, &erases, state)) == 3)
+	while (!err && (fields = fscanf(file, "%" SCNu32 " %" SCNu32 " %7s%*[^\n]", &block, &erases,
+					state)) == 3)
 		err = sink(context, block, erases, state);
 	if (!err && (fields != EOF || ferror(file)))
 		err = -EPROTO;

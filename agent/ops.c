@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of operations (`flashbed-ops 1`): grammar, error codes and the order in which a line is checked are docs/formats.md's.
+/* The reader of operations (`flashbed-ops 1`): grammar, error codes and the order in which a line
+ * is checked are docs/formats.md's.
  *
- * The text is changed in place (spaces and line feeds become NUL) and the operations point into it. The table `words` is the grammar: one
- * letter a field. Uses no kernel interface; leaves out nothing.
+ * The text is changed in place (spaces and line feeds become NUL) and the operations point into it.
+ * The table `words` is the grammar: one letter a field. Uses no kernel interface; leaves out
+ * nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,21 +21,36 @@ static const uint64_t max_transfer = UINT64_C(1) << 30;
 static const uint64_t max_pause_ns = UINT64_C(1000000000000000);
 static const uint64_t max_steps = UINT64_C(1000000000000);
 
-/* Fields: s slot, o offset, l length of a transfer, r length of a range (0 allowed, with an offset before it), n number, t nanoseconds, w steps, c compressibility,
- * p path, f flags, a advice, d how a database is used, * the rest of the line, a statement. */
+/* Fields: s slot, o offset, l length of a transfer, r length of a range (0 allowed, with an offset
+ * before it), n number, t nanoseconds, w steps, c compressibility, p path, f flags, a advice, d how
+ * a database is used, * the rest of the line, a statement. */
 static const struct {
 	const char *name;
 	const char *fields;
 } words[] = {
-	[OP_MKDIR] = {"mkdir", "p"},         [OP_OPEN] = {"open", "spf"},           [OP_CLOSE] = {"close", "s"},
-	[OP_READ] = {"read", "sol"},         [OP_WRITE] = {"write", "solnc"},       [OP_FSYNC] = {"fsync", "s"},
-	[OP_FDATASYNC] = {"fdatasync", "s"}, [OP_TRUNCATE] = {"truncate", "sn"},    [OP_FADVISE] = {"fadvise", "sora"},
+	[OP_MKDIR] = {"mkdir", "p"},
+	[OP_OPEN] = {"open", "spf"},
+	[OP_CLOSE] = {"close", "s"},
+	[OP_READ] = {"read", "sol"},
+	[OP_WRITE] = {"write", "solnc"},
+	[OP_FSYNC] = {"fsync", "s"},
+	[OP_FDATASYNC] = {"fdatasync", "s"},
+	[OP_TRUNCATE] = {"truncate", "sn"},
+	[OP_FADVISE] = {"fadvise", "sora"},
 	[OP_ERASE] = {"erase", "sol"},
-	[OP_UNLINK] = {"unlink", "p"},       [OP_RMDIR] = {"rmdir", "p"},           [OP_RENAME] = {"rename", "pp"},
-	[OP_SYNC] = {"sync", ""},            [OP_DROP_CACHES] = {"drop_caches", ""}, [OP_REMOUNT] = {"remount", ""},
-	[OP_PAUSE] = {"pause", "t"},         [OP_COMPUTE] = {"compute", "w"},
-	[OP_SQL_OPEN] = {"sql_open", "pnd*"}, [OP_SQL] = {"sql", "p*"},             [OP_SQL_CLOSE] = {"sql_close", "p"},
-	[OP_PREPARED] = {"prepared", ""},    [OP_MARK] = {"mark", ""},
+	[OP_UNLINK] = {"unlink", "p"},
+	[OP_RMDIR] = {"rmdir", "p"},
+	[OP_RENAME] = {"rename", "pp"},
+	[OP_SYNC] = {"sync", ""},
+	[OP_DROP_CACHES] = {"drop_caches", ""},
+	[OP_REMOUNT] = {"remount", ""},
+	[OP_PAUSE] = {"pause", "t"},
+	[OP_COMPUTE] = {"compute", "w"},
+	[OP_SQL_OPEN] = {"sql_open", "pnd*"},
+	[OP_SQL] = {"sql", "p*"},
+	[OP_SQL_CLOSE] = {"sql_close", "p"},
+	[OP_PREPARED] = {"prepared", ""},
+	[OP_MARK] = {"mark", ""},
 };
 
 enum { WORDS = sizeof(words) / sizeof(words[0]) };
@@ -41,7 +58,7 @@ enum { WORDS = sizeof(words) / sizeof(words[0]) };
 /* What is remembered from line to line. */
 struct state {
 	bool open[SLOTS];
-	const char *database;  /* the one that is open */
+	const char *database; /* the one that is open */
 	bool prepared;
 	bool marked;
 };
@@ -78,8 +95,8 @@ static bool parse_number(const char *text, uint64_t *value)
 
 static bool is_name_byte(char byte)
 {
-	return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '.' ||
-	       byte == '_' || byte == '-';
+	return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+	       (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
 }
 
 static bool is_path(const char *path)
@@ -91,7 +108,8 @@ static bool is_path(const char *path)
 
 		while (is_name_byte(path[length]))
 			length++;
-		if (length == 0 || length > MAX_NAME_BYTES || (path[length] != '/' && path[length] != '\0'))
+		if (length == 0 || length > MAX_NAME_BYTES ||
+		    (path[length] != '/' && path[length] != '\0'))
 			return false;
 		if (path[0] == '.' && (length == 1 || (length == 2 && path[1] == '.')))
 			return false;
@@ -114,9 +132,11 @@ static const struct named *find(const struct named *table, const char *name, siz
 	return NULL;
 }
 
-static const struct named access_flags[] = {{"ro", O_RDONLY}, {"wo", O_WRONLY}, {"rw", O_RDWR}, {NULL, 0}};
-static const struct named other_flags[] = {{"create", O_CREAT}, {"excl", O_EXCL},   {"trunc", O_TRUNC},   {"append", O_APPEND},
-					   {"sync", O_SYNC},    {"dsync", O_DSYNC}, {"direct", O_DIRECT}, {NULL, 0}};
+static const struct named access_flags[] = {
+	{"ro", O_RDONLY}, {"wo", O_WRONLY}, {"rw", O_RDWR}, {NULL, 0}};
+static const struct named other_flags[] = {
+	{"create", O_CREAT}, {"excl", O_EXCL},   {"trunc", O_TRUNC},   {"append", O_APPEND},
+	{"sync", O_SYNC},    {"dsync", O_DSYNC}, {"direct", O_DIRECT}, {NULL, 0}};
 
 static bool parse_flags(const char *text, int *flags)
 {
@@ -146,10 +166,13 @@ static bool parse_flags(const char *text, int *flags)
 
 static bool parse_advice(const char *text, int *advice)
 {
-	static const struct named table[] = {
-		{"normal", POSIX_FADV_NORMAL},     {"random", POSIX_FADV_RANDOM},     {"sequential", POSIX_FADV_SEQUENTIAL},
-		{"willneed", POSIX_FADV_WILLNEED}, {"dontneed", POSIX_FADV_DONTNEED}, {"noreuse", POSIX_FADV_NOREUSE},
-		{NULL, 0}};
+	static const struct named table[] = {{"normal", POSIX_FADV_NORMAL},
+					     {"random", POSIX_FADV_RANDOM},
+					     {"sequential", POSIX_FADV_SEQUENTIAL},
+					     {"willneed", POSIX_FADV_WILLNEED},
+					     {"dontneed", POSIX_FADV_DONTNEED},
+					     {"noreuse", POSIX_FADV_NOREUSE},
+					     {NULL, 0}};
 	const struct named *found = find(table, text, strlen(text));
 
 	if (found)
@@ -206,7 +229,8 @@ static bool check_number(struct op *op, int index, char letter)
 	case 'c':
 		return *value <= 100;
 	case 'l':
-		return *value >= 1 && *value <= max_transfer && *value <= max_number - op->number[index - 1];
+		return *value >= 1 && *value <= max_transfer &&
+		       *value <= max_number - op->number[index - 1];
 	case 'r':
 		return *value <= max_number - op->number[index - 1];
 	default:
@@ -222,15 +246,26 @@ static int check_field(struct op *op, int index, char letter, struct ops_error *
 	case 'p':
 		return is_path(text) ? 0 : fail(error, "bad-path", "'%.100s' is no path", text);
 	case 'f':
-		return parse_flags(text, &op->flags) ? 0 : fail(error, "bad-flags", "'%.100s' are no flags", text);
+		return parse_flags(text, &op->flags)
+			       ? 0
+			       : fail(error, "bad-flags", "'%.100s' are no flags", text);
 	case 'a':
-		return parse_advice(text, &op->flags) ? 0 : fail(error, "bad-advice", "'%.100s' is no advice", text);
+		return parse_advice(text, &op->flags)
+			       ? 0
+			       : fail(error, "bad-advice", "'%.100s' is no advice", text);
 	case 'd':
-		return parse_use(text, &op->flags) ? 0 : fail(error, "bad-flags", "'%.100s' is no use of a database", text);
+		return parse_use(text, &op->flags)
+			       ? 0
+			       : fail(error, "bad-flags", "'%.100s' is no use of a database", text);
 	case '*':
-		return is_statement(text) ? 0 : fail(error, "bad-statement", "'%.100s' has a \\ that means nothing", text);
+		return is_statement(text) ? 0
+					  : fail(error, "bad-statement",
+						 "'%.100s' has a \\ that means nothing", text);
 	default:
-		return check_number(op, index, letter) ? 0 : fail(error, "bad-number", "'%.100s' is no number, or out of range", text);
+		return check_number(op, index, letter)
+			       ? 0
+			       : fail(error, "bad-number", "'%.100s' is no number, or out of range",
+				      text);
 	}
 }
 
@@ -275,8 +310,8 @@ static int check_order(const struct op *op, struct state *state, struct ops_erro
 	return 0;
 }
 
-/* Cuts a line into its word and fields; the word is at `line` afterwards. -1 for no such word, else the number of fields (of which at most
- * MAX_FIELDS are kept). */
+/* Cuts a line into its word and fields; the word is at `line` afterwards. -1 for no such word, else
+ * the number of fields (of which at most MAX_FIELDS are kept). */
 static int cut(char *line, struct op *op)
 {
 	char *space = strchr(line, ' ');
@@ -292,7 +327,8 @@ static int cut(char *line, struct op *op)
 	op->kind = (enum op_kind)kind;
 	while (space) {
 		char *field = space + 1;
-		const bool rest = (size_t)fields < strlen(words[kind].fields) && words[kind].fields[fields] == '*';
+		const bool rest = (size_t)fields < strlen(words[kind].fields) &&
+				  words[kind].fields[fields] == '*';
 
 		space = rest ? NULL : strchr(field, ' ');
 		if (space)
@@ -304,7 +340,8 @@ static int cut(char *line, struct op *op)
 	return fields;
 }
 
-static int parse_line(char *line, size_t length, struct op *op, struct state *state, struct ops_error *error)
+static int parse_line(char *line, size_t length, struct op *op, struct state *state,
+		      struct ops_error *error)
 {
 	if (length > MAX_LINE)
 		return fail(error, "line-too-long", "more than 4096 bytes%s", "");
@@ -319,7 +356,8 @@ static int parse_line(char *line, size_t length, struct op *op, struct state *st
 	const char *letters = words[op->kind].fields;
 	const size_t wanted = strlen(letters);
 
-	if ((size_t)op->fields != wanted || (wanted && letters[wanted - 1] == '*' && op->field[wanted - 1][0] == '\0'))
+	if ((size_t)op->fields != wanted ||
+	    (wanted && letters[wanted - 1] == '*' && op->field[wanted - 1][0] == '\0'))
 		return fail(error, "wrong-arguments", "%s: too few or too many fields", line);
 	for (int i = 0; letters[i]; i++) {
 		int err = check_field(op, i, letters[i], error);
@@ -368,7 +406,8 @@ int ops_parse(char *text, size_t length, struct ops *ops, struct ops_error *erro
 		*line_end = '\0';
 		if (number == 1) {
 			if (line_length != strlen(header) || memcmp(text, header, line_length) != 0)
-				return fail(error, "bad-header", "the first line is not '%s'", header);
+				return fail(error, "bad-header", "the first line is not '%s'",
+					    header);
 		} else {
 			int err = parse_line(text, line_length, &op, &state, error);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MTD partitions a board has, and which of them must not be erased: the last word on it is here, whatever the host was told.
+/* What MTD partitions a board has, and which of them must not be erased: the last word on it is
+ * here, whatever the host was told.
  *
- * Kernel interfaces: /sys/class/mtd/mtdN (name, type, flags, size, offset), /proc/self/mountinfo (a file system on MTD has device 31:N, whatever
- * its source is called: get_tree_mtd_single of drivers/mtd/mtdsuper.c), /sys/class/ubi/ubiN/mtd_num, /proc/swaps, /proc/cmdline.
- * Leaves out: overlaps on kernels before 4.1, which do not say where a partition is; programs that have a partition's device open.
+ * Kernel interfaces: /sys/class/mtd/mtdN (name, type, flags, size, offset), /proc/self/mountinfo (a
+ * file system on MTD has device 31:N, whatever its source is called: get_tree_mtd_single of
+ * drivers/mtd/mtdsuper.c), /sys/class/ubi/ubiN/mtd_num, /proc/swaps, /proc/cmdline. Leaves out:
+ * overlaps on kernels before 4.1, which do not say where a partition is; programs that have a
+ * partition's device open.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -38,10 +41,12 @@ int partition_ubi(int mtd)
 	return -1;
 }
 
-/* `KEY=` of the kernel's command line names this partition: by number (mtd5, mtdblock5, 31:5, 5 of ubi.mtd) or by name, up to a comma. */
+/* `KEY=` of the kernel's command line names this partition: by number (mtd5, mtdblock5, 31:5, 5 of
+ * ubi.mtd) or by name, up to a comma. */
 static bool names(const char *value, const struct partition *partition)
 {
-	static const char *const before[] = {"/dev/mtdblock", "/dev/mtd", "mtdblock", "mtd:", "mtd", "31:", ""};
+	static const char *const before[] = {
+		"/dev/mtdblock", "/dev/mtd", "mtdblock", "mtd:", "mtd", "31:", ""};
 	const size_t length = strcspn(value, ", \n\"");
 
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
@@ -56,7 +61,8 @@ static bool names(const char *value, const struct partition *partition)
 
 		if (left == strlen(number) && strncmp(rest, number, left) == 0)
 			return true;
-		if (left == strlen(partition->name) && left && strncmp(rest, partition->name, left) == 0)
+		if (left == strlen(partition->name) && left &&
+		    strncmp(rest, partition->name, left) == 0)
 			return true;
 	}
 	return false;
@@ -70,7 +76,8 @@ static bool in_command_line(const char *line, const struct partition *partition)
 		const char *at = line;
 
 		while ((at = strstr(at, keys[i])) != NULL) {
-			const bool begins = at == line || isspace((unsigned char)at[-1]) || at[-1] == '"';
+			const bool begins =
+				at == line || isspace((unsigned char)at[-1]) || at[-1] == '"';
 
 			at += strlen(keys[i]);
 			if (begins && names(at, partition))
@@ -80,12 +87,16 @@ static bool in_command_line(const char *line, const struct partition *partition)
 	return false;
 }
 
-/* A name of which a whole word, or for the long ones a part, is what boot loaders and systems call their own. */
+/* A name of which a whole word, or for the long ones a part, is what boot loaders and systems call
+ * their own. */
 static bool of_the_system(const char *name)
 {
-	static const char *const parts[] = {"boot", "barebox", "firmware", "kernel", "calib", "factory", "recovery", "rootfs"};
-	static const char *const words[] = {"root", "system", "spl", "env", "mlo", "fsbl", "ssbl", "tpl", "dtb", "dtbs", "fdt", "bcb", "fcb", "bbt",
-					    "linux", "zimage", "uimage", "art", "caldata", "nvram", "mac", "optee", "tee", "atf", "fip"};
+	static const char *const parts[] = {"boot",  "barebox", "firmware", "kernel",
+					    "calib", "factory", "recovery", "rootfs"};
+	static const char *const words[] = {
+		"root",    "system", "spl", "env",   "mlo", "fsbl",  "ssbl",   "tpl",    "dtb",
+		"dtbs",    "fdt",    "bcb", "fcb",   "bbt", "linux", "zimage", "uimage", "art",
+		"caldata", "nvram",  "mac", "optee", "tee", "atf",   "fip"};
 	char lower[PARTITION_NAME_BYTES];
 	size_t length = 0;
 
@@ -97,7 +108,8 @@ static bool of_the_system(const char *name)
 			return true;
 	char *at = NULL;
 
-	for (const char *word = strtok_r(lower, " -_.:,;/0123456789", &at); word; word = strtok_r(NULL, " -_.:,;/0123456789", &at))
+	for (const char *word = strtok_r(lower, " -_.:,;/0123456789", &at); word;
+	     word = strtok_r(NULL, " -_.:,;/0123456789", &at))
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 			if (strcmp(word, words[i]) == 0)
 				return true;
@@ -110,7 +122,8 @@ static void refuse(struct partition *partition, const char *why)
 }
 
 /* What the board itself uses, however it may be formatted. */
-static void look_at_use(struct partition *partition, const char *mounts, const char *swaps, const char *line)
+static void look_at_use(struct partition *partition, const char *mounts, const char *swaps,
+			const char *line)
 {
 	char device[32];
 	char why[REASON_BYTES];
@@ -124,8 +137,10 @@ static void look_at_use(struct partition *partition, const char *mounts, const c
 	} else if (in_command_line(line, partition)) {
 		refuse(partition, "the kernel's command line has the root file system on it");
 	} else if (ubi >= 0) {
-		(void)snprintf(why, sizeof(why), "it is attached to UBI as ubi%d (ubidetach -m %d, if nothing of it is needed)", ubi,
-			       partition->number);
+		(void)snprintf(why, sizeof(why),
+			       "it is attached to UBI as ubi%d (ubidetach -m %d, if nothing of it "
+			       "is needed)",
+			       ubi, partition->number);
 		refuse(partition, why);
 	} else if (of_the_system(partition->name)) {
 		refuse(partition, "by its name it is a boot loader's or the system's");
@@ -145,10 +160,12 @@ static void look_at_chip(struct partition *partition)
 static bool overlap(const struct partition *a, const struct partition *b)
 {
 	return a->has_offset && b->has_offset && a->chip[0] && strcmp(a->chip, b->chip) == 0 &&
-	       a->offset_bytes < b->offset_bytes + b->geometry.size_bytes && b->offset_bytes < a->offset_bytes + a->geometry.size_bytes;
+	       a->offset_bytes < b->offset_bytes + b->geometry.size_bytes &&
+	       b->offset_bytes < a->offset_bytes + a->geometry.size_bytes;
 }
 
-/* The chip's own device, which a partition's `device` may be below of, where the chip as a whole is a partition too. */
+/* The chip's own device, which a partition's `device` may be below of, where the chip as a whole is
+ * a partition too. */
 static void find_chip(struct partition *partition)
 {
 	char path[64];
@@ -190,7 +207,8 @@ static void refuse_overlapping(struct partition *list, size_t count)
 			if (j != i && refused[j] && overlap(&list[i], &list[j])) {
 				char why[REASON_BYTES];
 
-				(void)snprintf(why, sizeof(why), "it overlaps mtd%d (%s): %.90s", list[j].number, list[j].name, list[j].refused);
+				(void)snprintf(why, sizeof(why), "it overlaps mtd%d (%s): %.90s",
+					       list[j].number, list[j].name, list[j].refused);
 				refuse(&list[i], why);
 			}
 }
@@ -212,7 +230,8 @@ size_t partitions_read(struct partition *list, size_t room)
 		if (!read_partition(number, &list[count]))
 			continue;
 		if (blind)
-			refuse(&list[count], "/proc/self/mountinfo, which says what is mounted, cannot be read");
+			refuse(&list[count],
+			       "/proc/self/mountinfo, which says what is mounted, cannot be read");
 		else
 			look_at_use(&list[count], mounts, swaps, line);
 		count++;
@@ -233,9 +252,11 @@ int partition_check(int mtd, const char *name, char *why, size_t size)
 		if (list[i].number != mtd)
 			continue;
 		if (list[i].refused[0])
-			(void)snprintf(why, size, "mtd%d (%s) is not erased: %s", mtd, list[i].name, list[i].refused);
+			(void)snprintf(why, size, "mtd%d (%s) is not erased: %s", mtd, list[i].name,
+				       list[i].refused);
 		else if (strcmp(name, list[i].name) != 0)
-			(void)snprintf(why, size, "mtd%d is called %s, not %s", mtd, list[i].name, name);
+			(void)snprintf(why, size, "mtd%d is called %s, not %s", mtd, list[i].name,
+				       name);
 		else
 			return 0;
 		return -EPERM;

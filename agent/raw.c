@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The partition itself, below any file system: the one file, `partition`, of the directory that operations are relative to.
+/* The partition itself, below any file system: the one file, `partition`, of the directory that
+ * operations are relative to.
  *
- * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of our driver that calls MTD from within the
- * kernel and hands no byte to the program: what the driver alone costs. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of
- * flashbed_nand in debugfs. Leaves out the spare area and other chips' drivers, which have no such file.
+ * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
+ * our driver that calls MTD from within the kernel and hands no byte to the program: what the
+ * driver alone costs. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of flashbed_nand in
+ * debugfs. Leaves out the spare area and other chips' drivers, which have no such file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +45,9 @@ int raw_link(const struct fs *fs, enum fs_kind kind)
 	if (err)
 		return err;
 	name(fs, path);
-	(void)snprintf(device, sizeof(device), kind == FS_MTD ? "/dev/mtd%d" : "/sys/kernel/debug/flashbed_nand/partition", fs->mtd);
+	(void)snprintf(device, sizeof(device),
+		       kind == FS_MTD ? "/dev/mtd%d" : "/sys/kernel/debug/flashbed_nand/partition",
+		       fs->mtd);
 	if (access(device, R_OK | W_OK))
 		return -errno;
 	return symlink(device, path) ? -errno : 0;

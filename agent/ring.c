@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's ring buffer, read in binary: events of all processors in the order of time.
  *
- * Kernel interface: per_cpu/cpuN/trace_pipe_raw of tracefs, whose pages keep nanoseconds (the text has microseconds). A page's layout is
- * that of events/header_page, an event's head that of include/linux/ring_buffer.h, its fields those of its `format`.
+ * Kernel interface: per_cpu/cpuN/trace_pipe_raw of tracefs, whose pages keep nanoseconds (the text
+ * has microseconds). A page's layout is that of events/header_page, an event's head that of
+ * include/linux/ring_buffer.h, its fields those of its `format`.
  *
- * Invariant: of each processor one page is read ahead, and nothing is handed on that is later than the time asked for; so if that time is
- * no later than the reading, nothing earlier can still come. What was lost is not seen here but in per_cpu/cpuN/stats (tracefs.c).
+ * Invariant: of each processor one page is read ahead, and nothing is handed on that is later than
+ * the time asked for; so if that time is no later than the reading, nothing earlier can still come.
+ * What was lost is not seen here but in per_cpu/cpuN/stats (tracefs.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,8 +58,10 @@ uint64_t trace_number(const uint8_t *bytes, unsigned int size)
 	}
 }
 
-/* Where a string lies: its offset from the record's beginning in the lower half, its length with the final 0 in the upper. */
-const char *trace_string(const struct trace_event *event, unsigned int offset, char *text, size_t size)
+/* Where a string lies: its offset from the record's beginning in the lower half, its length with
+ * the final 0 in the upper. */
+const char *trace_string(const struct trace_event *event, unsigned int offset, char *text,
+			 size_t size)
 {
 	const uint32_t where = trace_u32(event->data + offset);
 	const size_t at = where & 0xffff;
@@ -87,7 +91,9 @@ int trace_field(const char *format, const char *name, unsigned int *offset, unsi
 		while (at > line && at[-1] != ' ' && at[-1] != '*')
 			at--;
 		if (strncmp(at, name, length) == 0 && (at[length] == ';' || at[length] == '['))
-			return sscanf(end, ";%*[ \t]offset:%u;%*[ \t]size:%u", offset, size) == 2 ? 0 : -EPROTO;
+			return sscanf(end, ";%*[ \t]offset:%u;%*[ \t]size:%u", offset, size) == 2
+				       ? 0
+				       : -EPROTO;
 	}
 	return -ENOENT;
 }
@@ -114,12 +120,14 @@ static int open_readers(struct ring *ring, const char *directory)
 	char path[PATH_BYTES + 64];
 
 	for (;;) {
-		(void)snprintf(path, sizeof(path), "%s/per_cpu/cpu%zu/trace_pipe_raw", directory, ring->processors);
+		(void)snprintf(path, sizeof(path), "%s/per_cpu/cpu%zu/trace_pipe_raw", directory,
+			       ring->processors);
 		const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd < 0)
 			return ring->processors ? 0 : -errno;
-		struct reader *more = realloc(ring->readers, (ring->processors + 1) * sizeof(*more));
+		struct reader *more =
+			realloc(ring->readers, (ring->processors + 1) * sizeof(*more));
 
 		if (!more) {
 			(void)close(fd);
@@ -133,11 +141,13 @@ static int open_readers(struct ring *ring, const char *directory)
 	}
 }
 
-/* An event's own bytes: u16 type, u8 flags, u8 preempt count, s32 pid, then what its format says. */
+/* An event's own bytes: u16 type, u8 flags, u8 preempt count, s32 pid, then what its format
+ * says. */
 static void found(struct reader *reader, const uint8_t *data, size_t length)
 {
 	reader->has_next = length >= RECORD_HEAD;
-	reader->next = (struct trace_event){.time_ns = reader->time_ns, .data = data, .length = length};
+	reader->next =
+		(struct trace_event){.time_ns = reader->time_ns, .data = data, .length = length};
 	reader->next.type = (unsigned int)trace_number(data, 2);
 	reader->next.pid = (int)trace_u32(data + 4);
 }
@@ -202,7 +212,8 @@ int ring_drain(struct ring *ring, uint64_t until_ns, trace_sink sink, void *cont
 
 			if (err)
 				return err;
-			if (reader->has_next && (!first || reader->next.time_ns < first->next.time_ns))
+			if (reader->has_next &&
+			    (!first || reader->next.time_ns < first->next.time_ns))
 				first = reader;
 		}
 		if (!first)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes operations and times each with CLOCK_MONOTONIC: one system call an operation, between two readings of the clock.
+/* Executes operations and times each with CLOCK_MONOTONIC: one system call an operation, between
+ * two readings of the clock.
  *
- * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is a row and the next one runs, as a
- * program's would. Rows are kept in memory that was written to beforehand, so nothing allocates or faults between the mark and the end.
- * The bytes of a write are generated before its first clock reading, those of a read summed up after its second if that is asked for, and
- * then the changes to the chip are counted if that is.
- * `compute` steps are one dependent multiply-add each. Statements are SQLite's (sql/), which allocates as it likes; their result is a number of
- * rows or SQLite's own code. Leaves out `remount` without a file system of ours, which fails with ENOSYS.
+ * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is
+ * a row and the next one runs, as a program's would. Rows are kept in memory that was written to
+ * beforehand, so nothing allocates or faults between the mark and the end. The bytes of a write are
+ * generated before its first clock reading, those of a read summed up after its second if that is
+ * asked for, and then the changes to the chip are counted if that is. `compute` steps are one
+ * dependent multiply-add each. Statements are SQLite's (sql/), which allocates as it likes; their
+ * result is a number of rows or SQLite's own code. Leaves out `remount` without a file system of
+ * ours, which fails with ENOSYS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -179,7 +182,8 @@ static int64_t execute(struct runner *runner, const struct op *op)
 	case OP_RMDIR:
 		return value_or_errno(unlinkat(runner->directory, op->field[0], AT_REMOVEDIR));
 	case OP_RENAME:
-		return value_or_errno(renameat(runner->directory, op->field[0], runner->directory, op->field[1]));
+		return value_or_errno(
+			renameat(runner->directory, op->field[0], runner->directory, op->field[1]));
 	case OP_SYNC:
 		sync();
 		return 0;
@@ -203,16 +207,19 @@ static int64_t execute(struct runner *runner, const struct op *op)
 	}
 }
 
-/* An operation on a slot whose open failed, which only happens after the mark, gets the kernel's own EBADF. */
+/* An operation on a slot whose open failed, which only happens after the mark, gets the kernel's
+ * own EBADF. */
 static bool is_sql(const struct op *op)
 {
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start_ns, uint64_t *latency_ns)
+static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start_ns,
+		     uint64_t *latency_ns)
 {
 	if (op->kind == OP_WRITE)
-		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3], op->number[4]);
+		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3],
+			  op->number[4]);
 	else if (is_sql(op))
 		sql_ready(runner, op);
 	const uint64_t start = now_ns();
@@ -295,7 +302,8 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 			row->result = result_number(row->result);
 		row->changes = runner->changes ? nandlog_changes() : -1;
 		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
-		row->words = is_sql(&ops->list[i]) && row->result < 0 ? strdup(runner->words) : NULL;
+		row->words =
+			is_sql(&ops->list[i]) && row->result < 0 ? strdup(runner->words) : NULL;
 		if (row->summed)
 			row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
 		if (runner->contents && ops->list[i].kind == OP_SQL && row->result >= 0) {
@@ -319,6 +327,7 @@ void run_print_row(const struct runner *runner, size_t index, char *text, size_t
 		(void)snprintf(crc, sizeof(crc), "%" PRIu32, row->crc32);
 	if (row->changes >= 0)
 		(void)snprintf(changes, sizeof(changes), "%" PRId64, row->changes);
-	(void)snprintf(text, size, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s %s %s", index, row->line,
-		       row->start_ns - runner->mark_ns, row->latency_ns, row->result, flash, crc, changes);
+	(void)snprintf(text, size, "r %zu %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRId64 " %s %s %s",
+		       index, row->line, row->start_ns - runner->mark_ns, row->latency_ns,
+		       row->result, flash, crc, changes);
 }

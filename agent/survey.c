@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a directory: every file below it and what its bytes are, as rows `s` and `p` of `flashbed-stream 1`.
+/* What is in a directory: every file below it and what its bytes are, as rows `s` and `p` of
+ * `flashbed-stream 1`.
  *
- * Every byte is named by something it equals: zero, or what `write` generates from a seed and a compressibility (data.c), of those the
- * caller lists. At each offset the longest match is taken, zero before any other and the first listed before the later ones. So the rows are
- * the content in another form, whoever wrote it: nothing depends on which write a run is credited to. `other` is what equals none of them.
+ * Every byte is named by something it equals: zero, or what `write` generates from a seed and a
+ * compressibility (data.c), of those the caller lists. At each offset the longest match is taken,
+ * zero before any other and the first listed before the later ones. So the rows are the content in
+ * another form, whoever wrote it: nothing depends on which write a run is credited to. `other` is
+ * what equals none of them.
  *
- * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that cannot be read costs no other. Leaves out
- * empty directories, owners, modes, times and links.
+ * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that
+ * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -37,10 +40,12 @@ int contents_add(struct contents *contents, const struct ops *ops)
 		size_t known = 0;
 
 		if (ops->list[i].kind == OP_SQL_OPEN)
-			(void)snprintf(contents->database, sizeof(contents->database), "%s", ops->list[i].field[0]);
+			(void)snprintf(contents->database, sizeof(contents->database), "%s",
+				       ops->list[i].field[0]);
 		if (ops->list[i].kind != OP_WRITE)
 			continue;
-		while (known < contents->count && memcmp(&contents->list[known], &new, sizeof(new)) != 0)
+		while (known < contents->count &&
+		       memcmp(&contents->list[known], &new, sizeof(new)) != 0)
 			known++;
 		if (known < contents->count)
 			continue;
@@ -73,8 +78,10 @@ static size_t zeros(const uint8_t *bytes, size_t length)
 	return count;
 }
 
-/* How many bytes at `offset` of a file are those of the content: a word first, which turns most contents down, then line by line. */
-static size_t matching(const struct content *content, const uint8_t *bytes, uint64_t offset, size_t length)
+/* How many bytes at `offset` of a file are those of the content: a word first, which turns most
+ * contents down, then line by line. */
+static size_t matching(const struct content *content, const uint8_t *bytes, uint64_t offset,
+		       size_t length)
 {
 	uint8_t line[LINE];
 	size_t unit = WORD;
@@ -97,8 +104,10 @@ static size_t matching(const struct content *content, const uint8_t *bytes, uint
 	return done;
 }
 
-/* The longest run at the beginning of `bytes`, which are at `offset` of their file, and its name; 0 when they are nobody's. */
-static size_t name_run(const struct contents *contents, const uint8_t *bytes, uint64_t offset, size_t length, char *name, size_t size)
+/* The longest run at the beginning of `bytes`, which are at `offset` of their file, and its name; 0
+ * when they are nobody's. */
+static size_t name_run(const struct contents *contents, const uint8_t *bytes, uint64_t offset,
+		       size_t length, char *name, size_t size)
 {
 	size_t longest = zeros(bytes, length);
 
@@ -108,26 +117,30 @@ static size_t name_run(const struct contents *contents, const uint8_t *bytes, ui
 
 		if (same > longest) {
 			longest = same;
-			(void)snprintf(name, size, "%" PRIu64 ":%" PRIu64, contents->list[i].seed, contents->list[i].compressibility);
+			(void)snprintf(name, size, "%" PRIu64 ":%" PRIu64, contents->list[i].seed,
+				       contents->list[i].compressibility);
 		}
 	}
 	return longest;
 }
 
-static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t length, const char *what)
+static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
+		   const char *what)
 {
-	return channel_printf(surveyor->out, "p %" PRIu64 " %" PRIu64 " %s\n", offset, length, what);
+	return channel_printf(surveyor->out, "p %" PRIu64 " %" PRIu64 " %s\n", offset, length,
+			      what);
 }
 
 /* `length` bytes that could be read, at `offset` of their file. */
 static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t length)
 {
-	size_t nobodys = 0;  /* bytes before `at` that no content has */
+	size_t nobodys = 0; /* bytes before `at` that no content has */
 	char name[48];
 	int err = 0;
 
 	for (size_t at = 0; at < length && !err;) {
-		const size_t run = name_run(surveyor->contents, surveyor->bytes + at, offset + at, length - at, name, sizeof(name));
+		const size_t run = name_run(surveyor->contents, surveyor->bytes + at, offset + at,
+					    length - at, name, sizeof(name));
 
 		if (!run) {
 			at++;
@@ -141,10 +154,12 @@ static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t le
 		nobodys = 0;
 		at += run;
 	}
-	return !err && nobodys ? say_run(surveyor, offset + length - nobodys, nobodys, "other") : err;
+	return !err && nobodys ? say_run(surveyor, offset + length - nobodys, nobodys, "other")
+			       : err;
 }
 
-static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length, int error)
+static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
+			  int error)
 {
 	char what[16];
 
@@ -152,14 +167,16 @@ static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint
 	return say_run(surveyor, offset, length, what);
 }
 
-/* Reads from `offset` on until the end or a page that cannot be read: bytes read, and in `error` why no more. */
+/* Reads from `offset` on until the end or a page that cannot be read: bytes read, and in `error`
+ * why no more. */
 static size_t read_on(struct surveyor *surveyor, int fd, uint64_t offset, uint64_t size, int *error)
 {
 	size_t done = 0;
 
 	*error = 0;
 	while (offset + done < size) {
-		const ssize_t got = pread(fd, surveyor->bytes + done, READ_BYTES, (off_t)(offset + done));
+		const ssize_t got =
+			pread(fd, surveyor->bytes + done, READ_BYTES, (off_t)(offset + done));
 
 		if (got <= 0) {
 			*error = got < 0 ? -errno : -ENODATA;
@@ -201,16 +218,19 @@ static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
 	return err;
 }
 
-/* The database's own and its journals': no write of the operations', and SQLite will say what they hold (sql/sql.c). */
+/* The database's own and its journals': no write of the operations', and SQLite will say what they
+ * hold (sql/sql.c). */
 static bool is_sqlites(const struct surveyor *surveyor)
 {
 	const char *database = surveyor->contents->database;
 	const size_t length = strlen(database);
 
-	return length && strncmp(surveyor->path, database, length) == 0 && (surveyor->path[length] == '\0' || surveyor->path[length] == '-');
+	return length && strncmp(surveyor->path, database, length) == 0 &&
+	       (surveyor->path[length] == '\0' || surveyor->path[length] == '-');
 }
 
-static int say_file(struct surveyor *surveyor, int directory, const char *name, uint64_t size, int error)
+static int say_file(struct surveyor *surveyor, int directory, const char *name, uint64_t size,
+		    int error)
 {
 	const int fd = error ? -1 : openat(directory, name, O_RDONLY | O_CLOEXEC);
 
@@ -219,7 +239,8 @@ static int say_file(struct surveyor *surveyor, int directory, const char *name, 
 	int err = channel_printf(surveyor->out, "s %" PRIu64 " %s\n", size, surveyor->path);
 
 	if (!err && (error || !is_sqlites(surveyor)))
-		err = error ? say_unreadable(surveyor, 0, size, error) : say_content(surveyor, fd, size);
+		err = error ? say_unreadable(surveyor, 0, size, error)
+			    : say_content(surveyor, fd, size);
 	if (fd >= 0)
 		(void)close(fd);
 	return err;
@@ -237,7 +258,8 @@ static void free_names(char **names, size_t count)
 	free(names);
 }
 
-/* The names in a directory but `.` and `..`, sorted; `*error` is what ended the listing before its time. */
+/* The names in a directory but `.` and `..`, sorted; `*error` is what ended the listing before its
+ * time. */
 static int list_names(DIR *stream, char ***names, size_t *count, int *error)
 {
 	size_t capacity = 0;
@@ -280,12 +302,14 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 
 	if (length + strlen(name) + 2 > sizeof(surveyor->path))
 		return -ENAMETOOLONG;
-	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s", length ? "/" : "", name);
+	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s",
+		       length ? "/" : "", name);
 	if (error || !S_ISDIR(status.st_mode))
 		return say_file(surveyor, directory, name, (uint64_t)status.st_size, error);
 	const int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return below < 0 ? say_file(surveyor, directory, name, 0, -errno) : survey_below(surveyor, below);
+	return below < 0 ? say_file(surveyor, directory, name, 0, -errno)
+			 : survey_below(surveyor, below);
 }
 
 /* Everything in an open directory, which it closes. */
@@ -306,7 +330,8 @@ static int survey_below(struct surveyor *surveyor, int directory)
 	for (size_t i = 0; i < count && !err; i++)
 		err = survey_entry(surveyor, directory, names[i], length);
 	surveyor->path[length] = '\0';
-	/* A directory that does not say all it has stands among the files with what it says instead. */
+	/* A directory that does not say all it has stands among the files with what it says
+	 * instead. */
 	if (!err && error)
 		err = say_file(surveyor, directory, ".", 0, error);
 	free_names(names, count);

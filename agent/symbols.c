@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's functions, and how their arguments are found at their entry.
  *
- * Kernel interfaces: /proc/kallsyms, uname(2). The registers are those of the machine the kernel runs on, whatever this program was
- * compiled for. Leaves out what is further behind on the stack, and machines on which neither registers are known here nor the kernel knows
- * `$argN` (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API): there tracefs_probe says so.
+ * Kernel interfaces: /proc/kallsyms, uname(2). The registers are those of the machine the kernel
+ * runs on, whatever this program was compiled for. Leaves out what is further behind on the stack,
+ * and machines on which neither registers are known here nor the kernel knows `$argN`
+ * (CONFIG_HAVE_FUNCTION_ARG_ACCESS_API): there tracefs_probe says so.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,12 +17,13 @@
 enum { MACHINE_ARGUMENTS = 8 };
 
 static const struct machine {
-	const char *name;  /* what uname's begins with */
+	const char *name; /* what uname's begins with */
 	unsigned int word;
 	const char *arguments[MACHINE_ARGUMENTS];
 } machines[] = {
 	{"aarch64", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
-	/* An aarch64 kernel, to programs of 32 bits; one of 32 bits says armv7l on the same processor. */
+	/* An aarch64 kernel, to programs of 32 bits; one of 32 bits says armv7l on the same
+	 * processor. */
 	{"armv8", 8, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5", "%x6", "%x7"}},
 	{"arm", 4, {"%r0", "%r1", "%r2", "%r3", "$stack0", "$stack1", "$stack2", "$stack3"}},
 	{"x86_64", 8, {"%di", "%si", "%dx", "%cx", "%r8", "%r9", "$stack1", "$stack2"}},
@@ -114,7 +116,8 @@ int symbols_read(struct symbols *symbols)
 		char name[512];
 		char module[128] = "";
 
-		if (sscanf(line, "%*s %c %511s [%127[^]]", &kind, name, module) >= 2 && strchr("tTwW", kind))
+		if (sscanf(line, "%*s %c %511s [%127[^]]", &kind, name, module) >= 2 &&
+		    strchr("tTwW", kind))
 			err = add(symbols, name, module);
 	}
 	(void)fclose(in);

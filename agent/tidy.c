@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting a board back: what the agent has mounted, attached and written is taken away, its own or that of one that was killed.
+/* Putting a board back: what the agent has mounted, attached and written is taken away, its own or
+ * that of one that was killed.
  *
- * An agent's home is a folder `flashbed-XXXXXXXX` of the host's naming. Its file `state` says whose it is and what of the board is not as it was,
- * written before that is done; a file system of ours is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, nftw(3), /proc/self/mounts.
+ * An agent's home is a folder `flashbed-XXXXXXXX` of the host's naming. Its file `state` says whose
+ * it is and what of the board is not as it was, written before that is done; a file system of ours
+ * is mounted at `mnt` below. Kernel interfaces: umount2(2), UBI_IOCDET, nftw(3), /proc/self/mounts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -72,7 +74,8 @@ static void unmount(const char *mount_point, int mtd)
 		detach(mtd);
 }
 
-/* Takes back all that a home's `state` says was done to the board, but perhaps for the home itself. */
+/* Takes back all that a home's `state` says was done to the board, but perhaps for the home
+ * itself. */
 static void take_back(const struct tidy *state, bool keep_home)
 {
 	if (state->home[0]) {
@@ -104,10 +107,13 @@ int tidy_write(const struct tidy *state)
 
 	if (!out)
 		return -errno;
-	bool written = fprintf(out, "pid %d\nmtd %d\nfolder %s\n", getpid(), state->mtd, state->folder) > 0;
+	bool written = fprintf(out, "pid %d\nmtd %d\nfolder %s\n", getpid(), state->mtd,
+			       state->folder) > 0;
 
 	for (size_t i = 0; i < TIDY_SETTINGS; i++)
-		written = written && fprintf(out, "setting%zu %s\ntext%zu %s\n", i, state->settings[i].path, i, state->settings[i].text) > 0;
+		written =
+			written && fprintf(out, "setting%zu %s\ntext%zu %s\n", i,
+					   state->settings[i].path, i, state->settings[i].text) > 0;
 	return fclose(out) || !written ? -EIO : 0;
 }
 
@@ -118,15 +124,18 @@ static void value_of(const char *text, const char *key, char *value, size_t size
 
 	value[0] = '\0';
 	if (at)
-		(void)snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\n"), at + strlen(key));
+		(void)snprintf(value, size, "%.*s", (int)strcspn(at + strlen(key), "\n"),
+			       at + strlen(key));
 }
 
-/* Anybody may make a folder in /tmp: one is believed that is our user's and nobody else's to write in. */
+/* Anybody may make a folder in /tmp: one is believed that is our user's and nobody else's to write
+ * in. */
 static bool is_ours(const char *home)
 {
 	struct stat about;
 
-	return lstat(home, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH));
+	return lstat(home, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+	       !(about.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* Reads a home's state; whether its agent has ended. */
@@ -138,7 +147,8 @@ static bool abandoned(const char *home, struct tidy *state)
 
 	(void)snprintf(path, sizeof(path), "%s/state", home);
 	memset(state, 0, sizeof(*state));
-	if (!is_ours(home) || read_file(path, text, sizeof(text)) <= 0 || strncmp(text, "pid ", 4) != 0)
+	if (!is_ours(home) || read_file(path, text, sizeof(text)) <= 0 ||
+	    strncmp(text, "pid ", 4) != 0)
 		return false;
 	const pid_t pid = (pid_t)strtol(text + 4, NULL, 10);
 
@@ -167,10 +177,13 @@ void tidy_abandoned(const char *home)
 	(void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash ? slash - home : 0), home);
 	DIR *homes = parent[0] ? opendir(parent) : NULL;
 
-	for (const struct dirent *entry = homes ? readdir(homes) : NULL; entry; entry = readdir(homes)) {
+	for (const struct dirent *entry = homes ? readdir(homes) : NULL; entry;
+	     entry = readdir(homes)) {
 		if (strncmp(entry->d_name, "flashbed-", 9) != 0)
 			continue;
-		if ((size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) < sizeof(path) && abandoned(path, &state))
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) <
+			    sizeof(path) &&
+		    abandoned(path, &state))
 			take_back(&state, strcmp(path, home) == 0);
 	}
 	if (homes)

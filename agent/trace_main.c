@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracers on a board, alone: a stream `flashbed-trace 1` (docs/tracing.md) while a command runs, for some time, or until a signal.
+/* The tracers on a board, alone: a stream `flashbed-trace 1` (docs/tracing.md) while a command
+ * runs, for some time, or until a signal.
  *
  *   flashbed-agent flashmon | vfsmon [OPTION]... [-- COMMAND...]
  *   flashbed-agent funcmon NAME... [OPTION]... [-- COMMAND...]
  *   flashbed-agent trace [--flash] [--vfs] [--func NAME]... [OPTION]... [-- COMMAND...]
  *
  *   --seconds N        no longer than that
- *   --out FILE         the stream, instead of standard output, to where the command's own output then goes (else to standard error)
+ *   --out FILE         the stream, instead of standard output, to where the command's own output
+ *                      then goes (else to standard error)
  *   --mtd N            the partition whose chip is meant, if not the first NAND
  *   --points LEVEL     nand, page or mtd, instead of the best there is
  *   --buffer-kib N     the kernel's buffer of each processor (16384)
  *   --global           the kernel's global buffer, as where it has no instances
  *
- * Kernel interfaces: fork, execvp, waitpid, signals. Exit status: 0; 1 if events were lost or tracing failed; 2 for a bad command line;
- * the command's own is in the stream. The tracer's own doings are not in the trace.
+ * Kernel interfaces: fork, execvp, waitpid, signals. Exit status: 0; 1 if events were lost or
+ * tracing failed; 2 for a bad command line; the command's own is in the stream. The tracer's own
+ * doings are not in the trace.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,9 +40,9 @@ static volatile sig_atomic_t stopped;
 struct asked {
 	struct trace_request request;
 	char words[WORDS];
-	double seconds;      /* 0 for no end */
+	double seconds; /* 0 for no end */
 	const char *out;
-	char **command;      /* NULL for none */
+	char **command; /* NULL for none */
 };
 
 static void stop(int signal_number)
@@ -62,7 +65,8 @@ static void catch_signals(void)
 static bool add_word(struct asked *asked, const char *key, const char *value)
 {
 	const size_t used = strlen(asked->words);
-	const int more = snprintf(asked->words + used, sizeof(asked->words) - used, "%s%s%s", used ? " " : "", key, value);
+	const int more = snprintf(asked->words + used, sizeof(asked->words) - used, "%s%s%s",
+				  used ? " " : "", key, value);
 
 	return more > 0 && used + (size_t)more < sizeof(asked->words) && !strchr(value, ' ');
 }
@@ -72,7 +76,10 @@ static bool parse_option(struct asked *asked, const char *name, const char *valu
 	static const struct {
 		const char *option;
 		const char *word;
-	} words[] = {{"--func", "func="}, {"--mtd", "mtd="}, {"--points", "points="}, {"--buffer-kib", "buffer_kib="}};
+	} words[] = {{"--func", "func="},
+		     {"--mtd", "mtd="},
+		     {"--points", "points="},
+		     {"--buffer-kib", "buffer_kib="}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(name, words[i].option) == 0)
@@ -100,7 +107,8 @@ static bool parse(struct asked *asked, int argc, char **argv)
 			asked->command = argv[i + 1] ? argv + i + 1 : NULL;
 			break;
 		}
-		if (strcmp(argv[i], "--flash") == 0 || strcmp(argv[i], "--vfs") == 0 || strcmp(argv[i], "--global") == 0)
+		if (strcmp(argv[i], "--flash") == 0 || strcmp(argv[i], "--vfs") == 0 ||
+		    strcmp(argv[i], "--global") == 0)
 			good = add_word(asked, argv[i] + 2, "");
 		else if (functions && argv[i][0] != '-')
 			good = add_word(asked, "func=", argv[i]);
@@ -130,7 +138,8 @@ static int start(const struct asked *asked, pid_t *child, int *gate)
 			(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 		if (read(ends[0], &byte, 1) == 1)
 			(void)execvp(asked->command[0], asked->command);
-		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", asked->command[0], strerror(errno));
+		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", asked->command[0],
+			      strerror(errno));
 		_exit(127);
 	}
 	(void)close(ends[0]);
@@ -149,7 +158,8 @@ static int ended(pid_t child, int *status)
 }
 
 /* Rows until the command ends, the time is over, or a signal comes. */
-static int follow(struct tracer *tracer, struct channel *out, const struct asked *asked, pid_t child, int *status)
+static int follow(struct tracer *tracer, struct channel *out, const struct asked *asked,
+		  pid_t child, int *status)
 {
 	const uint64_t start_ns = now_ns();
 	int err = 0;
@@ -161,7 +171,8 @@ static int follow(struct tracer *tracer, struct channel *out, const struct asked
 		err = tracer_rows(tracer, now - SETTLED_NS);
 		if (!err)
 			err = channel_flush(out);
-		if (err || over || stopped || (asked->seconds > 0 && (double)(now - start_ns) >= asked->seconds * 1e9))
+		if (err || over || stopped ||
+		    (asked->seconds > 0 && (double)(now - start_ns) >= asked->seconds * 1e9))
 			return err;
 		struct pollfd reader = {.fd = out->handle};
 
@@ -204,7 +215,8 @@ static int trace(const struct asked *asked, struct channel *out)
 
 	err = err ? err : last;
 	if (!err)
-		err = status < 0 ? channel_printf(out, "end -\n") : channel_printf(out, "end %d\n", status);
+		err = status < 0 ? channel_printf(out, "end -\n")
+				 : channel_printf(out, "end %d\n", status);
 	if (!err)
 		err = channel_flush(out);
 	const uint64_t lost = tracer_lost(tracer);
@@ -213,7 +225,10 @@ static int trace(const struct asked *asked, struct channel *out)
 	if (err)
 		(void)fprintf(stderr, "flashbed-agent: tracing ended: %s\n", strerror(-err));
 	else if (lost)
-		(void)fprintf(stderr, "flashbed-agent: %" PRIu64 " events were lost; --buffer-kib makes room for more\n", lost);
+		(void)fprintf(stderr,
+			      "flashbed-agent: %" PRIu64
+			      " events were lost; --buffer-kib makes room for more\n",
+			      lost);
 	return err ? err : lost ? -ENOBUFS : 0;
 }
 
@@ -223,12 +238,15 @@ int trace_main(int argc, char **argv)
 	static struct asked asked;
 
 	if (!parse(&asked, argc, argv)) {
-		(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon NAME... | trace [--flash] [--vfs] [--func NAME]...\n"
-			    "       [--seconds N] [--out FILE] [--mtd N] [--points nand|page|mtd] [--buffer-kib N] [--global] [-- COMMAND...]\n",
+		(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon NAME... | trace "
+			    "[--flash] [--vfs] [--func NAME]...\n"
+			    "       [--seconds N] [--out FILE] [--mtd N] [--points nand|page|mtd] "
+			    "[--buffer-kib N] [--global] [-- COMMAND...]\n",
 			    stderr);
 		return 2;
 	}
-	const int fd = asked.out ? open(asked.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDOUT_FILENO;
+	const int fd = asked.out ? open(asked.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
+				 : STDOUT_FILENO;
 
 	if (fd < 0) {
 		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", asked.out, strerror(errno));

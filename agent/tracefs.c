@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tracing session: probes of our own, whose events go into a buffer of our own.
  *
- * Kernel interface: tracefs (Documentation/trace/ftrace.rst, kprobetrace.rst), in debugfs before 4.1. `instances/flashbed-PID-N` is the
- * buffer, `flashbed_PID_N/` the group of the probes. Kernels with kprobe events (2.6.33) and without instances (3.10) have the global buffer
- * alone: it is used if nobody traces, and put back. ring.c reads it.
+ * Kernel interface: tracefs (Documentation/trace/ftrace.rst, kprobetrace.rst), in debugfs before
+ * 4.1. `instances/flashbed-PID-N` is the buffer, `flashbed_PID_N/` the group of the probes. Kernels
+ * with kprobe events (2.6.33) and without instances (3.10) have the global buffer alone: it is used
+ * if nobody traces, and put back. ring.c reads it.
  *
- * Invariants: 1. whatever ends a session removes its probes and its instance, and a session begins by removing those of processes that are
- * no more. 2. What the kernel drops or overwrites is counted (tracefs_lost).
+ * Invariants: 1. whatever ends a session removes its probes and its instance, and a session begins
+ * by removing those of processes that are no more. 2. What the kernel drops or overwrites is
+ * counted (tracefs_lost).
  *
- * Leaves out: clocks other than `mono` (Linux 3.17) but for `global`, which is brought to CLOCK_MONOTONIC at the beginning; keeping the
- * first events of a full buffer where there is no option for it (`overwrite`, 2.6.39): the last ones stay there, the others are counted.
+ * Leaves out: clocks other than `mono` (Linux 3.17) but for `global`, which is brought to
+ * CLOCK_MONOTONIC at the beginning; keeping the first events of a full buffer where there is no
+ * option for it (`overwrite`, 2.6.39): the last ones stay there, the others are counted.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -29,10 +32,10 @@ enum { PATH_BYTES = 320, TEXT_BYTES = 8192 };
 
 struct probe {
 	char event[TRACE_NAME];
-	char path[PATH_BYTES];   /* below events/ */
+	char path[PATH_BYTES]; /* below events/ */
 	unsigned int type;
 	char *format;
-	bool ours;               /* made by us, not a trace point of the kernel's */
+	bool ours; /* made by us, not a trace point of the kernel's */
 };
 
 struct tracefs {
@@ -40,9 +43,9 @@ struct tracefs {
 	char dir[PATH_BYTES];
 	char group[48];
 	char suffix[32];
-	const char *mounted;     /* by us */
+	const char *mounted; /* by us */
 	bool instance;
-	struct setting kept[TRACE_SETTINGS];  /* what the global buffer was set to */
+	struct setting kept[TRACE_SETTINGS]; /* what the global buffer was set to */
 	size_t kept_count;
 	struct ring ring;
 	struct probe *probes;
@@ -59,7 +62,8 @@ const char *tracefs_detail(const struct tracefs *session)
 static int complain(struct tracefs *session, int err, const char *what)
 {
 	if (err)
-		(void)snprintf(session->detail, sizeof(session->detail), "tracing: %.120s: %s", what, strerror(-err));
+		(void)snprintf(session->detail, sizeof(session->detail), "tracing: %.120s: %s",
+			       what, strerror(-err));
 	return err;
 }
 
@@ -69,7 +73,8 @@ int tracefs_refuse(struct tracefs *session, int err, const char *why)
 	return err;
 }
 
-static int write_at(struct tracefs *session, const char *directory, const char *name, const char *text)
+static int write_at(struct tracefs *session, const char *directory, const char *name,
+		    const char *text)
 {
 	char path[PATH_BYTES + 128];
 
@@ -110,8 +115,9 @@ void tracefs_below(const char *folder)
 
 static int find_root(struct tracefs *session)
 {
-	static const char *const mounts[][3] = {{"tracefs", "/sys/kernel/tracing", "/sys/kernel/tracing"},
-						{"debugfs", "/sys/kernel/debug", "/sys/kernel/debug/tracing"}};
+	static const char *const mounts[][3] = {
+		{"tracefs", "/sys/kernel/tracing", "/sys/kernel/tracing"},
+		{"debugfs", "/sys/kernel/debug", "/sys/kernel/debug/tracing"}};
 
 	if (below[0]) {
 		(void)snprintf(session->root, sizeof(session->root), "%s", below);
@@ -133,7 +139,9 @@ static int find_root(struct tracefs *session)
 		}
 	}
 	(void)snprintf(session->detail, sizeof(session->detail), "%s",
-		       geteuid() ? "tracing needs root" : "the kernel has no kprobe events (CONFIG_KPROBE_EVENTS, tracefs)");
+		       geteuid()
+			       ? "tracing needs root"
+			       : "the kernel has no kprobe events (CONFIG_KPROBE_EVENTS, tracefs)");
 	return geteuid() ? -EPERM : -ENOTSUP;
 }
 
@@ -145,7 +153,8 @@ static bool alive(int pid)
 	char its[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	return read_file("/proc/self/comm", mine, sizeof(mine)) > 0 && read_file(path, its, sizeof(its)) > 0 && strcmp(mine, its) == 0;
+	return read_file("/proc/self/comm", mine, sizeof(mine)) > 0 &&
+	       read_file(path, its, sizeof(its)) > 0 && strcmp(mine, its) == 0;
 }
 
 /* `TYPE:flashbed_PID_N/EVENT ...`, a line of kprobe_events. */
@@ -153,13 +162,15 @@ static bool parse_probe(const char *line, int *pid, char *name, size_t size)
 {
 	const char *colon = strchr(line, ':');
 
-	if (!colon || (line[0] != 'p' && line[0] != 'r') || sscanf(colon, ":flashbed_%d_", pid) != 1)
+	if (!colon || (line[0] != 'p' && line[0] != 'r') ||
+	    sscanf(colon, ":flashbed_%d_", pid) != 1)
 		return false;
 	(void)snprintf(name, size, "%.*s", (int)strcspn(colon + 1, " \n"), colon + 1);
 	return true;
 }
 
-/* All probes of a process, or of all that are no more (pid 0); they have to be off first, which they are when no instance has them on. */
+/* All probes of a process, or of all that are no more (pid 0); they have to be off first, which
+ * they are when no instance has them on. */
 static bool remove_probes(const char *root, const char *group)
 {
 	char path[PATH_BYTES];
@@ -177,7 +188,9 @@ static bool remove_probes(const char *root, const char *group)
 		found = false;
 		while (in && !found && getline(&line, &room, in) > 0)
 			if (parse_probe(line, &pid, name, sizeof(name)))
-				found = group ? strncmp(name, group, strlen(group)) == 0 && name[strlen(group)] == '/' : !alive(pid);
+				found = group ? strncmp(name, group, strlen(group)) == 0 &&
+							name[strlen(group)] == '/'
+					      : !alive(pid);
 		if (in)
 			(void)fclose(in);
 		if (found) {
@@ -201,12 +214,14 @@ static bool remove_stale(const struct tracefs *session)
 	(void)snprintf(path, sizeof(path), "%s/instances", session->root);
 	DIR *instances = opendir(path);
 
-	for (const struct dirent *entry = instances ? readdir(instances) : NULL; entry; entry = readdir(instances)) {
+	for (const struct dirent *entry = instances ? readdir(instances) : NULL; entry;
+	     entry = readdir(instances)) {
 		int pid;
 
 		if (sscanf(entry->d_name, "flashbed-%d-", &pid) != 1 || alive(pid))
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/instances/%.60s", session->root, entry->d_name);
+		(void)snprintf(path, sizeof(path), "%s/instances/%.60s", session->root,
+			       entry->d_name);
 		(void)rmdir(path);
 	}
 	if (instances)
@@ -216,7 +231,8 @@ static bool remove_stale(const struct tracefs *session)
 
 static int make_buffer(struct tracefs *session, const struct tracefs_options *options)
 {
-	(void)snprintf(session->dir, sizeof(session->dir), "%s/instances/flashbed-%s", session->root, session->suffix);
+	(void)snprintf(session->dir, sizeof(session->dir), "%s/instances/flashbed-%s",
+		       session->root, session->suffix);
 	for (char *byte = strstr(session->dir, "flashbed-"); byte && *byte; byte++)
 		if (*byte == '_')
 			*byte = '-';
@@ -234,10 +250,14 @@ static int take_buffer(struct tracefs *session, bool left)
 	char path[PATH_BYTES + 16];
 	char why[TRACE_DETAIL - 80];
 	const size_t count = buffer_settings(session->root, before);
-	const int err = buffer_check(session->root, session->ring.processors, left, why, sizeof(why));
+	const int err =
+		buffer_check(session->root, session->ring.processors, left, why, sizeof(why));
 
 	if (err) {
-		(void)snprintf(session->detail, sizeof(session->detail), "tracing: the kernel has one buffer (instances came with Linux 3.10), %s", why);
+		(void)snprintf(
+			session->detail, sizeof(session->detail),
+			"tracing: the kernel has one buffer (instances came with Linux 3.10), %s",
+			why);
 		return err;
 	}
 	memcpy(session->kept, before, sizeof(before));
@@ -246,7 +266,8 @@ static int take_buffer(struct tracefs *session, bool left)
 	return access(path, F_OK) ? 0 : write_at(session, session->root, "tracing_on", "1");
 }
 
-/* A full buffer is to keep what came first. Instances have the option in trace_options before 4.4. */
+/* A full buffer is to keep what came first. Instances have the option in trace_options before
+ * 4.4. */
 static int keep_first(struct tracefs *session)
 {
 	char path[PATH_BYTES + 32];
@@ -260,8 +281,8 @@ static int keep_first(struct tracefs *session)
 	return 0;
 }
 
-/* The clock by which events are stamped. `global` counts from the boot as CLOCK_MONOTONIC does but for a constant: it is read off a mark
- * that is written between two readings of CLOCK_MONOTONIC.
+/* The clock by which events are stamped. `global` counts from the boot as CLOCK_MONOTONIC does but
+ * for a constant: it is read off a mark that is written between two readings of CLOCK_MONOTONIC.
  */
 static int stamp_mark(void *context, const struct trace_event *event)
 {
@@ -290,7 +311,9 @@ static int bring_clock(struct tracefs *session)
 	const uint64_t after = now_ns();
 
 	if (!err)
-		err = complain(session, ring_drain(&session->ring, UINT64_MAX, stamp_mark, &stamped), "reading events");
+		err = complain(session,
+			       ring_drain(&session->ring, UINT64_MAX, stamp_mark, &stamped),
+			       "reading events");
 	if (!err && stamped)
 		session->ring.clock_offset_ns = (int64_t)(before + (after - before) / 2 - stamped);
 	return err;
@@ -298,8 +321,10 @@ static int bring_clock(struct tracefs *session)
 
 static int sum_lost(struct tracefs *session, uint64_t *lost)
 {
-	static const char *const names[] = {"\noverrun: ", "\ncommit overrun: ", "\ndropped events: "};
-	const int err = buffer_sum(session->dir, session->ring.processors, names, sizeof(names) / sizeof(names[0]), lost);
+	static const char *const names[] = {
+		"\noverrun: ", "\ncommit overrun: ", "\ndropped events: "};
+	const int err = buffer_sum(session->dir, session->ring.processors, names,
+				   sizeof(names) / sizeof(names[0]), lost);
 
 	return complain(session, err, "reading what the buffer has lost");
 }
@@ -315,12 +340,14 @@ static int set_up(struct tracefs *session, const struct tracefs_options *options
 
 	err = make_buffer(session, options);
 	if (!err)
-		err = complain(session, ring_open(&session->ring, session->root, session->dir), "opening the buffer");
+		err = complain(session, ring_open(&session->ring, session->root, session->dir),
+			       "opening the buffer");
 	if (!err && !session->instance)
 		err = take_buffer(session, left);
 	if (!err)
 		err = set_clock(session);
-	(void)snprintf(size, sizeof(size), "%" PRIu64, options->buffer_kib ? options->buffer_kib : 16384);
+	(void)snprintf(size, sizeof(size), "%" PRIu64,
+		       options->buffer_kib ? options->buffer_kib : 16384);
 	if (!err)
 		err = write_at(session, session->dir, "buffer_size_kb", size);
 	if (!err)
@@ -345,7 +372,8 @@ int tracefs_open(struct tracefs **made, const struct tracefs_options *options, c
 	const int err = set_up(session, options);
 
 	if (err) {
-		(void)snprintf(detail, TRACE_DETAIL, "%s", session->detail[0] ? session->detail : strerror(-err));
+		(void)snprintf(detail, TRACE_DETAIL, "%s",
+			       session->detail[0] ? session->detail : strerror(-err));
 		tracefs_close(session);
 		return err;
 	}
@@ -354,7 +382,8 @@ int tracefs_open(struct tracefs **made, const struct tracefs_options *options, c
 }
 
 /* Switches an event on and keeps its format. */
-static int add_event(struct tracefs *session, const char *path, const char *event, bool ours, unsigned int *type)
+static int add_event(struct tracefs *session, const char *path, const char *event, bool ours,
+		     unsigned int *type)
 {
 	char file[PATH_BYTES * 2];
 	char text[TEXT_BYTES];
@@ -371,7 +400,9 @@ static int add_event(struct tracefs *session, const char *path, const char *even
 		return complain(session, got < 0 ? got : -EPROTO, file);
 	struct probe *probe = &more[session->probe_count];
 
-	*probe = (struct probe){.type = (unsigned int)strtoul(id + 4, NULL, 10), .ours = ours, .format = strdup(text)};
+	*probe = (struct probe){.type = (unsigned int)strtoul(id + 4, NULL, 10),
+				.ours = ours,
+				.format = strdup(text)};
 	(void)snprintf(probe->path, sizeof(probe->path), "%s", path);
 	(void)snprintf(probe->event, sizeof(probe->event), "%s", event);
 	session->probe_count++;
@@ -380,7 +411,8 @@ static int add_event(struct tracefs *session, const char *path, const char *even
 	return write_at(session, session->dir, file, "1");
 }
 
-int tracefs_probe(struct tracefs *session, char kind, const char *name, const char *function, const char *arguments, unsigned int *type)
+int tracefs_probe(struct tracefs *session, char kind, const char *name, const char *function,
+		  const char *arguments, unsigned int *type)
 {
 	char event[TRACE_NAME];
 	char path[PATH_BYTES];
@@ -388,13 +420,15 @@ int tracefs_probe(struct tracefs *session, char kind, const char *name, const ch
 
 	/* kprobe_profile tells events by this name alone. */
 	(void)snprintf(event, sizeof(event), "%.60s_%s", name, session->suffix);
-	if ((size_t)snprintf(line, sizeof(line), "%c:%s/%s %s %s\n", kind, session->group, event, function, arguments) >= sizeof(line))
+	if ((size_t)snprintf(line, sizeof(line), "%c:%s/%s %s %s\n", kind, session->group, event,
+			     function, arguments) >= sizeof(line))
 		return -E2BIG;
 	const int err = change_probes(session->root, line);
 
 	if (err == -EINVAL && *arguments && !kernel_arguments_known()) {
 		(void)snprintf(session->detail, sizeof(session->detail),
-			       "tracing: on this machine (uname -m) neither flashbed nor the kernel knows where a function's arguments are");
+			       "tracing: on this machine (uname -m) neither flashbed nor the "
+			       "kernel knows where a function's arguments are");
 		return err;
 	}
 	if (err)
@@ -408,11 +442,14 @@ int tracefs_point(struct tracefs *session, const char *path, unsigned int *type)
 	return add_event(session, path, path, false, type);
 }
 
-int tracefs_field(struct tracefs *session, unsigned int type, const char *name, unsigned int *offset, unsigned int *size)
+int tracefs_field(struct tracefs *session, unsigned int type, const char *name,
+		  unsigned int *offset, unsigned int *size)
 {
 	for (size_t i = 0; i < session->probe_count; i++)
 		if (session->probes[i].type == type)
-			return complain(session, trace_field(session->probes[i].format, name, offset, size), name);
+			return complain(session,
+					trace_field(session->probes[i].format, name, offset, size),
+					name);
 	return -ENOENT;
 }
 
@@ -421,7 +458,8 @@ int tracefs_forget_probes(struct tracefs *session)
 	for (size_t i = 0; i < session->probe_count; i++) {
 		char file[PATH_BYTES * 2];
 
-		(void)snprintf(file, sizeof(file), "%s/events/%s/enable", session->dir, session->probes[i].path);
+		(void)snprintf(file, sizeof(file), "%s/events/%s/enable", session->dir,
+			       session->probes[i].path);
 		(void)write_file(file, "0");
 		free(session->probes[i].format);
 	}
@@ -430,12 +468,15 @@ int tracefs_forget_probes(struct tracefs *session)
 	return 0;
 }
 
-/* Reading the buffer is itself a read that a probe may see: what happens from now on is left for the next time, or there would be no end. */
+/* Reading the buffer is itself a read that a probe may see: what happens from now on is left for
+ * the next time, or there would be no end. */
 int tracefs_drain(struct tracefs *session, uint64_t until_ns, trace_sink sink, void *context)
 {
 	const uint64_t now = now_ns();
 
-	return complain(session, ring_drain(&session->ring, until_ns < now ? until_ns : now, sink, context), "reading events");
+	return complain(session,
+			ring_drain(&session->ring, until_ns < now ? until_ns : now, sink, context),
+			"reading events");
 }
 
 int tracefs_ignore(struct tracefs *session, int pid)
@@ -518,7 +559,8 @@ int tracefs_lost(struct tracefs *session, uint64_t *lost)
 	return err || text ? err : -EIO;
 }
 
-/* Opening `trace` to write it anew empties the buffer: what is left in it is ours, and would be somebody's to the next tracer. */
+/* Opening `trace` to write it anew empties the buffer: what is left in it is ours, and would be
+ * somebody's to the next tracer. */
 static void clear(const char *root)
 {
 	char path[PATH_BYTES];

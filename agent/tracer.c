@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracers together, in one session, and their rows (docs/tracing.md has the formats).
  *
- * Kernel interfaces beside the tracers': ECCGETSTATS of the partition's device, /sys/class/mtd. Invariant: what the kernel lost is in the
- * `lost` row, the last but one.
+ * Kernel interfaces beside the tracers': ECCGETSTATS of the partition's device, /sys/class/mtd.
+ * Invariant: what the kernel lost is in the `lost` row, the last but one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,7 @@ struct tracer {
 	bool has_stats;
 	struct channel *out;
 	const char *prefix;
-	uint64_t since_ns;     /* rows of what began earlier are none */
+	uint64_t since_ns; /* rows of what began earlier are none */
 	uint64_t until_ns;
 	uint64_t zero_ns;
 	uint64_t lost;
@@ -70,10 +70,13 @@ int tracer_parse(struct trace_request *request, char *text)
 			request->session.buffer_kib = strtoull(word + 11, NULL, 10);
 		else if (strncmp(word, "mtd=", 4) == 0)
 			request->mtd = (int)strtol(word + 4, NULL, 10);
-		else if (strncmp(word, "points=", 7) != 0 || !parse_level(word + 7, &request->level))
+		else if (strncmp(word, "points=", 7) != 0 ||
+			 !parse_level(word + 7, &request->level))
 			return -EPROTO;
 	}
-	return request->flash || request->vfs || request->function_count || request->value_count ? 0 : -EPROTO;
+	return request->flash || request->vfs || request->function_count || request->value_count
+		       ? 0
+		       : -EPROTO;
 }
 
 /* The MTD device whose pages are counted: the one that was named, else the first NAND. */
@@ -87,7 +90,9 @@ static int find_geometry(struct tracer *tracer, int mtd)
 		if (mtd >= 0)
 			return -ENODEV;
 	}
-	return mtd_geometry(tracer->mtd, &tracer->geometry) || !tracer->geometry.page_bytes ? -ENODEV : 0;
+	return mtd_geometry(tracer->mtd, &tracer->geometry) || !tracer->geometry.page_bytes
+		       ? -ENODEV
+		       : 0;
 }
 
 static bool read_stats(int mtd, struct mtd_ecc_stats *stats)
@@ -105,7 +110,8 @@ static bool read_stats(int mtd, struct mtd_ecc_stats *stats)
 
 static int say(const struct tracer *tracer, const char *key, const char *value)
 {
-	return *value ? channel_printf(tracer->out, "%sinfo %s %s\n", tracer->prefix, key, value) : 0;
+	return *value ? channel_printf(tracer->out, "%sinfo %s %s\n", tracer->prefix, key, value)
+		      : 0;
 }
 
 static int open_flash(struct tracer *tracer, const struct trace_request *request)
@@ -114,7 +120,8 @@ static int open_flash(struct tracer *tracer, const struct trace_request *request
 	int err = find_geometry(tracer, request->mtd);
 
 	if (!err)
-		err = flashmon_open(&tracer->flashmon, tracer->session, &tracer->geometry, tracer->mtd, request->level, tracer->points,
+		err = flashmon_open(&tracer->flashmon, tracer->session, &tracer->geometry,
+				    tracer->mtd, request->level, tracer->points,
 				    sizeof(tracer->points));
 	if (err)
 		return err;
@@ -122,7 +129,8 @@ static int open_flash(struct tracer *tracer, const struct trace_request *request
 	(void)snprintf(text, sizeof(text), "%" PRIu32, tracer->geometry.page_bytes);
 	err = say(tracer, "flash_points", tracer->points);
 	err = err ? err : say(tracer, "page_bytes", text);
-	(void)snprintf(text, sizeof(text), "%" PRIu32, tracer->geometry.block_bytes / tracer->geometry.page_bytes);
+	(void)snprintf(text, sizeof(text), "%" PRIu32,
+		       tracer->geometry.block_bytes / tracer->geometry.page_bytes);
 	return err ? err : say(tracer, "pages_per_block", text);
 }
 
@@ -136,23 +144,26 @@ static int open_tracers(struct tracer *tracer, const struct trace_request *reque
 	if (!err && uname(&names) == 0)
 		err = say(tracer, "kernel", names.release);
 	if (!err && request->vfs)
-		err = vfsmon_open(&tracer->vfsmon, tracer->session, &symbols, tracer->points, sizeof(tracer->points));
+		err = vfsmon_open(&tracer->vfsmon, tracer->session, &symbols, tracer->points,
+				  sizeof(tracer->points));
 	if (!err && request->vfs)
 		err = say(tracer, "vfs_points", tracer->points);
 	if (!err && request->function_count)
-		err = funcmon_open(&tracer->funcmon, tracer->session, &symbols, request->functions, request->function_count, tracer->points,
-				   sizeof(tracer->points));
+		err = funcmon_open(&tracer->funcmon, tracer->session, &symbols, request->functions,
+				   request->function_count, tracer->points, sizeof(tracer->points));
 	if (!err && request->function_count)
 		err = say(tracer, "not_probed", tracer->points);
 	if (!err && request->flash)
 		err = open_flash(tracer, request);
 	if (!err && request->value_count)
-		err = valuemon_open(&tracer->valuemon, tracer->session, request->values, request->value_count);
+		err = valuemon_open(&tracer->valuemon, tracer->session, request->values,
+				    request->value_count);
 	symbols_free(&symbols);
 	return err;
 }
 
-int tracer_open(struct tracer **made, const struct trace_request *request, struct channel *out, const char *prefix, char *detail)
+int tracer_open(struct tracer **made, const struct trace_request *request, struct channel *out,
+		const char *prefix, char *detail)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
 
@@ -172,7 +183,9 @@ int tracer_open(struct tracer **made, const struct trace_request *request, struc
 	if (!err)
 		err = tracefs_drain(tracer->session, now_ns(), NULL, NULL);
 	if (err) {
-		(void)snprintf(detail, TRACE_DETAIL, "%s", err == -ENODEV ? "no NAND chip (/sys/class/mtd)" : tracefs_detail(tracer->session));
+		(void)snprintf(detail, TRACE_DETAIL, "%s",
+			       err == -ENODEV ? "no NAND chip (/sys/class/mtd)"
+					      : tracefs_detail(tracer->session));
 		tracer_close(tracer);
 		return err;
 	}
@@ -204,8 +217,11 @@ static int say_flash(void *context, const struct flash_event *event)
 
 	if (event->start_ns < tracer->since_ns || event->start_ns > tracer->until_ns)
 		return 0;
-	return channel_printf(tracer->out, "%sflash %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %d %s\n", tracer->prefix,
-			      since_zero(tracer, event->start_ns), kinds[event->kind], event->page / pages, event->page, event->column,
+	return channel_printf(tracer->out,
+			      "%sflash %" PRId64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
+			      " %d %s\n",
+			      tracer->prefix, since_zero(tracer, event->start_ns),
+			      kinds[event->kind], event->page / pages, event->page, event->column,
 			      event->length, event->pid, event->task);
 }
 
@@ -241,13 +257,17 @@ static int say_vfs(void *context, const struct call_row *row)
 
 	if (!wanted(tracer, row))
 		return 0;
-	return channel_printf(tracer->out, "%svfs %" PRId64 " %s %s %s %s %s %s %d %s %s\n", tracer->prefix, since_zero(tracer, row->start_ns),
-			      number_or_dash(row->duration_ns >= 0, row->duration_ns, text[0], sizeof(text[0])), row->what,
-			      number_or_dash(row->inode, (int64_t)row->inode, text[1], sizeof(text[1])),
-			      number_or_dash(row->offset >= 0, row->offset, text[2], sizeof(text[2])),
-			      number_or_dash(row->length >= 0, row->length, text[3], sizeof(text[3])),
-			      number_or_dash(row->has_result, result_number(row->result), text[4], sizeof(text[4])), row->pid, trace_task(row->pid),
-			      as_word(row->file, file, sizeof(file)));
+	return channel_printf(
+		tracer->out, "%svfs %" PRId64 " %s %s %s %s %s %s %d %s %s\n", tracer->prefix,
+		since_zero(tracer, row->start_ns),
+		number_or_dash(row->duration_ns >= 0, row->duration_ns, text[0], sizeof(text[0])),
+		row->what,
+		number_or_dash(row->inode, (int64_t)row->inode, text[1], sizeof(text[1])),
+		number_or_dash(row->offset >= 0, row->offset, text[2], sizeof(text[2])),
+		number_or_dash(row->length >= 0, row->length, text[3], sizeof(text[3])),
+		number_or_dash(row->has_result, result_number(row->result), text[4],
+			       sizeof(text[4])),
+		row->pid, trace_task(row->pid), as_word(row->file, file, sizeof(file)));
 }
 
 static int say_func(void *context, const struct call_row *row)
@@ -257,19 +277,24 @@ static int say_func(void *context, const struct call_row *row)
 
 	if (!wanted(tracer, row))
 		return 0;
-	return channel_printf(tracer->out, "%sfunc %" PRId64 " %s %s %s %d %s\n", tracer->prefix, since_zero(tracer, row->start_ns),
-			      number_or_dash(row->duration_ns >= 0, row->duration_ns, text[0], sizeof(text[0])), row->what,
-			      number_or_dash(row->has_result, row->result, text[1], sizeof(text[1])), row->pid, trace_task(row->pid));
+	return channel_printf(
+		tracer->out, "%sfunc %" PRId64 " %s %s %s %d %s\n", tracer->prefix,
+		since_zero(tracer, row->start_ns),
+		number_or_dash(row->duration_ns >= 0, row->duration_ns, text[0], sizeof(text[0])),
+		row->what, number_or_dash(row->has_result, row->result, text[1], sizeof(text[1])),
+		row->pid, trace_task(row->pid));
 }
 
-static int say_value(void *context, const struct trace_event *event, const char *name, uint64_t value)
+static int say_value(void *context, const struct trace_event *event, const char *name,
+		     uint64_t value)
 {
 	const struct tracer *tracer = context;
 
 	if (event->time_ns < tracer->zero_ns || event->time_ns > tracer->until_ns)
 		return 0;
-	return channel_printf(tracer->out, "%svalue %" PRId64 " %s %" PRIu64 " %d %s\n", tracer->prefix, since_zero(tracer, event->time_ns), name,
-			      value, event->pid, trace_task(event->pid));
+	return channel_printf(tracer->out, "%svalue %" PRId64 " %s %" PRIu64 " %d %s\n",
+			      tracer->prefix, since_zero(tracer, event->time_ns), name, value,
+			      event->pid, trace_task(event->pid));
 }
 
 static int take(void *context, const struct trace_event *event)
@@ -299,8 +324,10 @@ static int say_ecc(const struct tracer *tracer)
 
 	if (!tracer->has_stats || !read_stats(tracer->mtd, &now))
 		return 0;
-	return channel_printf(tracer->out, "%secc %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", tracer->prefix, now.corrected - tracer->before.corrected,
-			      now.failed - tracer->before.failed, now.badblocks - tracer->before.badblocks);
+	return channel_printf(tracer->out, "%secc %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+			      tracer->prefix, now.corrected - tracer->before.corrected,
+			      now.failed - tracer->before.failed,
+			      now.badblocks - tracer->before.badblocks);
 }
 
 int tracer_end(struct tracer *tracer, uint64_t until_ns)
@@ -320,7 +347,9 @@ int tracer_end(struct tracer *tracer, uint64_t until_ns)
 		err = say_ecc(tracer);
 	if (!err)
 		err = tracefs_lost(tracer->session, &tracer->lost);
-	return err ? err : channel_printf(tracer->out, "%slost %" PRIu64 "\n", tracer->prefix, tracer->lost);
+	return err ? err
+		   : channel_printf(tracer->out, "%slost %" PRIu64 "\n", tracer->prefix,
+				    tracer->lost);
 }
 
 void tracer_close(struct tracer *tracer)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which read-ahead window a file of a mounted file system really has, found out by reading one.
  *
- * Kernel interface: mincore(2) of a mapped file says which of its pages are cached. Read page by page from the beginning, a file of holes gets
- * read-ahead that grows to the window and stays there (get_next_ra_size of mm/readahead.c), on all kernels since 2.6.23; holes cost
- * the flash an inode and no data. A switch of window.c is believed when two settings of it are seen in this way.
+ * Kernel interface: mincore(2) of a mapped file says which of its pages are cached. Read page by
+ * page from the beginning, a file of holes gets read-ahead that grows to the window and stays there
+ * (get_next_ra_size of mm/readahead.c), on all kernels since 2.6.23; holes cost the flash an inode
+ * and no data. A switch of window.c is believed when two settings of it are seen in this way.
  *
- * Leaves out: windows that the file is too short to show twice (more than TRIAL_BYTES / 4), and a window of one page, which is none.
+ * Leaves out: windows that the file is too short to show twice (more than TRIAL_BYTES / 4), and a
+ * window of one page, which is none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +29,8 @@ static size_t cached(const unsigned char *pages, size_t count)
 	return sum;
 }
 
-/* Pages that the largest step of read-ahead brought, once it has come twice; 1 where each read brings its own page, -1 where neither is seen. */
+/* Pages that the largest step of read-ahead brought, once it has come twice; 1 where each read
+ * brings its own page, -1 where neither is seen. */
 static int64_t largest_step(int fd, void *mapped, unsigned char *pages, size_t count, size_t page)
 {
 	size_t had = 0;
@@ -36,7 +39,8 @@ static int64_t largest_step(int fd, void *mapped, unsigned char *pages, size_t c
 	char *byte = malloc(page);
 
 	for (size_t i = 0; byte && i < count; i++) {
-		if (pread(fd, byte, page, (off_t)(i * page)) != (ssize_t)page || mincore(mapped, count * page, pages)) {
+		if (pread(fd, byte, page, (off_t)(i * page)) != (ssize_t)page ||
+		    mincore(mapped, count * page, pages)) {
 			times = 0;
 			break;
 		}
@@ -73,7 +77,8 @@ int window_measure(const char *directory, int64_t *kib)
 	(void)snprintf(path, sizeof(path), "%s/flashbed-window", directory);
 	if (!err)
 		err = make_holes(path);
-	/* JFFS2 maps nothing shared that could be written by the descriptor (generic_file_readonly_mmap). */
+	/* JFFS2 maps nothing shared that could be written by the descriptor
+	 * (generic_file_readonly_mmap). */
 	const int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 
 	if (!err && fd < 0)
@@ -127,7 +132,8 @@ int window_try(const char *directory, const char *switch_path, struct window_tri
 	const int restored = window_set(switch_path, before);
 
 	/* A user who may not set it may still see that it is right. */
-	trial->switched = err == -EACCES || err == -EPERM ? trial->kib == (int64_t)before : large && none;
+	trial->switched =
+		err == -EACCES || err == -EPERM ? trial->kib == (int64_t)before : large && none;
 	if (err == -EACCES || err == -EPERM)
 		return 0;
 	return err ? err : restored;

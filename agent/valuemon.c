@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number from a place in the kernel each time it comes by: a register, a variable (docs/tracing.md).
+/* A number from a place in the kernel each time it comes by: a register, a variable
+ * (docs/tracing.md).
  *
- * Kernel interface: a kprobe event with one argument (Documentation/trace/kprobetrace.rst, FETCHARGS). Who asks knows the place, a function
- * and the bytes behind its start; the kernel refuses one that is no instruction's.
+ * Kernel interface: a kprobe event with one argument (Documentation/trace/kprobetrace.rst,
+ * FETCHARGS). Who asks knows the place, a function and the bytes behind its start; the kernel
+ * refuses one that is no instruction's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +44,8 @@ static int arm(struct value *value, struct tracefs *session, const char *asked)
 	return err ? err : tracefs_field(session, value->type, "value", &value->at, &value->size);
 }
 
-int valuemon_open(struct valuemon **made, struct tracefs *session, const char *const *asked, size_t count)
+int valuemon_open(struct valuemon **made, struct tracefs *session, const char *const *asked,
+		  size_t count)
 {
 	struct valuemon *valuemon = calloc(1, sizeof(*valuemon));
 	int err = 0;
@@ -55,13 +58,15 @@ int valuemon_open(struct valuemon **made, struct tracefs *session, const char *c
 	return err;
 }
 
-int valuemon_take(struct valuemon *valuemon, const struct trace_event *event, value_sink sink, void *context)
+int valuemon_take(struct valuemon *valuemon, const struct trace_event *event, value_sink sink,
+		  void *context)
 {
 	for (size_t i = 0; i < valuemon->count; i++) {
 		const struct value *value = &valuemon->values[i];
 
 		if (value->type == event->type)
-			return sink(context, event, value->name, trace_number(event->data + value->at, value->size));
+			return sink(context, event, value->name,
+				    trace_number(event->data + value->at, value->size));
 	}
 	return 0;
 }

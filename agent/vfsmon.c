@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the VFS does: reads, writes, syncs, read-ahead, write-back, and pages that enter and leave the page cache (docs/tracing.md).
+/* What the VFS does: reads, writes, syncs, read-ahead, write-back, and pages that enter and leave
+ * the page cache (docs/tracing.md).
  *
- * Kernel functions and trace points (Linux 6.1; fs/read_write.c, fs/sync.c, mm/readahead.c, mm/page-writeback.c, events/filemap.h):
- * vfs_read, vfs_write, vfs_fsync_range, page_cache_ra_unbounded (__do_page_cache_readahead before 5.8), do_writepages,
+ * Kernel functions and trace points (Linux 6.1; fs/read_write.c, fs/sync.c, mm/readahead.c,
+ * mm/page-writeback.c, events/filemap.h): vfs_read, vfs_write, vfs_fsync_range,
+ * page_cache_ra_unbounded (__do_page_cache_readahead before 5.8), do_writepages,
  * mm_filemap_add_to_page_cache, mm_filemap_delete_from_page_cache.
  *
- * Where a `struct file` has its dentry, a dentry its name and inode, an inode its number depends on kernel and configuration, and is
- * found by trial (find_layout). `struct address_space` begins with its inode, `struct readahead_control` with file, mapping and state.
+ * Where a `struct file` has its dentry, a dentry its name and inode, an inode its number depends on
+ * kernel and configuration, and is found by trial (find_layout). `struct address_space` begins with
+ * its inode, `struct readahead_control` with file, mapping and state.
  *
- * Vectored I/O is do_iter_read, do_iter_write; where there are none (6.8) vfs_readv, vfs_writev, whose length is not known.
+ * Vectored I/O is do_iter_read, do_iter_write; where there are none (6.8) vfs_readv, vfs_writev,
+ * whose length is not known.
  *
  * Leaves out: mapped I/O, splice.
  */
@@ -23,33 +27,40 @@
 
 #include "trace.h"
 
-enum { KINDS = 16, ARGUMENTS = 700, TRIALS = 120, FILE_WORDS = 28, INODE_WORDS = 44, TRIAL_BYTES = 37 };
+enum {
+	KINDS = 16,
+	ARGUMENTS = 700,
+	TRIALS = 120,
+	FILE_WORDS = 28,
+	INODE_WORDS = 44,
+	TRIAL_BYTES = 37
+};
 
 /* In bytes; `known` once both trials agree. */
 struct layout {
 	bool known;
-	unsigned int dentry;  /* in struct file */
-	unsigned int name;    /* in struct dentry: the pointer of d_name */
-	unsigned int inode;   /* in struct dentry */
-	unsigned int number;  /* in struct inode */
+	unsigned int dentry; /* in struct file */
+	unsigned int name;   /* in struct dentry: the pointer of d_name */
+	unsigned int inode;  /* in struct dentry */
+	unsigned int number; /* in struct inode */
 };
 
 struct kind {
 	const char *name;
 	unsigned int type;
-	unsigned int return_type;     /* 0 for a trace point: no duration */
+	unsigned int return_type; /* 0 for a trace point: no duration */
 	unsigned int inode_at, inode_size;
 	unsigned int offset_at, offset_size;
 	unsigned int length_at, length_size;
-	unsigned int file_at;         /* 0 for none */
-	unsigned int extra_at;        /* fsync: whether it is fdatasync */
+	unsigned int file_at;  /* 0 for none */
+	unsigned int extra_at; /* fsync: whether it is fdatasync */
 	unsigned int result_at, result_size;
-	unsigned int unit;            /* of offset and length, in bytes */
+	unsigned int unit; /* of offset and length, in bytes */
 };
 
 struct vfsmon {
 	struct tracefs *session;
-	const struct symbols *symbols;  /* only while it is being opened */
+	const struct symbols *symbols; /* only while it is being opened */
 	struct layout layout;
 	struct kind kinds[KINDS];
 	size_t count;
@@ -75,21 +86,27 @@ static int look(void *context, const struct trace_event *event)
 {
 	struct trial *trial = context;
 
-	if (event->type != trial->type || event->pid != getpid() || trace_u32(event->data + trial->length_at) != TRIAL_BYTES)
+	if (event->type != trial->type || event->pid != getpid() ||
+	    trace_u32(event->data + trial->length_at) != TRIAL_BYTES)
 		return 0;
 	for (size_t i = 0; i < trial->count; i++) {
 		char text[64];
 
 		if (trial->wanted_text)
-			trial->fits[i] &= strcmp(trace_string(event, trial->at[i], text, sizeof(text)), trial->name) == 0;
+			trial->fits[i] &=
+				strcmp(trace_string(event, trial->at[i], text, sizeof(text)),
+				       trial->name) == 0;
 		else
-			trial->fits[i] &= trace_number(event->data + trial->at[i], trial->size[i]) == trial->number;
+			trial->fits[i] &= trace_number(event->data + trial->at[i],
+						       trial->size[i]) == trial->number;
 	}
 	return 0;
 }
 
-/* Reads a byte of two files whose names and numbers are known, under a probe that looks at many places; -ENOENT when none fits both. */
-static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial *trial, size_t *fitting)
+/* Reads a byte of two files whose names and numbers are known, under a probe that looks at many
+ * places; -ENOENT when none fits both. */
+static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial *trial,
+		      size_t *fitting)
 {
 	static const char *const names[] = {"version", "meminfo"};
 	char name[32];
@@ -97,11 +114,13 @@ static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial
 	int err = tracefs_probe(vfsmon->session, 'p', "trial", "vfs_read", arguments, &trial->type);
 
 	if (!err)
-		err = tracefs_field(vfsmon->session, trial->type, "length", &trial->length_at, &ignored);
+		err = tracefs_field(vfsmon->session, trial->type, "length", &trial->length_at,
+				    &ignored);
 
 	for (size_t i = 0; i < trial->count && !err; i++) {
 		(void)snprintf(name, sizeof(name), "t%zu", i);
-		err = tracefs_field(vfsmon->session, trial->type, name, &trial->at[i], &trial->size[i]);
+		err = tracefs_field(vfsmon->session, trial->type, name, &trial->at[i],
+				    &trial->size[i]);
 		trial->fits[i] = true;
 	}
 	for (size_t file = 0; file < 2 && !err; file++) {
@@ -112,7 +131,9 @@ static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial
 		(void)snprintf(path, sizeof(path), "/proc/%s", names[file]);
 		const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-		if (fd < 0 || fstat(fd, &status) || tracefs_drain(vfsmon->session, UINT64_MAX, NULL, NULL) || pread(fd, bytes, sizeof(bytes), 0) != TRIAL_BYTES)
+		if (fd < 0 || fstat(fd, &status) ||
+		    tracefs_drain(vfsmon->session, UINT64_MAX, NULL, NULL) ||
+		    pread(fd, bytes, sizeof(bytes), 0) != TRIAL_BYTES)
 			err = -EIO;
 		if (fd >= 0)
 			(void)close(fd);
@@ -128,7 +149,8 @@ static int try_places(struct vfsmon *vfsmon, const char *arguments, struct trial
 	return err ? err : -ENOENT;
 }
 
-/* d_name's pointer: behind flags, sequence, hash list and parent, the first half of the name's hash and length aligned or not. */
+/* d_name's pointer: behind flags, sequence, hash list and parent, the first half of the name's hash
+ * and length aligned or not. */
 static int find_name(struct vfsmon *vfsmon)
 {
 	static const unsigned int names_32[] = {32, 28, 36};
@@ -149,8 +171,9 @@ static int find_name(struct vfsmon *vfsmon)
 	trial->wanted_text = true;
 	for (unsigned int at = 0; at < FILE_WORDS; at++)
 		for (unsigned int n = 0; n < 3; n++)
-			used += (size_t)snprintf(text + used, 4096 - used, "t%zu=+0(+%u(+%u(%s))):string ", trial->count++, names[n], at * word,
-						 kernel_argument(0));
+			used += (size_t)snprintf(text + used, 4096 - used,
+						 "t%zu=+0(+%u(+%u(%s))):string ", trial->count++,
+						 names[n], at * word, kernel_argument(0));
 	const int err = try_places(vfsmon, text, trial, &fitting);
 
 	vfsmon->layout.dentry = (unsigned int)(fitting / 3) * word;
@@ -178,8 +201,10 @@ static int find_number(struct vfsmon *vfsmon)
 
 	for (unsigned int inode = 1; inode <= 2; inode++)
 		for (unsigned int at = 0; at < INODE_WORDS; at++)
-			used += (size_t)snprintf(text + used, 4096 - used, "t%zu=+%u(+%u(+%u(%s))):u%u ", trial->count++, at * word,
-						 layout->name + inode * word, layout->dentry, kernel_argument(0), word * 8);
+			used += (size_t)snprintf(text + used, 4096 - used,
+						 "t%zu=+%u(+%u(+%u(%s))):u%u ", trial->count++,
+						 at * word, layout->name + inode * word,
+						 layout->dentry, kernel_argument(0), word * 8);
 	const int err = try_places(vfsmon, text, trial, &fitting);
 
 	layout->inode = layout->name + (unsigned int)(1 + fitting / INODE_WORDS) * word;
@@ -207,13 +232,15 @@ static void say_without(struct vfsmon *vfsmon, const char *what)
 }
 
 /* A field that need not be there. */
-static void optional(const struct vfsmon *vfsmon, unsigned int type, const char *name, unsigned int *at, unsigned int *size)
+static void optional(const struct vfsmon *vfsmon, unsigned int type, const char *name,
+		     unsigned int *at, unsigned int *size)
 {
 	if (tracefs_field(vfsmon->session, type, name, at, size))
 		*at = 0;
 }
 
-static int add_call(struct vfsmon *vfsmon, const char *kind, const char *function, unsigned int unit, const char *arguments)
+static int add_call(struct vfsmon *vfsmon, const char *kind, const char *function,
+		    unsigned int unit, const char *arguments)
 {
 	/* Probes are told apart by their functions: two kinds may have one name. */
 	struct kind added = {.name = kind, .unit = unit};
@@ -233,7 +260,8 @@ static int add_call(struct vfsmon *vfsmon, const char *kind, const char *functio
 	if (!err)
 		err = tracefs_probe(session, 'r', name, function, result, &added.return_type);
 	if (!err)
-		err = tracefs_field(session, added.return_type, "result", &added.result_at, &added.result_size);
+		err = tracefs_field(session, added.return_type, "result", &added.result_at,
+				    &added.result_size);
 	if (err)
 		return err;
 	optional(vfsmon, added.type, "inode", &added.inode_at, &added.inode_size);
@@ -256,9 +284,11 @@ static int add_cache_point(struct vfsmon *vfsmon, const char *kind, const char *
 		return 0;
 	}
 	if (!err)
-		err = tracefs_field(vfsmon->session, added.type, "i_ino", &added.inode_at, &added.inode_size);
+		err = tracefs_field(vfsmon->session, added.type, "i_ino", &added.inode_at,
+				    &added.inode_size);
 	if (!err)
-		err = tracefs_field(vfsmon->session, added.type, "index", &added.offset_at, &added.offset_size);
+		err = tracefs_field(vfsmon->session, added.type, "index", &added.offset_at,
+				    &added.offset_size);
 	if (err)
 		return err;
 	vfsmon->kinds[vfsmon->count++] = added;
@@ -274,8 +304,10 @@ static void of_file(const struct vfsmon *vfsmon, const char *pointer, char *text
 
 	text[0] = '\0';
 	if (layout->known)
-		(void)snprintf(text, size, "file=+0(+%u(+%u(%s))):string inode=+%u(+%u(+%u(%s))):u%u ", layout->name, layout->dentry, pointer,
-			       layout->number, layout->inode, layout->dentry, pointer, bits);
+		(void)snprintf(text, size,
+			       "file=+0(+%u(+%u(%s))):string inode=+%u(+%u(+%u(%s))):u%u ",
+			       layout->name, layout->dentry, pointer, layout->number, layout->inode,
+			       layout->dentry, pointer, bits);
 }
 
 static int arm_files(struct vfsmon *vfsmon)
@@ -285,20 +317,24 @@ static int arm_files(struct vfsmon *vfsmon)
 	char text[ARGUMENTS];
 
 	of_file(vfsmon, kernel_argument(0), file, sizeof(file));
-	(void)snprintf(text, sizeof(text), "%slength=%s:u%u offset=+0(%s):s64", file, kernel_argument(2), kernel_word() * 8, kernel_argument(3));
+	(void)snprintf(text, sizeof(text), "%slength=%s:u%u offset=+0(%s):s64", file,
+		       kernel_argument(2), kernel_word() * 8, kernel_argument(3));
 	int err = add_call(vfsmon, "read", "vfs_read", 1, text);
 
 	if (!err)
 		err = add_call(vfsmon, "write", "vfs_write", 1, text);
-	/* (file, loff_t start, loff_t end, datasync): on 32 bits `start` is in the third and fourth place, `end` on the stack. */
-	(void)snprintf(text, sizeof(text), "%sdatasync=%s:u32", file, kernel_argument(wide ? 3 : 6));
+	/* (file, loff_t start, loff_t end, datasync): on 32 bits `start` is in the third and fourth
+	 * place, `end` on the stack. */
+	(void)snprintf(text, sizeof(text), "%sdatasync=%s:u32", file,
+		       kernel_argument(wide ? 3 : 6));
 	return err ? err : add_call(vfsmon, "fsync", "vfs_fsync_range", 1, text);
 }
 
 /* iov_iter's count is behind its kind and offset, from 6.4 on behind a pointer as well. */
 static int arm_vectors(struct vfsmon *vfsmon)
 {
-	static const char *const names[2][3] = {{"read", "do_iter_read", "vfs_readv"}, {"write", "do_iter_write", "vfs_writev"}};
+	static const char *const names[2][3] = {{"read", "do_iter_read", "vfs_readv"},
+						{"write", "do_iter_write", "vfs_writev"}};
 	const unsigned int word = kernel_word();
 	char file[200];
 	char text[ARGUMENTS];
@@ -307,11 +343,13 @@ static int arm_vectors(struct vfsmon *vfsmon)
 	of_file(vfsmon, kernel_argument(0), file, sizeof(file));
 	for (size_t i = 0; i < 2 && !err; i++) {
 		if (symbols_have(vfsmon->symbols, names[i][1])) {
-			(void)snprintf(text, sizeof(text), "%slength=+%u(%s):u%u offset=+0(%s):s64", file, word * (kernel_version() < 604 ? 2 : 3),
+			(void)snprintf(text, sizeof(text), "%slength=+%u(%s):u%u offset=+0(%s):s64",
+				       file, word * (kernel_version() < 604 ? 2 : 3),
 				       kernel_argument(1), word * 8, kernel_argument(2));
 			err = add_call(vfsmon, names[i][0], names[i][1], 1, text);
 		} else if (symbols_have(vfsmon->symbols, names[i][2])) {
-			(void)snprintf(text, sizeof(text), "%soffset=+0(%s):s64", file, kernel_argument(3));
+			(void)snprintf(text, sizeof(text), "%soffset=+0(%s):s64", file,
+				       kernel_argument(3));
 			err = add_call(vfsmon, names[i][0], names[i][2], 1, text);
 		}
 	}
@@ -326,30 +364,40 @@ static int arm_cache(struct vfsmon *vfsmon)
 	char inode[80] = "";
 	char text[ARGUMENTS];
 
-	/* (struct readahead_control *, pages, ...), and before 5.8 (mapping, file, offset, pages, ...). */
+	/* (struct readahead_control *, pages, ...), and before 5.8 (mapping, file, offset, pages,
+	 * ...). */
 	if (vfsmon->layout.known)
-		(void)snprintf(inode, sizeof(inode), "inode=+%u(+0(%s%s%s)):u%u ", vfsmon->layout.number, control ? (word == 8 ? "+8(" : "+4(") : "",
+		(void)snprintf(inode, sizeof(inode), "inode=+%u(+0(%s%s%s)):u%u ",
+			       vfsmon->layout.number, control ? (word == 8 ? "+8(" : "+4(") : "",
 			       kernel_argument(0), control ? ")" : "", word * 8);
 	if (control)
-		(void)snprintf(text, sizeof(text), "%soffset=+%u(%s):u%u length=%s:u%u", inode, 3 * word, kernel_argument(0), word * 8,
-			       kernel_argument(1), word * 8);
-	else
-		(void)snprintf(text, sizeof(text), "%soffset=%s:u%u length=%s:u%u", inode, kernel_argument(2), word * 8, kernel_argument(3),
+		(void)snprintf(text, sizeof(text), "%soffset=+%u(%s):u%u length=%s:u%u", inode,
+			       3 * word, kernel_argument(0), word * 8, kernel_argument(1),
 			       word * 8);
-	int err = add_call(vfsmon, "readahead", control ? "page_cache_ra_unbounded" : "__do_page_cache_readahead", page, text);
+	else
+		(void)snprintf(text, sizeof(text), "%soffset=%s:u%u length=%s:u%u", inode,
+			       kernel_argument(2), word * 8, kernel_argument(3), word * 8);
+	int err = add_call(vfsmon, "readahead",
+			   control ? "page_cache_ra_unbounded" : "__do_page_cache_readahead", page,
+			   text);
 
 	if (vfsmon->layout.known)
-		(void)snprintf(inode, sizeof(inode), "inode=+%u(+0(%s)):u%u", vfsmon->layout.number, kernel_argument(0), word * 8);
+		(void)snprintf(inode, sizeof(inode), "inode=+%u(+0(%s)):u%u", vfsmon->layout.number,
+			       kernel_argument(0), word * 8);
 	else
-		(void)snprintf(inode, sizeof(inode), "mapping=%s:u%u", kernel_argument(0), word * 8);
+		(void)snprintf(inode, sizeof(inode), "mapping=%s:u%u", kernel_argument(0),
+			       word * 8);
 	if (!err)
 		err = add_call(vfsmon, "writeback", "do_writepages", 1, inode);
 	if (!err)
 		err = add_cache_point(vfsmon, "cache-add", "filemap/mm_filemap_add_to_page_cache");
-	return err ? err : add_cache_point(vfsmon, "cache-delete", "filemap/mm_filemap_delete_from_page_cache");
+	return err ? err
+		   : add_cache_point(vfsmon, "cache-delete",
+				     "filemap/mm_filemap_delete_from_page_cache");
 }
 
-int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symbols *symbols, char *points, size_t size)
+int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symbols *symbols,
+		char *points, size_t size)
 {
 	struct vfsmon *vfsmon = calloc(1, sizeof(*vfsmon));
 
@@ -365,7 +413,8 @@ int vfsmon_open(struct vfsmon **made, struct tracefs *session, const struct symb
 
 	if (!err)
 		err = find_number(vfsmon);
-	/* The probes of the oldest kernels have no strings (before 2.6.36), or shorter lines (WRITE_BUFSIZE): the trial's is refused there. */
+	/* The probes of the oldest kernels have no strings (before 2.6.36), or shorter lines
+	 * (WRITE_BUFSIZE): the trial's is refused there. */
 	if (err == -ENOENT || (err == -EINVAL && kernel_arguments_known()))
 		say_point(vfsmon, "files-unnamed");
 	else if (err)
@@ -382,14 +431,16 @@ static int64_t signed_number(const uint8_t *bytes, unsigned int size)
 	return size == 4 ? (int64_t)(int32_t)trace_u32(bytes) : (int64_t)trace_number(bytes, size);
 }
 
-static int give_point(const struct kind *kind, const struct trace_event *event, call_sink sink, void *context)
+static int give_point(const struct kind *kind, const struct trace_event *event, call_sink sink,
+		      void *context)
 {
 	const struct call_row row = {
 		.what = kind->name,
 		.start_ns = event->time_ns,
 		.duration_ns = -1,
 		.inode = trace_number(event->data + kind->inode_at, kind->inode_size),
-		.offset = (int64_t)(trace_number(event->data + kind->offset_at, kind->offset_size) * kind->unit),
+		.offset = (int64_t)(trace_number(event->data + kind->offset_at, kind->offset_size) *
+				    kind->unit),
 		.length = kind->unit,
 		.pid = event->pid,
 		.file = "",
@@ -401,14 +452,22 @@ static int give_point(const struct kind *kind, const struct trace_event *event, 
 static int enter(struct vfsmon *vfsmon, size_t at, const struct trace_event *event)
 {
 	const struct kind *kind = &vfsmon->kinds[at];
-	struct open_call call = {.probe = (unsigned int)at, .pid = event->pid, .start_ns = event->time_ns, .offset = -1, .length = -1};
+	struct open_call call = {.probe = (unsigned int)at,
+				 .pid = event->pid,
+				 .start_ns = event->time_ns,
+				 .offset = -1,
+				 .length = -1};
 
 	if (kind->inode_at)
 		call.inode = trace_number(event->data + kind->inode_at, kind->inode_size);
 	if (kind->offset_at)
-		call.offset = (int64_t)trace_number(event->data + kind->offset_at, kind->offset_size) * kind->unit;
+		call.offset =
+			(int64_t)trace_number(event->data + kind->offset_at, kind->offset_size) *
+			kind->unit;
 	if (kind->length_at)
-		call.length = (int64_t)trace_number(event->data + kind->length_at, kind->length_size) * kind->unit;
+		call.length =
+			(int64_t)trace_number(event->data + kind->length_at, kind->length_size) *
+			kind->unit;
 	if (kind->file_at)
 		(void)trace_string(event, kind->file_at, call.file, sizeof(call.file));
 	if (kind->extra_at)
@@ -416,7 +475,8 @@ static int enter(struct vfsmon *vfsmon, size_t at, const struct trace_event *eve
 	return calls_enter(&vfsmon->open, &call);
 }
 
-static int give_call(const struct vfsmon *vfsmon, const struct open_call *call, const struct trace_event *event, call_sink sink, void *context)
+static int give_call(const struct vfsmon *vfsmon, const struct open_call *call,
+		     const struct trace_event *event, call_sink sink, void *context)
 {
 	const struct kind *kind = &vfsmon->kinds[call->probe];
 	struct call_row row = {
@@ -442,16 +502,20 @@ static int give_call(const struct vfsmon *vfsmon, const struct open_call *call, 
 	return sink(context, &row);
 }
 
-int vfsmon_take(struct vfsmon *vfsmon, const struct trace_event *event, call_sink sink, void *context)
+int vfsmon_take(struct vfsmon *vfsmon, const struct trace_event *event, call_sink sink,
+		void *context)
 {
 	for (size_t i = 0; i < vfsmon->count; i++) {
 		const struct kind *kind = &vfsmon->kinds[i];
 		struct open_call call;
 
 		if (kind->type == event->type)
-			return kind->return_type ? enter(vfsmon, i, event) : give_point(kind, event, sink, context);
+			return kind->return_type ? enter(vfsmon, i, event)
+						 : give_point(kind, event, sink, context);
 		if (kind->return_type == event->type)
-			return calls_leave(&vfsmon->open, (unsigned int)i, event->pid, &call) ? give_call(vfsmon, &call, event, sink, context) : 0;
+			return calls_leave(&vfsmon->open, (unsigned int)i, event->pid, &call)
+				       ? give_call(vfsmon, &call, event, sink, context)
+				       : 0;
 	}
 	return 0;
 }

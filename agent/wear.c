@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Erases of every block: since its group began, and since the mark.
  *
- * Where flashbed_nand is the chip its file `blocks` says what each block has had since the module was loaded; a group subtracts what was
- * there before it, so a case does not depend on what ran earlier. Elsewhere only the erases that are seen while measuring are known, of
- * the blocks that had any.
+ * Where flashbed_nand is the chip its file `blocks` says what each block has had since the module
+ * was loaded; a group subtracts what was there before it, so a case does not depend on what ran
+ * earlier. Elsewhere only the erases that are seen while measuring are known, of the blocks that
+ * had any.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -76,7 +77,8 @@ static int say_block(void *context, uint32_t block, uint32_t erases, const char 
 		return err;
 	const struct block_wear *of = &said->wear->of[block];
 
-	return channel_printf(said->out, "w %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", block, erases - of->before - of->later, of->measured, state);
+	return channel_printf(said->out, "w %" PRIu32 " %" PRIu32 " %" PRIu32 " %s\n", block,
+			      erases - of->before - of->later, of->measured, state);
 }
 
 int wear_erased_later(struct wear *wear, uint32_t block, bool flushed)
@@ -96,7 +98,8 @@ int wear_say_flushed(const struct wear *wear, struct channel *out)
 
 	for (size_t block = 0; block < wear->blocks && !err; block++)
 		if (wear->of[block].flushed)
-			err = channel_printf(out, "b %zu %" PRIu32 "\n", block, wear->of[block].flushed);
+			err = channel_printf(out, "b %zu %" PRIu32 "\n", block,
+					     wear->of[block].flushed);
 	return err;
 }
 
@@ -109,7 +112,8 @@ int wear_say(struct wear *wear, struct channel *out)
 		return nandlog_each_block(say_block, &said);
 	for (size_t block = 0; block < wear->blocks && !err; block++)
 		if (wear->of[block].measured)
-			err = channel_printf(out, "w %zu - %" PRIu32 " -\n", block, wear->of[block].measured);
+			err = channel_printf(out, "w %zu - %" PRIu32 " -\n", block,
+					     wear->of[block].measured);
 	return err;
 }
 

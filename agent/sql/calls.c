@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls SQLite's unix VFS makes: what a sync is, who it runs as, and a record of them in words of flashbed-ops.
+/* The system calls SQLite's unix VFS makes: what a sync is, who it runs as, and a record of them in
+ * words of flashbed-ops.
  *
- * Mirrors what python/flashbed/sqlite/vfs.py writes down, to be compared with it: `open` with the lowest slot that is free, a path that is
- * only asked for (xAccess) as an `open` of it and a `close`, pread, pwrite, ftruncate, unlink, syncs. Locks, stat, lstat and fstat are not
- * recorded. Calls are taken where os_unix.c lets them be overridden (xSetSystemCall); a sync is no such call, so SQLite is compiled with
- * fdatasync, which it uses for all syncs, by another name. A build of SQLite without HAVE_FDATASYNC has fsync there: `sync_data_only` says
- * which. geteuid answers as for an ordinary user: as root SQLite would fchown every journal.
+ * Mirrors what python/flashbed/sqlite/vfs.py writes down, to be compared with it: `open` with the
+ * lowest slot that is free, a path that is only asked for (xAccess) as an `open` of it and a
+ * `close`, pread, pwrite, ftruncate, unlink, syncs. Locks, stat, lstat and fstat are not recorded.
+ * Calls are taken where os_unix.c lets them be overridden (xSetSystemCall); a sync is no such call,
+ * so SQLite is compiled with fdatasync, which it uses for all syncs, by another name. A build of
+ * SQLite without HAVE_FDATASYNC has fsync there: `sync_data_only` says which. geteuid answers as
+ * for an ordinary user: as root SQLite would fchown every journal.
  *
  * Left out: memory maps; what a call returned.
  */
@@ -27,13 +30,13 @@ enum { FDS = 1024, ORDINARY_USER = 1000 };
 bool sync_data_only;
 
 static struct {
-	const char *directory;  /* paths are below it; NULL: nothing is recorded */
+	const char *directory; /* paths are below it; NULL: nothing is recorded */
 	size_t seq;
-	char *text;             /* rows `o SEQ OPERATION`, each with its line feed */
+	char *text; /* rows `o SEQ OPERATION`, each with its line feed */
 	size_t used;
 	size_t size;
 	bool lost;
-	uint64_t taken;         /* slots, a bit each */
+	uint64_t taken; /* slots, a bit each */
 	int slot_of[FDS];
 	int (*access)(sqlite3_vfs *vfs, const char *path, int flags, int *there);
 } calls;
@@ -61,7 +64,8 @@ static void note(const char *format, ...)
 		return;
 	va_start(arguments, format);
 	const int head = snprintf(line, sizeof(line), "o %zu ", calls.seq);
-	const int length = head + vsnprintf(line + head, sizeof(line) - (size_t)head, format, arguments);
+	const int length =
+		head + vsnprintf(line + head, sizeof(line) - (size_t)head, format, arguments);
 
 	va_end(arguments);
 	if (calls.used + (size_t)length + 2 > calls.size) {
@@ -99,7 +103,9 @@ static const char *below(const char *path)
 {
 	const size_t length = calls.directory ? strlen(calls.directory) : 0;
 
-	return length && strncmp(path, calls.directory, length) == 0 && path[length] == '/' ? path + length + 1 : path;
+	return length && strncmp(path, calls.directory, length) == 0 && path[length] == '/'
+		       ? path + length + 1
+		       : path;
 }
 
 static int lowest_free(void)
@@ -125,8 +131,8 @@ static int noted_open(const char *path, int flags, int mode)
 		return fd;
 	calls.taken |= UINT64_C(1) << taken;
 	calls.slot_of[fd] = taken;
-	note("open %d %s %s%s%s", taken, below(path), (flags & O_ACCMODE) == O_RDONLY ? "ro" : "rw", flags & O_CREAT ? ",create" : "",
-	     flags & O_EXCL ? ",excl" : "");
+	note("open %d %s %s%s%s", taken, below(path), (flags & O_ACCMODE) == O_RDONLY ? "ro" : "rw",
+	     flags & O_CREAT ? ",create" : "", flags & O_EXCL ? ",excl" : "");
 	return fd;
 }
 
@@ -193,10 +199,14 @@ void calls_hook(sqlite3_vfs *vfs)
 		const char *name;
 		sqlite3_syscall_ptr call;
 	} hooks[] = {
-		{"open", (sqlite3_syscall_ptr)noted_open},           {"close", (sqlite3_syscall_ptr)noted_close},
-		{"pread", (sqlite3_syscall_ptr)noted_pread},         {"pwrite", (sqlite3_syscall_ptr)noted_pwrite},
-		{"ftruncate", (sqlite3_syscall_ptr)noted_ftruncate}, {"unlink", (sqlite3_syscall_ptr)noted_unlink},
-		{"fchown", (sqlite3_syscall_ptr)noted_fchown},       {"geteuid", (sqlite3_syscall_ptr)ordinary_user},
+		{"open", (sqlite3_syscall_ptr)noted_open},
+		{"close", (sqlite3_syscall_ptr)noted_close},
+		{"pread", (sqlite3_syscall_ptr)noted_pread},
+		{"pwrite", (sqlite3_syscall_ptr)noted_pwrite},
+		{"ftruncate", (sqlite3_syscall_ptr)noted_ftruncate},
+		{"unlink", (sqlite3_syscall_ptr)noted_unlink},
+		{"fchown", (sqlite3_syscall_ptr)noted_fchown},
+		{"geteuid", (sqlite3_syscall_ptr)ordinary_user},
 	};
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)

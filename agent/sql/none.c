@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of sql.c in the agent without SQLite, which refuses programs that have statements (job.c). */
+/* In place of sql.c in the agent without SQLite, which refuses programs that have statements
+ * (job.c). */
 #include <errno.h>
 
 #include "../agent.h"

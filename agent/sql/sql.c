@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite itself executes the statements of `sql_open`, `sql` and `sql_close`: in the agent that is linked with it (docs/sqlite.md).
+/* SQLite itself executes the statements of `sql_open`, `sql` and `sql_close`: in the agent that is
+ * linked with it (docs/sqlite.md).
  *
- * A connection is one to SQLite's unix VFS, on the mounted file system. What SQLite would draw from the machine is the same each time, and
- * the same as where the host records it (python/flashbed/sqlite/recording.py): random() and randomblob() follow from the seed of `sql_open`,
- * the clock stands still, and SQLite's own random numbers (a journal's nonce) are those of a seed of zeros. A statement's text is unescaped
- * before its time begins; preparing, binding, stepping and finalizing are in it.
+ * A connection is one to SQLite's unix VFS, on the mounted file system. What SQLite would draw from
+ * the machine is the same each time, and the same as where the host records it
+ * (python/flashbed/sqlite/recording.py): random() and randomblob() follow from the seed of
+ * `sql_open`, the clock stands still, and SQLite's own random numbers (a journal's nonce) are those
+ * of a seed of zeros. A statement's text is unescaped before its time begins; preparing, binding,
+ * stepping and finalizing are in it.
  *
- * Invariant: at most one connection, as the grammar has it. Left out: what a program does with a row.
+ * Invariant: at most one connection, as the grammar has it. Left out: what a program does with a
+ * row.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +24,8 @@
 
 enum { KEPT = 100, VALUES = 999 };
 
-static const sqlite3_int64 CLOCK_MS = INT64_C(212444596800000);  /* 2020-01-01 as milliseconds of the Julian calendar */
+/* 2020-01-01 as milliseconds of the Julian calendar */
+static const sqlite3_int64 CLOCK_MS = INT64_C(212444596800000);
 
 struct piece {
 	const char *text;
@@ -32,14 +37,14 @@ static struct {
 	bool prepared;
 	uint64_t seed;
 	uint64_t drawn;
-	sqlite3_stmt *kept[KEPT];      /* statements that stay prepared */
+	sqlite3_stmt *kept[KEPT]; /* statements that stay prepared */
 	size_t kept_count;
 	/* What runs next: */
 	char text[MAX_LINE + 1];
 	struct piece statement;
 	struct piece values[VALUES];
 	size_t values_count;
-	sqlite3_stmt *again;           /* it was prepared before */
+	sqlite3_stmt *again; /* it was prepared before */
 } sql;
 
 const char *sql_version(void)
@@ -119,7 +124,8 @@ static int64_t fail(struct runner *runner, int code, const char *why)
 	return -(int64_t)code;
 }
 
-/* Every value of a row and what type it is, so that two that answered the same can be told (python/flashbed/sqlite/tables.py). */
+/* Every value of a row and what type it is, so that two that answered the same can be told
+ * (python/flashbed/sqlite/tables.py). */
 static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 {
 	for (int i = 0; i < sqlite3_column_count(statement); i++) {
@@ -127,7 +133,8 @@ static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 		const unsigned char *text = sqlite3_column_text(statement, i);
 
 		sum = sum * 31 + type;
-		sum = sum * 31 + data_crc32(text ? text : (const unsigned char *)"", (size_t)sqlite3_column_bytes(statement, i));
+		sum = sum * 31 + data_crc32(text ? text : (const unsigned char *)"",
+					    (size_t)sqlite3_column_bytes(statement, i));
 	}
 	return sum;
 }
@@ -140,9 +147,11 @@ static int bind_values(sqlite3_stmt *statement)
 		const struct piece *value = &sql.values[i];
 
 		if (value->text[0] == '\'')
-			code = sqlite3_bind_text(statement, (int)i + 1, value->text + 1, (int)value->length - 1, SQLITE_STATIC);
+			code = sqlite3_bind_text(statement, (int)i + 1, value->text + 1,
+						 (int)value->length - 1, SQLITE_STATIC);
 		else
-			code = sqlite3_bind_int64(statement, (int)i + 1, strtoll(value->text, NULL, 10));
+			code = sqlite3_bind_int64(statement, (int)i + 1,
+						  strtoll(value->text, NULL, 10));
 	}
 	return code;
 }
@@ -190,10 +199,12 @@ static int64_t run_text(struct runner *runner)
 
 	while (at < end) {
 		sqlite3_stmt *statement = NULL;
-		int code = sqlite3_prepare_v3(sql.db, at, (int)(end - at), sql.prepared ? SQLITE_PREPARE_PERSISTENT : 0, &statement, &at);
+		int code = sqlite3_prepare_v3(sql.db, at, (int)(end - at),
+					      sql.prepared ? SQLITE_PREPARE_PERSISTENT : 0,
+					      &statement, &at);
 
 		if (!code && !statement)
-			break;  /* a comment, or nothing */
+			break; /* a comment, or nothing */
 		if (!code)
 			code = step_all(runner, statement, &rows);
 		if (code) {
@@ -234,9 +245,11 @@ static int64_t open_database(struct runner *runner, const struct op *op)
 	if (!code)
 		code = sqlite3_extended_result_codes(sql.db, 1);
 	if (!code)
-		code = sqlite3_create_function(sql.db, "random", 0, SQLITE_UTF8, NULL, random_integer, NULL, NULL);
+		code = sqlite3_create_function(sql.db, "random", 0, SQLITE_UTF8, NULL,
+					       random_integer, NULL, NULL);
 	if (!code)
-		code = sqlite3_create_function(sql.db, "randomblob", 1, SQLITE_UTF8, NULL, random_blob, NULL, NULL);
+		code = sqlite3_create_function(sql.db, "randomblob", 1, SQLITE_UTF8, NULL,
+					       random_blob, NULL, NULL);
 	int64_t result = code ? fail(runner, code, sqlite3_errmsg(sql.db)) : run_text(runner);
 
 	if (result < 0) {
@@ -324,7 +337,8 @@ static int say_table(sqlite3 *db, const unsigned char *name, struct channel *out
 	}
 	(void)sqlite3_finalize(rows);
 	sqlite3_free(text);
-	return channel_printf(out, "t %" PRIu64 " %" PRIu32 " %s\n", count, code == SQLITE_DONE ? sum : (uint32_t)code, (const char *)name);
+	return channel_printf(out, "t %" PRIu64 " %" PRIu32 " %s\n", count,
+			      code == SQLITE_DONE ? sum : (uint32_t)code, (const char *)name);
 }
 
 static int say_tables(sqlite3 *db, struct channel *out)
@@ -332,16 +346,19 @@ static int say_tables(sqlite3 *db, struct channel *out)
 	sqlite3_stmt *names = NULL;
 	int err = 0;
 
-	if (sqlite3_prepare_v2(db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name", -1, &names,
-			       NULL))
-		return 0;  /* the check has said why */
+	if (sqlite3_prepare_v2(db,
+			       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
+			       "LIKE 'sqlite_%' ORDER BY name",
+			       -1, &names, NULL))
+		return 0; /* the check has said why */
 	while (!err && sqlite3_step(names) == SQLITE_ROW)
 		err = say_table(db, sqlite3_column_text(names, 0), out);
 	(void)sqlite3_finalize(names);
 	return err;
 }
 
-/* The first line of what integrity_check finds, "ok" if that is nothing; or why it could not look, with SQLite's code. */
+/* The first line of what integrity_check finds, "ok" if that is nothing; or why it could not look,
+ * with SQLite's code. */
 static int check(sqlite3 *db, char *words, size_t size)
 {
 	sqlite3_stmt *checked = NULL;

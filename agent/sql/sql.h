@@ -7,7 +7,7 @@
 
 #include "sqlite3.h"
 
-extern bool sync_data_only;  /* a sync is fdatasync */
+extern bool sync_data_only; /* a sync is fdatasync */
 
 void calls_hook(sqlite3_vfs *vfs);
 

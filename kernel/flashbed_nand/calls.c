@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Calls into the chip's MTD device, which pay with time for their operations when they return (wait.c).
+/* Calls into the chip's MTD device, which pay with time for their operations when they return
+ * (wait.c).
  *
- * Stands against the methods nand_scan puts into struct mtd_info (drivers/mtd/nand/raw/nand_base.c): each is called as it was, then the time is let
- * pass. Partitions call the chip's device, so theirs are among them. Left out: methods that do nothing to the chip.
+ * Stands against the methods nand_scan puts into struct mtd_info
+ * (drivers/mtd/nand/raw/nand_base.c): each is called as it was, then the time is let pass.
+ * Partitions call the chip's device, so theirs are among them. Left out: methods that do nothing to
+ * the chip.
  */
 #include <linux/mtd/mtd.h>
 

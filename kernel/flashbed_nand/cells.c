@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The content of the chip's array, sparse: what was not programmed since its block was erased takes no memory.
+/* The content of the chip's array, sparse: what was not programmed since its block was erased takes
+ * no memory.
  *
- * In the place of the page array of drivers/mtd/nand/raw/nandsim.c. Pages are shared between the chip and snapshots of it (`users`) and
- * copied when one of them programs its page, so a snapshot costs one pointer a programmed page. Main and spare area are allocated apart:
- * a page of which only the spare area is programmed (JFFS2's clean markers) costs its OOB, and main areas are powers of two.
+ * In the place of the page array of drivers/mtd/nand/raw/nandsim.c. Pages are shared between the
+ * chip and snapshots of it (`users`) and copied when one of them programs its page, so a snapshot
+ * costs one pointer a programmed page. Main and spare area are allocated apart: a page of which
+ * only the spare area is programmed (JFFS2's clean markers) costs its OOB, and main areas are
+ * powers of two.
  *
- * Leaves out disturbance of neighbours, which half of a paired page is lost with the other (MLC), interference of partial programs.
- * Invariants:
+ * Leaves out disturbance of neighbours, which half of a paired page is lost with the other (MLC),
+ * interference of partial programs. Invariants:
  * 1. A program only clears bits; only an erase sets them.
- * 2. `data`, `intended` are never all 0xff and `intended` differs from `data`: the same content is stored in one way only.
+ * 2. `data`, `intended` are never all 0xff and `intended` differs from `data`: the same content is
+ *    stored in one way only.
  * 3. next_page is one more than the highest page that is there.
  */
 #include <linux/mm.h>
@@ -21,7 +25,8 @@ int fbn_caches_create(void)
 {
 	const struct fbn_parameters *p = &flashbed.p;
 
-	flashbed.page_cache = kmem_cache_create("flashbed_page", sizeof(struct fbn_page) + p->oob_bytes, 0, 0, NULL);
+	flashbed.page_cache = kmem_cache_create("flashbed_page",
+						sizeof(struct fbn_page) + p->oob_bytes, 0, 0, NULL);
 	flashbed.data_cache = kmem_cache_create("flashbed_data", p->page_bytes, 0, 0, NULL);
 	flashbed.scratch = kmalloc(p->raw_bytes, GFP_KERNEL);
 	if (flashbed.page_cache && flashbed.data_cache && flashbed.scratch)
@@ -88,7 +93,8 @@ static struct fbn_page *copy_of(const struct fbn_page *page)
 	copy->programs = page->programs;
 	copy->touched = page->touched;
 	memcpy(copy->oob, page->oob, flashbed.p.oob_bytes);
-	if ((page->data && fbn_page_fill(&copy->data, page->data)) || (page->intended && fbn_page_fill(&copy->intended, page->intended))) {
+	if ((page->data && fbn_page_fill(&copy->data, page->data)) ||
+	    (page->intended && fbn_page_fill(&copy->intended, page->intended))) {
 		put_page_of_chip(copy);
 		return NULL;
 	}
@@ -153,7 +159,8 @@ int fbn_cells_share(struct fbn_cells *to, const struct fbn_cells *from)
 	return 0;
 }
 
-/* NULL for an erased page, and for one past the chip's end (the NAND core's scan rounds the chip up to a power of two). */
+/* NULL for an erased page, and for one past the chip's end (the NAND core's scan rounds the chip up
+ * to a power of two). */
 struct fbn_page *fbn_cells_page(const struct fbn_cells *cells, u32 page)
 {
 	const struct fbn_parameters *p = &flashbed.p;
@@ -206,7 +213,9 @@ void fbn_cells_read(const struct fbn_cells *cells, u32 page, u32 column, u8 *to,
 	if (from && column + bytes > page_bytes) {
 		const u32 at = column + main_bytes - page_bytes;
 
-		oob_bytes = at < flashbed.p.oob_bytes ? min(bytes - main_bytes, flashbed.p.oob_bytes - at) : 0;
+		oob_bytes = at < flashbed.p.oob_bytes
+				    ? min(bytes - main_bytes, flashbed.p.oob_bytes - at)
+				    : 0;
 		memcpy(to + main_bytes, from->oob + at, oob_bytes);
 	}
 	memset(to + main_bytes + oob_bytes, 0xff, bytes - main_bytes - oob_bytes);
@@ -256,7 +265,8 @@ static int set_intended(struct fbn_page *page, const u8 *intended)
 static int program_main(struct fbn_page *page, const struct fbn_program *program, const u8 *bytes)
 {
 	const u32 page_bytes = flashbed.p.page_bytes;
-	const u32 count = program->from < page_bytes ? min(program->to, page_bytes) - program->from : 0;
+	const u32 count =
+		program->from < page_bytes ? min(program->to, page_bytes) - program->from : 0;
 
 	if (!count || !memchr_inv(program->bytes, 0xff, count))
 		return 0;
@@ -274,7 +284,8 @@ static int program_main(struct fbn_page *page, const struct fbn_program *program
 	return 0;
 }
 
-int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program, struct fbn_effect effect)
+int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program,
+		      struct fbn_effect effect)
 {
 	const u32 page_bytes = flashbed.p.page_bytes;
 	const u8 *bytes;
@@ -293,7 +304,8 @@ int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program
 		return err;
 	if (program->to > page_bytes) {
 		skip = program->from < page_bytes ? page_bytes - program->from : 0;
-		clear_bits(page->oob + program->from + skip - page_bytes, bytes + skip, program->to - program->from - skip);
+		clear_bits(page->oob + program->from + skip - page_bytes, bytes + skip,
+			   program->to - program->from - skip);
 	}
 	page->touched |= fbn_subpages_touched(program);
 	page->programs += page->programs < U8_MAX;
@@ -380,13 +392,15 @@ int fbn_cells_erase(struct fbn_cells *cells, u32 number, struct fbn_effect effec
 /* Column of the byte that marks a bad block, in its first page. */
 u32 fbn_marker_column(void)
 {
-	return flashbed.p.page_bytes + (flashbed.p.page_bytes > 512 ? NAND_BBM_POS_LARGE : NAND_BBM_POS_SMALL);
+	return flashbed.p.page_bytes +
+	       (flashbed.p.page_bytes > 512 ? NAND_BBM_POS_LARGE : NAND_BBM_POS_SMALL);
 }
 
 bool fbn_cells_marked_bad(const struct fbn_cells *cells, u32 block)
 {
 	u8 marker;
 
-	fbn_cells_read(cells, block << flashbed.p.page_in_block_shift, fbn_marker_column(), &marker, 1);
+	fbn_cells_read(cells, block << flashbed.p.page_in_block_shift, fbn_marker_column(), &marker,
+		       1);
 	return marker != 0xff;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c) and its partition (raw.c). docs/flashbed_nand.md says what is in them.
+/* The files of /sys/kernel/debug/flashbed_nand, but the chip's image (image.c) and its partition
+ * (raw.c). docs/flashbed_nand.md says what is in them.
  *
- * Stands against fs/debugfs/file.c: files are opened through its proxies, so none is in use when the module goes.
+ * Stands against fs/debugfs/file.c: files are opened through its proxies, so none is in use when
+ * the module goes.
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
@@ -51,10 +53,11 @@ static int counts_show(struct seq_file *file, void *unused)
 	const struct fbn_counts *counts = &flashbed.counts;
 
 	mutex_lock(&flashbed.lock);
-	seq_printf(file, "reads %llu\nprograms %llu\nerases %llu\nbusy_ns %llu\nchanges %llu\n", counts->reads, counts->programs,
-		   counts->erases, counts->busy_ns, counts->changes);
-	seq_printf(file, "corrected %u\nuncorrectable %u\nbreaches %llu\nlost %llu\n", stats->corrected, stats->failed, counts->breaches,
-		   counts->lost);
+	seq_printf(file, "reads %llu\nprograms %llu\nerases %llu\nbusy_ns %llu\nchanges %llu\n",
+		   counts->reads, counts->programs, counts->erases, counts->busy_ns,
+		   counts->changes);
+	seq_printf(file, "corrected %u\nuncorrectable %u\nbreaches %llu\nlost %llu\n",
+		   stats->corrected, stats->failed, counts->breaches, counts->lost);
 	mutex_unlock(&flashbed.lock);
 	return 0;
 }
@@ -78,9 +81,13 @@ static int blocks_show(struct seq_file *file, void *unused)
 	mutex_lock(&flashbed.lock);
 	for (block = 0; block < flashbed.p.blocks; block++) {
 		const struct fbn_block *state = &flashbed.cells.blocks[block];
-		const bool bad = state->state == FBN_FACTORY_BAD || fbn_cells_marked_bad(&flashbed.cells, block);
+		const bool bad = state->state == FBN_FACTORY_BAD ||
+				 fbn_cells_marked_bad(&flashbed.cells, block);
 
-		seq_printf(file, "%u %u %s %u\n", block, state->erases, bad ? "bad" : state->state == FBN_WORN ? "worn" : "good",
+		seq_printf(file, "%u %u %s %u\n", block, state->erases,
+			   bad                        ? "bad"
+			   : state->state == FBN_WORN ? "worn"
+						      : "good",
 			   pages_used(state));
 	}
 	mutex_unlock(&flashbed.lock);
@@ -143,7 +150,8 @@ static int mark_bad(u32 block)
 	return err;
 }
 
-/* What `faults` asks for: a seed, operations in a million that fail, reads in a million with so many bits wrong. */
+/* What `faults` asks for: a seed, operations in a million that fail, reads in a million with so
+ * many bits wrong. */
 struct rates {
 	u64 seed;
 	u32 program_fail_ppm;
@@ -157,8 +165,8 @@ static int set_faults(const struct rates *asked)
 {
 	struct fbn_faults *faults = &flashbed.faults;
 
-	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM || asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips ||
-	    asked->bit_flips > FBN_FLIPS_MAX)
+	if (asked->program_fail_ppm > FBN_PPM || asked->erase_fail_ppm > FBN_PPM ||
+	    asked->bit_flip_ppm > FBN_PPM || !asked->bit_flips || asked->bit_flips > FBN_FLIPS_MAX)
 		return -EINVAL;
 	faults->seed = asked->seed;
 	faults->first_read = flashbed.counts.reads;
@@ -194,8 +202,8 @@ static int obey_faults(const char *command)
 		faults->wear_seed = number;
 		return 0;
 	}
-	if (sscanf(command, "faults %llu %u %u %u %u%c", &asked.seed, &asked.program_fail_ppm, &asked.erase_fail_ppm, &asked.bit_flip_ppm,
-		   &asked.bit_flips, &more) == 5)
+	if (sscanf(command, "faults %llu %u %u %u %u%c", &asked.seed, &asked.program_fail_ppm,
+		   &asked.erase_fail_ppm, &asked.bit_flip_ppm, &asked.bit_flips, &more) == 5)
 		return set_faults(&asked);
 	if (sscanf(command, "fail-program %llu%c", &number, &more) == 1 && number)
 		return fbn_choose(&faults->programs, flashbed.counts.programs + number - 1);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The controller's ECC, and which of the kernel's to use otherwise; where the spare area's free bytes are.
+/* The controller's ECC, and which of the kernel's to use otherwise; where the spare area's free
+ * bytes are.
  *
- * Stands against drivers/mtd/nand/raw/nand_base.c (nand_set_ecc_on_host_ops, nand_set_ecc_soft_ops) and drivers/mtd/nand/ecc.c (layouts):
- *   software-subpage  the kernel's Hamming code with its own layouts where the code fits them, as nandsim
- *   hardware-page     no code is calculated: the module knows which bits are wrong (flips of this read; `intended` of a torn page) and
- *                     corrects as a BCH code of ecc_strength_bits a step would; its bytes of the spare area are kept free, and stay 0xff
+ * Stands against drivers/mtd/nand/raw/nand_base.c (nand_set_ecc_on_host_ops, nand_set_ecc_soft_ops)
+ * and drivers/mtd/nand/ecc.c (layouts):
+ *   software-subpage  the kernel's Hamming code with its own layouts where the code fits them, as
+ *                     nandsim
+ *   hardware-page     no code is calculated: the module knows which bits are wrong (flips of this
+ *                     read; `intended` of a torn page) and corrects as a BCH code of
+ *                     ecc_strength_bits a step would; its bytes of the spare area are kept free,
+ *                     and stay 0xff
  *   none              nothing
  * Leaves out wrong bits in the spare area, miscorrection by the hardware engine.
  */
@@ -112,7 +117,8 @@ static int read_page(struct nand_chip *nand, u8 *buf, int oob_required, int page
 	fbn_command_read(page, 0);
 	fbn_move_in_whole(buf, nand->oob_poi);
 	cells = fbn_cells_page(&flashbed.cells, page);
-	for (step = 0; step < nand->ecc.steps && (flashbed.bus.flips || (cells && cells->intended)); step++) {
+	for (step = 0; step < nand->ecc.steps && (flashbed.bus.flips || (cells && cells->intended));
+	     step++) {
 		const int wrong = correct_step(cells, step, buf + step * step_bytes);
 
 		if (wrong < 0) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The controller and the chip's command set: what nand_base.c asks of exec_op, done on the cells, timed, logged, counted.
+/* The controller and the chip's command set: what nand_base.c asks of exec_op, done on the cells,
+ * timed, logged, counted.
  *
- * Stands against struct nand_controller_ops of include/linux/mtd/rawnand.h and the callers in drivers/mtd/nand/raw/nand_base.c
- * (nand_sp_exec_read_page_op, nand_lp_exec_read_page_op, nand_exec_prog_page_op, nand_erase_op, ...): small pages (512 bytes) with
- * pointer commands and one column cycle, large ones with READSTART and column changes. Leaves out cached and multi-plane commands,
- * features, the parameter page, 16-bit buses: exec_op refuses their opcodes.
+ * Stands against struct nand_controller_ops of include/linux/mtd/rawnand.h and the callers in
+ * drivers/mtd/nand/raw/nand_base.c (nand_sp_exec_read_page_op, nand_lp_exec_read_page_op,
+ * nand_exec_prog_page_op, nand_erase_op, ...): small pages (512 bytes) with pointer commands and
+ * one column cycle, large ones with READSTART and column changes. Leaves out cached and multi-plane
+ * commands, features, the parameter page, 16-bit buses: exec_op refuses their opcodes.
  *
- * Time: array time with the command that starts it; bus time with the data (transfer=bytes) or with the command (transfer=page).
- * Invariants:
- * 1. An operation's time is that of its instructions added up, waited for once at its end, after flashbed.lock is released.
+ * Time: array time with the command that starts it; bus time with the data (transfer=bytes) or with
+ * the command (transfer=page). Invariants:
+ * 1. An operation's time is that of its instructions added up, waited for once at its end, after
+ *    flashbed.lock is released.
  * 2. What is done and its time do not depend on the log, nor on what user space reads meanwhile.
  */
 #include <linux/math64.h>
@@ -17,7 +20,8 @@
 
 #include "flashbed_nand.h"
 
-/* No maker has this number, so nand_base.c calls no maker's hooks; 0x90: a cell holds one bit. No byte is 0: the core compares strings. */
+/* No maker has this number, so nand_base.c calls no maker's hooks; 0x90: a cell holds one bit. No
+ * byte is 0: the core compares strings. */
 const u8 fbn_id[NAND_MAX_ID_LEN] = {0xfb, 0xed, 0x90, 0x01, 0xfb, 0xed, 0x90, 0x01};
 
 void fbn_begin(void)
@@ -37,7 +41,9 @@ void fbn_end(u64 *started_ns, u64 *spent_ns)
 /* The part of a whole page's bus time that `bytes` take, rounded down. */
 u32 fbn_share_ns(u32 whole_ns, u32 bytes)
 {
-	return bytes == flashbed.p.raw_bytes ? whole_ns : (u32)div_u64((u64)whole_ns * bytes, flashbed.p.raw_bytes);
+	return bytes == flashbed.p.raw_bytes
+		       ? whole_ns
+		       : (u32)div_u64((u64)whole_ns * bytes, flashbed.p.raw_bytes);
 }
 
 static void charge(u64 ns)
@@ -85,8 +91,9 @@ static struct fbn_record *put_in_log(void)
 	return at;
 }
 
-/* Accounts for a data move from or to the page register. The log has the part of the first one that is in the main area, if it begins there: a
- * whole page looks the same whether its OOB comes in one move with it or in another. */
+/* Accounts for a data move from or to the page register. The log has the part of the first one that
+ * is in the main area, if it begins there: a whole page looks the same whether its OOB comes in one
+ * move with it or in another. */
 static void move(u32 whole_ns, u32 bytes)
 {
 	struct fbn_bus *bus = &flashbed.bus;
@@ -95,7 +102,8 @@ static void move(u32 whole_ns, u32 bytes)
 	if (!bus->moved) {
 		bus->moved = true;
 		bus->record.column = bus->column;
-		bus->record.length = bus->column < page_bytes ? min(bytes, page_bytes - bus->column) : bytes;
+		bus->record.length =
+			bus->column < page_bytes ? min(bytes, page_bytes - bus->column) : bytes;
 		if (bus->logged) {
 			bus->logged->column = bus->record.column;
 			bus->logged->length = bus->record.length;
@@ -119,7 +127,8 @@ void fbn_command_read(u32 page, u32 column)
 	start_record(FBN_READ, page, column);
 	bus->flips = fbn_draw_flips(&flashbed.faults, flashbed.counts.reads++, bus->flip_bits);
 	bus->logged = put_in_log();
-	charge(flashbed.p.read_array_ns + (u64)(flashbed.p.transfer_page ? flashbed.p.bus_read_ns : 0));
+	charge(flashbed.p.read_array_ns +
+	       (u64)(flashbed.p.transfer_page ? flashbed.p.bus_read_ns : 0));
 }
 
 /* The whole page register in one move, as the cells have it. */
@@ -128,12 +137,14 @@ void fbn_move_in_whole(u8 *page, u8 *oob)
 	struct fbn_bus *bus = &flashbed.bus;
 
 	fbn_cells_read(&flashbed.cells, bus->page, 0, page, flashbed.p.page_bytes);
-	fbn_cells_read(&flashbed.cells, bus->page, flashbed.p.page_bytes, oob, flashbed.p.oob_bytes);
+	fbn_cells_read(&flashbed.cells, bus->page, flashbed.p.page_bytes, oob,
+		       flashbed.p.oob_bytes);
 	bus->column = 0;
 	move(flashbed.p.bus_read_ns, flashbed.p.raw_bytes);
 }
 
-/* Turns the bits that this read got wrong in `bytes`, which came from `column`; whether there were any. */
+/* Turns the bits that this read got wrong in `bytes`, which came from `column`; whether there were
+ * any. */
 bool fbn_flip(u8 *bytes, u32 column, u32 length)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
@@ -227,12 +238,15 @@ static struct fbn_effect program_effect(u32 page, u64 number, bool *failed)
 {
 	const struct fbn_parameters *p = &flashbed.p;
 	const struct fbn_faults *faults = &flashbed.faults;
-	struct fbn_effect effect = {.how = FBN_WHOLE, .seed = fbn_draw(faults->seed, FBN_DRAW_PROGRAM, number - faults->first_program)};
+	struct fbn_effect effect = {
+		.how = FBN_WHOLE,
+		.seed = fbn_draw(faults->seed, FBN_DRAW_PROGRAM, number - faults->first_program)};
 
 	*failed = flashbed.cells.blocks[page >> p->page_in_block_shift].state == FBN_FACTORY_BAD;
 	if (*failed || (flashbed.power.drop_at && !--flashbed.power.drop_at)) {
 		effect.how = FBN_NOTHING;
-	} else if ((faults->program_fail_ppm && fbn_hit(effect.seed, faults->program_fail_ppm)) || fbn_is_chosen(&faults->programs, number)) {
+	} else if ((faults->program_fail_ppm && fbn_hit(effect.seed, faults->program_fail_ppm)) ||
+		   fbn_is_chosen(&faults->programs, number)) {
 		effect.how = FBN_BITS;
 		*failed = true;
 	}
@@ -274,8 +288,10 @@ static struct fbn_effect erase_effect(u32 number_of_block, u64 number, bool *fai
 	const struct fbn_block *block = &flashbed.cells.blocks[number_of_block];
 	struct fbn_effect effect = {.how = FBN_WHOLE};
 
-	effect.worn = faults->wear_out_erases && block->state == FBN_GOOD && block->erases >= fbn_endurance(faults, number_of_block);
-	*failed = effect.worn || block->state != FBN_GOOD || (faults->erase_fail_ppm && fbn_hit(draw, faults->erase_fail_ppm)) ||
+	effect.worn = faults->wear_out_erases && block->state == FBN_GOOD &&
+		      block->erases >= fbn_endurance(faults, number_of_block);
+	*failed = effect.worn || block->state != FBN_GOOD ||
+		  (faults->erase_fail_ppm && fbn_hit(draw, faults->erase_fail_ppm)) ||
 		  fbn_is_chosen(&faults->erases, number);
 	if (*failed)
 		effect.how = FBN_NOTHING;
@@ -323,7 +339,8 @@ static u32 column(void)
 {
 	const struct fbn_bus *bus = &flashbed.bus;
 
-	return small_pages() ? bus->base + bus->address[0] : bus->address[0] | (u32)bus->address[1] << 8;
+	return small_pages() ? bus->base + bus->address[0]
+			     : bus->address[0] | (u32)bus->address[1] << 8;
 }
 
 static int do_command(u8 opcode)
@@ -450,8 +467,9 @@ static bool knows(u8 opcode)
 	return false;
 }
 
-/* nand_read_page_swecc does not look at errors and corrects whatever is in its buffers: without power they get steps of zeros but for two
- * bits, whose Hamming code is two bits off an erased page's and next to no other.
+/* nand_read_page_swecc does not look at errors and corrects whatever is in its buffers: without
+ * power they get steps of zeros but for two bits, whose Hamming code is two bits off an erased
+ * page's and next to no other.
  */
 static void read_nonsense(const struct nand_operation *op)
 {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What goes wrong: what a seed decides keeps no state, so the same seed and the same operation number always give the same fault.
+/* What goes wrong: what a seed decides keeps no state, so the same seed and the same operation
+ * number always give the same fault.
  *
- * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c. Numbers come from SplitMix64 (Steele, Lea,
- * Flood 2014). Leaves out read disturb, retention, faults that cluster in a block.
- * Invariant: no 64-bit division, which a 32-bit ARM kernel does not link.
+ * In the place of the weak blocks, weak pages and bit flips of drivers/mtd/nand/raw/nandsim.c.
+ * Numbers come from SplitMix64 (Steele, Lea, Flood 2014). Leaves out read disturb, retention,
+ * faults that cluster in a block. Invariant: no 64-bit division, which a 32-bit ARM kernel does not
+ * link.
  */
 #include <linux/kernel.h>
 
@@ -93,7 +95,8 @@ u32 fbn_endurance(const struct fbn_faults *faults, u32 block)
 	return faults->wear_out_erases - tenth + fbn_below(&state, 2 * tenth + 1);
 }
 
-/* The bits of the main area that one page read gets wrong, all in one ECC step: elsewhere several at once would never meet. */
+/* The bits of the main area that one page read gets wrong, all in one ECC step: elsewhere several
+ * at once would never meet. */
 int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits)
 {
 	u64 state = fbn_draw(faults->seed, FBN_DRAW_READ, number - faults->first_read);
@@ -105,7 +108,8 @@ int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits)
 
 	if (!faults->bit_flip_ppm || !fbn_hit(fbn_next(&state), faults->bit_flip_ppm))
 		return 0;
-	wanted = faults->bit_flips_min + fbn_below(&state, faults->bit_flips_max - faults->bit_flips_min + 1);
+	wanted = faults->bit_flips_min +
+		 fbn_below(&state, faults->bit_flips_max - faults->bit_flips_min + 1);
 	first = fbn_below(&state, p->page_bytes / p->ecc_step_bytes) * step_bits;
 	while (count < wanted) {
 		const u32 bit = first + fbn_below(&state, step_bits);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the files of flashbed_nand share: a raw NAND chip in memory with its controller.
  *
- * Stands against include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops) and in the place of nandsim.
- * There is one chip a machine, `flashbed`. Layers, each using those above it only:
+ * Stands against include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops) and
+ * in the place of nandsim. There is one chip a machine, `flashbed`. Layers, each using those above
+ * it only:
  *   parameters  what was asked for, checked
  *   cells       content of the array: blocks, pages; program and erase, whole or torn
- *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a torn operation is torn
+ *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
+ *               torn operation is torn
  *   rules, log  what is reported of operations
  *   record      snapshot, changes since, power cut, rewind
  *   exec, wait  commands of the chip and their time
@@ -13,7 +15,8 @@
  *   image, load, raw, debugfs  files
  *
  * Invariants:
- * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is not held while time is waited for.
+ * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is
+ *    not held while time is waited for.
  * 2. Lock order: nand->lock (the NAND core's, held around every operation), then flashbed.lock.
  */
 #ifndef FLASHBED_NAND_H
@@ -39,7 +42,7 @@ enum fbn_wait { FBN_WAIT_BUSY, FBN_WAIT_HALT, FBN_WAIT_SLEEP };
 struct fbn_parameters {
 	u32 page_bytes;
 	u32 oob_bytes;
-	u32 raw_bytes;		/* page and OOB */
+	u32 raw_bytes; /* page and OOB */
 	u32 pages_per_block;
 	u32 page_in_block_shift;
 	u32 blocks;
@@ -56,7 +59,7 @@ struct fbn_parameters {
 	enum fbn_ecc ecc;
 	u32 ecc_step_bytes;
 	u32 ecc_strength_bits;
-	u32 ecc_bytes;		/* of OOB, a step */
+	u32 ecc_bytes; /* of OOB, a step */
 	enum fbn_wait wait;
 	u64 seed;
 	u32 bad_blocks;
@@ -78,14 +81,14 @@ int fbn_parameters_check(struct fbn_parameters *to);
 enum fbn_how {
 	FBN_WHOLE,
 	FBN_NOTHING,
-	FBN_PART,		/* program: the first bytes; erase: some pages */
-	FBN_BITS,		/* some of the bits */
+	FBN_PART, /* program: the first bytes; erase: some pages */
+	FBN_BITS, /* some of the bits */
 };
 
 struct fbn_effect {
 	u8 how;
-	bool worn;		/* an erase that wears the block out */
-	u64 seed;		/* decides which part, which bits */
+	bool worn; /* an erase that wears the block out */
+	u64 seed;  /* decides which part, which bits */
 };
 
 #define FBN_CHOSEN_MAX 64
@@ -98,8 +101,8 @@ struct fbn_chosen {
 
 /* What goes wrong from now on: at first what the parameters say, then what `ctl` was told. */
 struct fbn_faults {
-	u64 seed;		/* of all but endurance */
-	u64 first_read;		/* draws count operations from these */
+	u64 seed;       /* of all but endurance */
+	u64 first_read; /* draws count operations from these */
 	u64 first_program;
 	u64 first_erase;
 	u32 program_fail_ppm;
@@ -113,7 +116,14 @@ struct fbn_faults {
 	struct fbn_chosen erases;
 };
 
-enum fbn_draw { FBN_DRAW_BAD, FBN_DRAW_WEAR, FBN_DRAW_PROGRAM, FBN_DRAW_ERASE, FBN_DRAW_READ, FBN_DRAW_TEAR };
+enum fbn_draw {
+	FBN_DRAW_BAD,
+	FBN_DRAW_WEAR,
+	FBN_DRAW_PROGRAM,
+	FBN_DRAW_ERASE,
+	FBN_DRAW_READ,
+	FBN_DRAW_TEAR
+};
 
 u64 fbn_draw(u64 seed, enum fbn_draw what, u64 number);
 u64 fbn_next(u64 *state);
@@ -131,15 +141,16 @@ int fbn_draw_flips(const struct fbn_faults *faults, u64 number, u32 *bits);
 enum fbn_state { FBN_GOOD, FBN_FACTORY_BAD, FBN_WORN };
 
 #define FBN_SUBPAGES 4
-#define FBN_PROGRAMS_A_PAGE 4	/* the datasheets' NOP */
+#define FBN_PROGRAMS_A_PAGE 4 /* the datasheets' NOP */
 
-/* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long or not there:
- * no data is all 0xff; intended is what the controller's ECC was calculated over, where that is not what the cells hold.
+/* A page that was programmed since its block was erased. `data` and `intended` are page_bytes long
+ * or not there: no data is all 0xff; intended is what the controller's ECC was calculated over,
+ * where that is not what the cells hold.
  */
 struct fbn_page {
 	u32 users;
 	u8 programs;
-	u8 touched;		/* sub-pages programmed, a bit each */
+	u8 touched; /* sub-pages programmed, a bit each */
 	u8 *data;
 	u8 *intended;
 	u8 oob[];
@@ -148,7 +159,7 @@ struct fbn_page {
 struct fbn_block {
 	struct fbn_page **pages;
 	u32 erases;
-	u16 next_page;		/* after the highest one programmed */
+	u16 next_page; /* after the highest one programmed */
 	u8 state;
 };
 
@@ -173,7 +184,8 @@ struct fbn_page *fbn_cells_page(const struct fbn_cells *cells, u32 page);
 struct fbn_page *fbn_cells_own_page(struct fbn_cells *cells, u32 page);
 int fbn_page_fill(u8 **area, const u8 *bytes);
 void fbn_cells_read(const struct fbn_cells *cells, u32 page, u32 column, u8 *to, u32 bytes);
-int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program, struct fbn_effect effect);
+int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program,
+		      struct fbn_effect effect);
 int fbn_cells_erase(struct fbn_cells *cells, u32 block, struct fbn_effect effect);
 bool fbn_cells_marked_bad(const struct fbn_cells *cells, u32 block);
 u32 fbn_marker_column(void);
@@ -200,7 +212,7 @@ struct fbn_log {
 	u32 chunks_size;
 	u32 chunks_used;
 	u64 records;
-	u32 records_chunk;	/* where the next one goes */
+	u32 records_chunk; /* where the next one goes */
 	u32 records_in_chunk;
 };
 
@@ -236,11 +248,11 @@ u8 fbn_subpages_touched(const struct fbn_program *program);
 struct fbn_change;
 
 struct fbn_history {
-	bool there;		/* there is a snapshot */
-	bool open;		/* and changes are still added to it */
-	bool broken;		/* memory ran out: what is here is not all */
+	bool there;  /* there is a snapshot */
+	bool open;   /* and changes are still added to it */
+	bool broken; /* memory ran out: what is here is not all */
 	struct fbn_cells snapshot;
-	struct fbn_cells reached;	/* the snapshot after the first `reached_changes` changes */
+	struct fbn_cells reached; /* the snapshot after the first `reached_changes` changes */
 	u32 reached_changes;
 	struct fbn_change **changes;
 	u32 size;
@@ -269,7 +281,7 @@ enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 
 /* The chip's side of the bus. */
 struct fbn_bus {
-	u64 started_ns;		/* this exec_op */
+	u64 started_ns; /* this exec_op */
 	u64 spent_ns;
 	u8 command;
 	u8 address[5];
@@ -277,13 +289,13 @@ struct fbn_bus {
 	u8 output;
 	u8 status;
 	u8 id_address;
-	u32 base;		/* small pages: where the pointer command put column 0 */
+	u32 base; /* small pages: where the pointer command put column 0 */
 	u32 page;
 	u32 column;
-	bool moved;		/* the command moved data already */
+	bool moved; /* the command moved data already */
 	struct fbn_record record;
-	struct fbn_record *logged;	/* a read's, in the log, which later moves make longer */
-	u8 *latch;		/* the page register while a program is loaded: raw_bytes */
+	struct fbn_record *logged; /* a read's, in the log, which later moves make longer */
+	u8 *latch;                 /* the page register while a program is loaded: raw_bytes */
 	u32 latch_from;
 	u32 latch_to;
 	int flips;
@@ -369,9 +381,9 @@ int fbn_debugfs_create(struct dentry **folder);
 
 struct fbn_power {
 	bool off;
-	u64 cut_at;		/* programs and erases to go until it fails, 0: it does not */
+	u64 cut_at; /* programs and erases to go until it fails, 0: it does not */
 	u64 cut_seed;
-	u64 drop_at;		/* programs to go until one is not done */
+	u64 drop_at; /* programs to go until one is not done */
 };
 
 struct fbn {
@@ -381,7 +393,7 @@ struct fbn {
 	struct nand_controller controller;
 	struct kmem_cache *page_cache;
 	struct kmem_cache *data_cache;
-	u8 *scratch;		/* raw_bytes: a torn program's bytes */
+	u8 *scratch; /* raw_bytes: a torn program's bytes */
 	struct fbn_cells cells;
 	struct fbn_bus bus;
 	struct fbn_power power;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The chip as a file: reading it gives an image, writing one loads it. Format "flashbed-chip 1", docs/flashbed_nand.md.
+/* The chip as a file: reading it gives an image, writing one loads it. Format "flashbed-chip 1",
+ * docs/flashbed_nand.md.
  *
- * Stands against fs/seq_file.c: an image is a sequence of items (head; a block's head; a programmed page), numbered so that an item's place
- * follows from its number, and made as they are read: there is never a second chip in memory. Leaves out a chip that changes between two
- * reads of the file: its image is of neither moment.
+ * Stands against fs/seq_file.c: an image is a sequence of items (head; a block's head; a programmed
+ * page), numbered so that an item's place follows from its number, and made as they are read: there
+ * is never a second chip in memory. Leaves out a chip that changes between two reads of the file:
+ * its image is of neither moment.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -106,7 +108,8 @@ static void show_page(struct seq_file *file, const struct fbn_page *page, u32 nu
 		.page = cpu_to_le16(number),
 		.programs = page->programs,
 		.touched = page->touched,
-		.areas = (page->data ? FBN_IMAGE_DATA : 0) | (page->intended ? FBN_IMAGE_INTENDED : 0),
+		.areas = (page->data ? FBN_IMAGE_DATA : 0) |
+			 (page->intended ? FBN_IMAGE_INTENDED : 0),
 	};
 
 	seq_write(file, &head, sizeof(head));

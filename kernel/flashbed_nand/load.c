@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading a chip's image as it is written, whatever pieces it comes in, into cells of its own that become the chip's when it is complete.
+/* Loading a chip's image as it is written, whatever pieces it comes in, into cells of its own that
+ * become the chip's when it is complete.
  *
  * The other side of image.c. Invariants:
  * 1. Until an image is complete and accepted the chip stays as it was.
@@ -23,7 +24,7 @@ struct fbn_loader {
 	u32 there;
 	u32 block;
 	u32 pages_left;
-	u32 page;		/* in the block; the next one is higher */
+	u32 page; /* in the block; the next one is higher */
 	u8 areas;
 	struct fbn_page *filling;
 	struct fbn_cells cells;
@@ -41,8 +42,13 @@ static void expect(struct fbn_loader *loader, enum stage stage)
 {
 	const struct fbn_parameters *p = &flashbed.p;
 	const u32 wanted[] = {
-		[HEAD] = sizeof(struct fbn_image_head), [BLOCK] = sizeof(struct fbn_image_block), [PAGE] = sizeof(struct fbn_image_page),
-		[OOB] = p->oob_bytes, [DATA] = p->page_bytes, [INTENDED] = p->page_bytes, [END] = 1,
+		[HEAD] = sizeof(struct fbn_image_head),
+		[BLOCK] = sizeof(struct fbn_image_block),
+		[PAGE] = sizeof(struct fbn_image_page),
+		[OOB] = p->oob_bytes,
+		[DATA] = p->page_bytes,
+		[INTENDED] = p->page_bytes,
+		[END] = 1,
 	};
 
 	loader->stage = stage;
@@ -55,7 +61,8 @@ static void expect_block(struct fbn_loader *loader)
 	expect(loader, loader->block < flashbed.p.blocks ? BLOCK : END);
 }
 
-/* After an area of a page, or its head: the next area that it has, the next page, or the next block. */
+/* After an area of a page, or its head: the next area that it has, the next page, or the next
+ * block. */
 static void expect_after(struct fbn_loader *loader, enum stage done)
 {
 	if (done < DATA && loader->areas & FBN_IMAGE_DATA)
@@ -75,8 +82,10 @@ static int take_head(struct fbn_loader *loader)
 
 	if (memcmp(head->magic, FBN_IMAGE_MAGIC, sizeof(head->magic)))
 		return refuse(loader, "this is no \"flashbed-chip 1\"");
-	if (le32_to_cpu(head->page_bytes) != p->page_bytes || le32_to_cpu(head->oob_bytes) != p->oob_bytes ||
-	    le32_to_cpu(head->pages_per_block) != p->pages_per_block || le32_to_cpu(head->blocks) != p->blocks)
+	if (le32_to_cpu(head->page_bytes) != p->page_bytes ||
+	    le32_to_cpu(head->oob_bytes) != p->oob_bytes ||
+	    le32_to_cpu(head->pages_per_block) != p->pages_per_block ||
+	    le32_to_cpu(head->blocks) != p->blocks)
 		return refuse(loader, "it is of a chip with another geometry");
 	expect_block(loader);
 	return 0;
@@ -107,10 +116,12 @@ static int take_page(struct fbn_loader *loader)
 
 	if (page < loader->page || page >= flashbed.p.pages_per_block)
 		return refuse(loader, "pages out of order or past the block's end");
-	if (!head->programs || head->touched >> FBN_SUBPAGES || head->areas & ~(FBN_IMAGE_DATA | FBN_IMAGE_INTENDED) ||
+	if (!head->programs || head->touched >> FBN_SUBPAGES ||
+	    head->areas & ~(FBN_IMAGE_DATA | FBN_IMAGE_INTENDED) ||
 	    memchr_inv(head->zero, 0, sizeof(head->zero)))
 		return refuse(loader, "no such state of a page");
-	loader->filling = fbn_cells_own_page(&loader->cells, (loader->block << flashbed.p.page_in_block_shift) + page);
+	loader->filling = fbn_cells_own_page(
+		&loader->cells, (loader->block << flashbed.p.page_in_block_shift) + page);
 	if (!loader->filling)
 		return -ENOMEM;
 	loader->filling->programs = head->programs;
@@ -130,7 +141,9 @@ static int take_area(struct fbn_loader *loader)
 	if (done == OOB)
 		memcpy(loader->filling->oob, loader->bytes, flashbed.p.oob_bytes);
 	else
-		err = fbn_page_fill(done == DATA ? &loader->filling->data : &loader->filling->intended, loader->bytes);
+		err = fbn_page_fill(done == DATA ? &loader->filling->data
+						 : &loader->filling->intended,
+				    loader->bytes);
 	if (!err)
 		expect_after(loader, done);
 	return err;
@@ -196,7 +209,8 @@ int fbn_load_bytes(const u8 *bytes, size_t count)
 	return err;
 }
 
-/* Makes the image that was written the chip's content; what was recorded is of another chip and forgotten. */
+/* Makes the image that was written the chip's content; what was recorded is of another chip and
+ * forgotten. */
 int fbn_load_finish(void)
 {
 	struct fbn_loader *loader;

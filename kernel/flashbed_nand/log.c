@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The log: one record of 48 bytes a read, program or erase, in chunks that never move, so that a record can be made longer in place.
+/* The log: one record of 48 bytes a read, program or erase, in chunks that never move, so that a
+ * record can be made longer in place.
  *
- * In the place of kprobe events on nand_read_page_op and its like (agent/flashmon.c). Grows without limit; a record for which there is no
- * memory is counted as lost. Invariant: chunks 0..chunks_used-1 are there, and all but the last of them are full.
+ * In the place of kprobe events on nand_read_page_op and its like (agent/flashmon.c). Grows without
+ * limit; a record for which there is no memory is counted as lost. Invariant: chunks
+ * 0..chunks_used-1 are there, and all but the last of them are full.
  */
 #include <linux/build_bug.h>
 #include <linux/math64.h>
@@ -13,8 +15,8 @@
 
 #include "flashbed_nand.h"
 
-#define CHUNK_RECORDS 1365	/* 64 KiB */
-#define CHUNKS_KEPT 64		/* when the log is cleared: what the next run uses again */
+#define CHUNK_RECORDS 1365 /* 64 KiB */
+#define CHUNKS_KEPT 64     /* when the log is cleared: what the next run uses again */
 
 static bool add_chunk(struct fbn_log *log)
 {
@@ -74,7 +76,8 @@ void fbn_log_free(struct fbn_log *log)
 	memset(log, 0, sizeof(*log));
 }
 
-/* The record of that number and how many follow it in one piece, itself included; NULL past the end. */
+/* The record of that number and how many follow it in one piece, itself included; NULL past the
+ * end. */
 const struct fbn_record *fbn_log_at(const struct fbn_log *log, u64 number, u32 *run)
 {
 	u32 chunk;

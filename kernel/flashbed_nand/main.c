@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Loading and unloading: one chip, identified by the NAND core as any other, and one partition of it as the only MTD device.
+/* Loading and unloading: one chip, identified by the NAND core as any other, and one partition of
+ * it as the only MTD device.
  *
- * Stands against nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and drivers/mtd/mtdcore.c. The core wants a chip
- * of a power of two of MiB: it is told the next one, and what lies past the last block is outside the partition, reads as 0xff and cannot
- * be programmed or erased.
+ * Stands against nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
+ * drivers/mtd/mtdcore.c. The core wants a chip of a power of two of MiB: it is told the next one,
+ * and what lies past the last block is outside the partition, reads as 0xff and cannot be
+ * programmed or erased.
  *
  * Invariant: whatever init had made when it failed is gone when it returns.
  */
@@ -26,7 +28,8 @@ struct fbn flashbed = {
 
 static struct dentry *folder;
 
-/* What a reboot would: the driver's bad block table and page buffer come from the chip again. nand->lock is held. */
+/* What a reboot would: the driver's bad block table and page buffer come from the chip again.
+ * nand->lock is held. */
 void fbn_forget_driver_state(void)
 {
 	struct nand_chip *nand = &flashbed.nand;

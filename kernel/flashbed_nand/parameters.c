@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the module was loaded with: every parameter is checked here, before anything is allocated.
  *
- * Stands against nothing of the kernel; the limits are those of drivers/mtd/nand/raw/nand_base.c (powers of two, three row address
- * cycles) and of drivers/mtd/nand/ecc-sw-hamming.c (steps of 256 or 512 bytes, 3 bytes of ECC each).
- * Invariant: a refused load prints one line, which begins with the name of the parameter.
+ * Stands against nothing of the kernel; the limits are those of drivers/mtd/nand/raw/nand_base.c
+ * (powers of two, three row address cycles) and of drivers/mtd/nand/ecc-sw-hamming.c (steps of 256
+ * or 512 bytes, 3 bytes of ECC each). Invariant: a refused load prints one line, which begins with
+ * the name of the parameter.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,13 +19,13 @@
 #define CHIP_BYTES_MAX (8ULL << 30)
 #define CLEAN_MARKER_BYTES 8
 
-#define FBN_UINT(name, initial, text)		\
-	static uint name = (initial);		\
-	module_param(name, uint, 0444);		\
+#define FBN_UINT(name, initial, text)                                                              \
+	static uint name = (initial);                                                              \
+	module_param(name, uint, 0444);                                                            \
 	MODULE_PARM_DESC(name, text)
-#define FBN_WORD(name, text)			\
-	static char *name;			\
-	module_param(name, charp, 0444);	\
+#define FBN_WORD(name, text)                                                                       \
+	static char *name;                                                                         \
+	module_param(name, charp, 0444);                                                           \
 	MODULE_PARM_DESC(name, text)
 
 FBN_UINT(page_bytes, MISSING, "page size: a power of two, 512 to 16384");
@@ -63,25 +64,29 @@ static int refuse(const char *name, uint value, const char *wanted)
 	return -EINVAL;
 }
 
-#define REFUSE_UNLESS(condition, name, wanted)			\
-	do {							\
-		if (name == MISSING || !(condition))		\
-			return refuse(#name, name, wanted);	\
+#define REFUSE_UNLESS(condition, name, wanted)                                                     \
+	do {                                                                                       \
+		if (name == MISSING || !(condition))                                               \
+			return refuse(#name, name, wanted);                                        \
 	} while (0)
 
 static int check_geometry(struct fbn_parameters *to)
 {
 	u64 block_bytes;
 
-	REFUSE_UNLESS(is_power_of_2(page_bytes) && page_bytes >= 512 && page_bytes <= 16384, page_bytes,
-		      "a power of two, 512 to 16384");
-	REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes, "16 to a quarter of a page");
-	REFUSE_UNLESS(is_power_of_2(pages_per_block) && pages_per_block >= 16 && pages_per_block <= 256, pages_per_block,
-		      "a power of two, 16 to 256");
+	REFUSE_UNLESS(is_power_of_2(page_bytes) && page_bytes >= 512 && page_bytes <= 16384,
+		      page_bytes, "a power of two, 512 to 16384");
+	REFUSE_UNLESS(oob_bytes >= 16 && oob_bytes <= page_bytes / 4, oob_bytes,
+		      "16 to a quarter of a page");
+	REFUSE_UNLESS(is_power_of_2(pages_per_block) && pages_per_block >= 16 &&
+			      pages_per_block <= 256,
+		      pages_per_block, "a power of two, 16 to 256");
 	block_bytes = (u64)page_bytes * pages_per_block;
-	REFUSE_UNLESS(blocks > 0 && blocks * block_bytes <= CHIP_BYTES_MAX, blocks, "1 block to 8 GiB");
+	REFUSE_UNLESS(blocks > 0 && blocks * block_bytes <= CHIP_BYTES_MAX, blocks,
+		      "1 block to 8 GiB");
 	REFUSE_UNLESS(first_block < blocks, first_block, "a block of the chip");
-	REFUSE_UNLESS(partition_blocks > 0 && partition_blocks <= blocks - first_block, partition_blocks, "1 to what the chip has from first_block");
+	REFUSE_UNLESS(partition_blocks > 0 && partition_blocks <= blocks - first_block,
+		      partition_blocks, "1 to what the chip has from first_block");
 	to->page_bytes = page_bytes;
 	to->oob_bytes = oob_bytes;
 	to->raw_bytes = page_bytes + oob_bytes;
@@ -156,20 +161,25 @@ static int check_ecc(struct fbn_parameters *to)
 		return 0;
 	}
 	if (to->ecc == FBN_ECC_SOFTWARE) {
-		REFUSE_UNLESS(ecc_step_bytes == 256 || ecc_step_bytes == 512, ecc_step_bytes, "256 or 512 with ecc=software-subpage");
+		REFUSE_UNLESS(ecc_step_bytes == 256 || ecc_step_bytes == 512, ecc_step_bytes,
+			      "256 or 512 with ecc=software-subpage");
 		to->ecc_strength_bits = 1;
 		to->ecc_bytes = 3;
 	} else {
-		REFUSE_UNLESS(is_power_of_2(ecc_step_bytes) && ecc_step_bytes >= 256 && ecc_step_bytes <= page_bytes, ecc_step_bytes,
-			      "a power of two, 256 to a page");
-		REFUSE_UNLESS(ecc_strength_bits > 0 && ecc_strength_bits <= FBN_FLIPS_MAX, ecc_strength_bits, "1 to 64 with ecc=hardware-page");
+		REFUSE_UNLESS(is_power_of_2(ecc_step_bytes) && ecc_step_bytes >= 256 &&
+				      ecc_step_bytes <= page_bytes,
+			      ecc_step_bytes, "a power of two, 256 to a page");
+		REFUSE_UNLESS(ecc_strength_bits > 0 && ecc_strength_bits <= FBN_FLIPS_MAX,
+			      ecc_strength_bits, "1 to 64 with ecc=hardware-page");
 		to->ecc_strength_bits = ecc_strength_bits;
 		to->ecc_bytes = fbn_ecc_bytes(ecc_step_bytes, ecc_strength_bits);
 	}
 	to->ecc_step_bytes = ecc_step_bytes;
-	if (page_bytes / ecc_step_bytes * to->ecc_bytes + marker_bytes + CLEAN_MARKER_BYTES > oob_bytes) {
-		pr_err("oob_bytes=%u is impossible: ECC takes %u, the bad block marker %u and JFFS2's clean marker 8\n", oob_bytes,
-		       page_bytes / ecc_step_bytes * to->ecc_bytes, marker_bytes);
+	if (page_bytes / ecc_step_bytes * to->ecc_bytes + marker_bytes + CLEAN_MARKER_BYTES >
+	    oob_bytes) {
+		pr_err("oob_bytes=%u is impossible: ECC takes %u, the bad block marker %u and "
+		       "JFFS2's clean marker 8\n",
+		       oob_bytes, page_bytes / ecc_step_bytes * to->ecc_bytes, marker_bytes);
 		return -EINVAL;
 	}
 	return 0;
@@ -182,7 +192,8 @@ static int check_faults(struct fbn_parameters *to)
 	REFUSE_UNLESS(program_fail_ppm <= FBN_PPM, program_fail_ppm, "0 to 1000000");
 	REFUSE_UNLESS(erase_fail_ppm <= FBN_PPM, erase_fail_ppm, "0 to 1000000");
 	REFUSE_UNLESS(bit_flip_ppm <= FBN_PPM, bit_flip_ppm, "0 to 1000000");
-	REFUSE_UNLESS(bit_flips_max >= 1 && bit_flips_max <= FBN_FLIPS_MAX, bit_flips_max, "1 to 64");
+	REFUSE_UNLESS(bit_flips_max >= 1 && bit_flips_max <= FBN_FLIPS_MAX, bit_flips_max,
+		      "1 to 64");
 	to->seed = seed;
 	to->bad_blocks = bad_blocks;
 	to->wear_out_erases = wear_out_erases;

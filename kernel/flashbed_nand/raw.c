@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* `partition` of /sys/kernel/debug/flashbed_nand: a read or write of it calls MTD on a buffer of the kernel's. No byte reaches the program or comes
- * from it, so a system call of many pages costs what the driver costs.
+/* `partition` of /sys/kernel/debug/flashbed_nand: a read or write of it calls MTD on a buffer of
+ * the kernel's. No byte reaches the program or comes from it, so a system call of many pages costs
+ * what the driver costs.
  *
  * Stands against drivers/mtd/mtdchar.c, which copies. Left out: erases, the spare area.
  */
@@ -57,7 +58,8 @@ static ssize_t raw_move(struct raw *raw, size_t count, loff_t *at, bool write)
 	while (count) {
 		const size_t bytes = min_t(size_t, count, BUFFER_BYTES);
 		size_t done = 0;
-		const int err = write ? mtd_write(raw->mtd, *at, bytes, &done, raw->buffer) : mtd_read(raw->mtd, *at, bytes, &done, raw->buffer);
+		const int err = write ? mtd_write(raw->mtd, *at, bytes, &done, raw->buffer)
+				      : mtd_read(raw->mtd, *at, bytes, &done, raw->buffer);
 
 		if (err && !mtd_is_bitflip(err))
 			return moved ? moved : err;

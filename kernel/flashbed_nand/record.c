@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a power cut does, for any moment of a run without running it again: a snapshot of the chip and every change since, with its bytes.
+/* What a power cut does, for any moment of a run without running it again: a snapshot of the chip
+ * and every change since, with its bytes.
  *
- * Nothing of the kernel has this. A rewind goes back to the snapshot and repeats changes with the functions that made them (cells.c), the
- * last one torn; a sweep upwards repeats each change once, for `reached` is kept between rewinds.
- * Leaves out what was not asked of the chip: reads, and blocks or pages changed by loading an image (which ends the recording).
- * Invariants:
- * 1. Repeating all changes on the snapshot gives the chip as it was when the last of them was remembered, failures and drops included.
+ * Nothing of the kernel has this. A rewind goes back to the snapshot and repeats changes with the
+ * functions that made them (cells.c), the last one torn; a sweep upwards repeats each change once,
+ * for `reached` is kept between rewinds. Leaves out what was not asked of the chip: reads, and
+ * blocks or pages changed by loading an image (which ends the recording). Invariants:
+ * 1. Repeating all changes on the snapshot gives the chip as it was when the last of them was
+ *    remembered, failures and drops included.
  * 2. After the first rewind nothing is added: the changes that follow it belong to another history.
  */
 #include <linux/mm.h>
@@ -16,7 +18,7 @@
 
 struct fbn_change {
 	struct fbn_effect effect;
-	u32 page;		/* or block, of an erase */
+	u32 page; /* or block, of an erase */
 	u16 from;
 	u16 to;
 	bool erase;
@@ -77,11 +79,13 @@ void fbn_history_add_erase(u32 block, struct fbn_effect effect)
 	add(&none, true, effect);
 }
 
-static int repeat(struct fbn_cells *cells, const struct fbn_change *change, struct fbn_effect effect)
+static int repeat(struct fbn_cells *cells, const struct fbn_change *change,
+		  struct fbn_effect effect)
 {
 	const struct fbn_program program = {change->page, change->from, change->to, change->bytes};
 
-	return change->erase ? fbn_cells_erase(cells, change->page, effect) : fbn_cells_program(cells, &program, effect);
+	return change->erase ? fbn_cells_erase(cells, change->page, effect)
+			     : fbn_cells_program(cells, &program, effect);
 }
 
 void fbn_history_forget(void)
@@ -134,7 +138,8 @@ static int reach(struct fbn_history *history, u32 changes)
 	return err;
 }
 
-/* The chip as it is when power fails in change number `change` (from 1; one more than there are: after the last one). */
+/* The chip as it is when power fails in change number `change` (from 1; one more than there are:
+ * after the last one). */
 int fbn_history_rewind(u64 change, u64 seed)
 {
 	struct fbn_history *history = &flashbed.history;

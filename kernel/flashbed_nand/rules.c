@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The datasheet's rules for programs, checked and reported; a program that breaks one happens all the same.
+/* The datasheet's rules for programs, checked and reported; a program that breaks one happens all
+ * the same.
  *
- * Stands against the "programming order" and "partial page program" (NOP) sections of SLC datasheets:
- *   programmed-twice            a sub-page (a quarter of the main area) that was programmed since the erase is programmed again
+ * Stands against the "programming order" and "partial page program" (NOP) sections of SLC
+ * datasheets:
+ *   programmed-twice            a sub-page (a quarter of the main area) that was programmed since
+ *                               the erase is programmed again
  *   out-of-order                a page after it in its block was programmed since the erase
  *   too-many-partial-programs   a fifth program of the page, spare area alone included
- * A sub-page of which only 0xff is sent is not programmed: nand_base.c fills a page that way to write a part of it. The bad block marker
- * may be written at any time. Leaves out reads of erased pages and rules of MLC.
+ * A sub-page of which only 0xff is sent is not programmed: nand_base.c fills a page that way to
+ * write a part of it. The bad block marker may be written at any time. Leaves out reads of erased
+ * pages and rules of MLC.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -40,7 +44,8 @@ static bool marks_bad_block(const struct fbn_program *program)
 	const u32 marker = fbn_marker_column();
 	u32 at;
 
-	if (program->page & (flashbed.p.pages_per_block - 1) || program->from > marker || program->to <= marker)
+	if (program->page & (flashbed.p.pages_per_block - 1) || program->from > marker ||
+	    program->to <= marker)
 		return false;
 	at = marker - program->from;
 	return program->bytes[at] != 0xff && !memchr_inv(program->bytes, 0xff, at) &&
@@ -87,7 +92,8 @@ bool fbn_rules_check(const struct fbn_program *program, u64 time_ns)
 {
 	const struct fbn_parameters *p = &flashbed.p;
 	const struct fbn_page *page = fbn_cells_page(&flashbed.cells, program->page);
-	const struct fbn_block *block = &flashbed.cells.blocks[program->page >> p->page_in_block_shift];
+	const struct fbn_block *block =
+		&flashbed.cells.blocks[program->page >> p->page_in_block_shift];
 	const u64 before = flashbed.counts.breaches;
 
 	if (marks_bad_block(program))
@@ -109,7 +115,8 @@ void fbn_breaches_free(void)
 
 int fbn_breaches_show(struct seq_file *file, void *unused)
 {
-	static const char *const names[] = {"programmed-twice", "out-of-order", "too-many-partial-programs"};
+	static const char *const names[] = {"programmed-twice", "out-of-order",
+					    "too-many-partial-programs"};
 	u32 i;
 
 	mutex_lock(&flashbed.lock);
@@ -117,7 +124,8 @@ int fbn_breaches_show(struct seq_file *file, void *unused)
 		const struct fbn_breach *breach = &flashbed.breaches.list[i];
 
 		seq_printf(file, "%llu %s %u %u %.16s\n", breach->time_ns, names[breach->rule],
-			   breach->page >> flashbed.p.page_in_block_shift, breach->page, breach->task);
+			   breach->page >> flashbed.p.page_in_block_shift, breach->page,
+			   breach->task);
 	}
 	mutex_unlock(&flashbed.lock);
 	return 0;

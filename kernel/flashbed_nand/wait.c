@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How the time of an operation passes for the CPU that asked for it.
  *
- * Stands against <linux/delay.h> and kernel/time/hrtimer.c. busy spins, as a driver does that polls the ready line; halt is busy to everything
- * but the host of an emulator: in waits that are worth it the CPU halts until an hrtimer rings MARGIN_NS before the end and spins the rest, with
- * preemption off, so nothing else is scheduled; sleep lets others run. Under user-mode Linux with time travel ndelay moves the clock and returns.
+ * Stands against <linux/delay.h> and kernel/time/hrtimer.c. busy spins, as a driver does that polls
+ * the ready line; halt is busy to everything but the host of an emulator: in waits that are worth
+ * it the CPU halts until an hrtimer rings MARGIN_NS before the end and spins the rest, with
+ * preemption off, so nothing else is scheduled; sleep lets others run. Under user-mode Linux with
+ * time travel ndelay moves the clock and returns.
  *
- * Halting and waking costs an emulator's host as much as spinning through SHORTEST_NS, and one call into MTD is many short operations: reading part
- * of a page is two. So with halt the time of an operation is owed, and the call pays for all of its operations when it returns (calls.c). The sum is
- * the same, but what a timer's interrupt does within a call is seen after the operation in which it comes: who is to make way then does so where the
- * core next asks. So nothing is owed past a tick, nor by a kernel thread, in whose calls the timer of a program that sleeps may ring at any time. A
- * command in the log begins when it would have, with what was owed before it paid.
+ * Halting and waking costs an emulator's host as much as spinning through SHORTEST_NS, and one call
+ * into MTD is many short operations: reading part of a page is two. So with halt the time of an
+ * operation is owed, and the call pays for all of its operations when it returns (calls.c). The sum
+ * is the same, but what a timer's interrupt does within a call is seen after the operation in which
+ * it comes: who is to make way then does so where the core next asks. So nothing is owed past a
+ * tick, nor by a kernel thread, in whose calls the timer of a program that sleeps may ring at any
+ * time. A command in the log begins when it would have, with what was owed before it paid.
  *
- * Invariants: busy returns when the operation is over, counted from its start, halt when the call's operations are; what the simulation of the chip
- * cost is inside. Nothing is owed when a call into MTD has returned, and never past the next tick.
+ * Invariants: busy returns when the operation is over, counted from its start, halt when the call's
+ * operations are; what the simulation of the chip cost is inside. Nothing is owed when a call into
+ * MTD has returned, and never past the next tick.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -33,11 +38,12 @@
 
 #if defined(CONFIG_ARM64) || (defined(CONFIG_ARM) && __LINUX_ARM_ARCH__ >= 7)
 #define CAN_HALT 1
-#define MARGIN_NS 6000		/* the interrupt and the timer's handler, on a slow emulated core */
-#define SHORTEST_NS 100000	/* QEMU halts and wakes no faster than it spins through this */
+#define MARGIN_NS 6000     /* the interrupt and the timer's handler, on a slow emulated core */
+#define SHORTEST_NS 100000 /* QEMU halts and wakes no faster than it spins through this */
 #endif
 
-/* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with interrupts off; a log must cost nothing. */
+/* CLOCK_MONOTONIC. User-mode Linux in time travel makes reading the clock cost 256 ns, but not with
+ * interrupts off; a log must cost nothing. */
 u64 fbn_now_ns(void)
 {
 	unsigned long flags;
@@ -84,7 +90,8 @@ static void halt_until(u64 until_ns)
 	hrtimer_start(&alarm.timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS_PINNED_HARD);
 	local_irq_disable();
 	while (!READ_ONCE(alarm.rang)) {
-		/* With interrupts off a pending one still ends wfi, so none is lost between the test and the halt. */
+		/* With interrupts off a pending one still ends wfi, so none is lost between the
+		 * test and the halt. */
 		dsb(sy);
 		wfi();
 		local_irq_enable();

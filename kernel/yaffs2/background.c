@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The background thread of a mounted file system: headers of directories each second, collection as often as it is urgent.
+/* The background thread of a mounted file system: headers of directories each second, collection as
+ * often as it is urgent.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_bg_gc_urgency, yaffs_bg_thread_fn) of July 2013, in jiffies as there. Left out: the freezer.
+ * Stands against yaffs_vfs_multi.c (yaffs_bg_gc_urgency, yaffs_bg_thread_fn) of July 2013, in
+ * jiffies as there. Left out: the freezer.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -10,13 +12,15 @@
 
 #include "glue.h"
 
-/* How much of the free space is scattered among blocks in use: 0 little, 1 more than half, 2 more than three quarters. */
+/* How much of the free space is scattered among blocks in use: 0 little, 1 more than half, 2 more
+ * than three quarters. */
 unsigned int yfs_urgency(const struct yaffs_dev *dev)
 {
 	const int erased = dev->n_erased_blocks * dev->param.chunks_per_block;
 	const int scattered = max(dev->n_free_chunks - erased, 0);
 
-	if (!yfs_of_dev(dev)->collector || scattered < 2 * dev->param.chunks_per_block || erased > dev->n_free_chunks / 2)
+	if (!yfs_of_dev(dev)->collector || scattered < 2 * dev->param.chunks_per_block ||
+	    erased > dev->n_free_chunks / 2)
 		return 0;
 	return erased > dev->n_free_chunks / 4 ? 1 : 2;
 }
@@ -66,7 +70,8 @@ static int collector(void *data)
 
 		work(locked, &next, now);
 		yfs_unlock(locked);
-		until = time_before(next.collection, next.directories) ? next.collection : next.directories;
+		until = time_before(next.collection, next.directories) ? next.collection
+								       : next.directories;
 		if (time_before(until, now))
 			until = now + HZ;
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -80,7 +85,8 @@ static int collector(void *data)
 
 int yfs_collector_start(struct yfs *yfs)
 {
-	struct task_struct *thread = kthread_create(collector, yfs, "yaffs-bg-%d", yfs->sb->s_mtd->index);
+	struct task_struct *thread =
+		kthread_create(collector, yfs, "yaffs-bg-%d", yfs->sb->s_mtd->index);
 
 	if (IS_ERR(thread))
 		return PTR_ERR(thread);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files: pages read one by one, writes straight to the core.
  *
- * There is no readahead operation, so the kernel asks for each page of a read-ahead by itself; a page is its chunks one after another. A write goes to
- * the core within the system call (its short-op cache keeps it there) and the page it went through stays clean; only a shared mapping
- * makes pages dirty. The page that a write goes to is read first, even if all of it will be overwritten.
+ * There is no readahead operation, so the kernel asks for each page of a read-ahead by itself; a
+ * page is its chunks one after another. A write goes to the core within the system call (its
+ * short-op cache keeps it there) and the page it went through stays clean; only a shared mapping
+ * makes pages dirty. The page that a write goes to is read first, even if all of it will be
+ * overwritten.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_readpage_nolock, yaffs_write_begin, yaffs_write_end, yaffs_writepage, yaffs_sync_object) of July 2013.
+ * Stands against yaffs_vfs_multi.c (yaffs_readpage_nolock, yaffs_write_begin, yaffs_write_end,
+ * yaffs_writepage, yaffs_sync_object) of July 2013.
  */
 #include <linux/highmem.h>
 #include <linux/pagemap.h>
@@ -71,7 +74,9 @@ static int end(struct inode *inode, loff_t pos, unsigned int copied, struct page
 {
 	u8 *bytes = kmap_local_page(page);
 	struct yfs *yfs = yfs_lock(inode->i_sb);
-	const int put = copied ? yaffs_wr_file(yfs_obj(inode), bytes + offset_in_page(pos), pos, copied, 0) : 0;
+	const int put =
+		copied ? yaffs_wr_file(yfs_obj(inode), bytes + offset_in_page(pos), pos, copied, 0)
+		       : 0;
 
 	yfs->dirty = true;
 	if (put > 0 && pos + put > inode->i_size) {
@@ -89,7 +94,8 @@ static int end(struct inode *inode, loff_t pos, unsigned int copied, struct page
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-static int write_begin(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, struct folio **folio, void **data)
+static int write_begin(struct file *file, struct address_space *mapping, loff_t pos,
+		       unsigned int len, struct folio **folio, void **data)
 {
 	struct page *page;
 	const int err = begin(mapping, pos, &page);
@@ -99,19 +105,20 @@ static int write_begin(struct file *file, struct address_space *mapping, loff_t 
 	return err;
 }
 
-static int write_end(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, unsigned int copied, struct folio *folio,
-		     void *data)
+static int write_end(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len,
+		     unsigned int copied, struct folio *folio, void *data)
 {
 	return end(mapping->host, pos, copied, folio_page(folio, 0));
 }
 #else
-static int write_begin(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, struct page **page, void **data)
+static int write_begin(struct file *file, struct address_space *mapping, loff_t pos,
+		       unsigned int len, struct page **page, void **data)
 {
 	return begin(mapping, pos, page);
 }
 
-static int write_end(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, unsigned int copied, struct page *page,
-		     void *data)
+static int write_end(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len,
+		     unsigned int copied, struct page *page, void *data)
 {
 	return end(mapping->host, pos, copied, page);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* YAFFS2 in the Linux VFS: the one header of our glue. Each section names the file that implements it.
+/* YAFFS2 in the Linux VFS: the one header of our glue. Each section names the file that implements
+ * it.
  *
- * Objects of the core (struct yaffs_obj) belong to inodes one to one: `i_private` and `my_inode`, from yfs_iget to yfs_evict_inode; the number of
- * an object is that of its inode. Invariants:
- * 1. The core is entered with the gross lock only. It is not reentrant and allocates memory: under the lock nothing reclaims by way of
- *    a file system.
- * 2. Nothing that can enter the file system again is called under the lock: no iput, no iget, no copy to user space.
+ * Objects of the core (struct yaffs_obj) belong to inodes one to one: `i_private` and `my_inode`,
+ * from yfs_iget to yfs_evict_inode; the number of an object is that of its inode. Invariants:
+ * 1. The core is entered with the gross lock only. It is not reentrant and allocates memory: under
+ *    the lock nothing reclaims by way of a file system.
+ * 2. Nothing that can enter the file system again is called under the lock: no iput, no iget, no
+ *    copy to user space.
  */
 #ifndef YAFFS2_GLUE_H
 #define YAFFS2_GLUE_H
@@ -31,14 +33,14 @@ struct yfs {
 	struct yaffs_dev dev;
 	struct super_block *sb;
 	struct mutex gross_lock;
-	unsigned int nofs;                /* of memalloc_nofs_save, under the lock */
+	unsigned int nofs; /* of memalloc_nofs_save, under the lock */
 	struct task_struct *collector;
-	bool initialised;                 /* the core holds memory */
-	bool dirty;                       /* changed since the last sync */
+	bool initialised; /* the core holds memory */
+	bool dirty;       /* changed since the last sync */
 	struct {
-		unsigned int ours;        /* blocks whose first tags are YAFFS2's */
-		unsigned int foreign;     /* whose tags are something else */
-	} seen;                           /* by the scan of the mount */
+		unsigned int ours;    /* blocks whose first tags are YAFFS2's */
+		unsigned int foreign; /* whose tags are something else */
+	} seen;                       /* by the scan of the mount */
 };
 
 static inline struct yfs *yfs_of(const struct super_block *sb)

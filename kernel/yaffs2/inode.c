@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Inodes: made of an object of the core, given new attributes, let go.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_fill_inode_from_obj, yaffs_iget, yaffs_setattr, yaffs_evict_inode) of July 2013. Left out: extended
- * attributes, export by NFS.
+ * Stands against yaffs_vfs_multi.c (yaffs_fill_inode_from_obj, yaffs_iget, yaffs_setattr,
+ * yaffs_evict_inode) of July 2013. Left out: extended attributes, export by NFS.
  */
 #include <linux/pagemap.h>
 

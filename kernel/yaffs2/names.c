@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Names: looked up, made, linked, renamed, removed; symbolic links.
  *
- * The core stores 254 bytes of a name, whatever it is given; a longer one is refused here. Errors are what the core's refusal means, ENOSPC where it
- * does not say.
+ * The core stores 254 bytes of a name, whatever it is given; a longer one is refused here. Errors
+ * are what the core's refusal means, ENOSPC where it does not say.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_lookup, yaffs_mknod, yaffs_link, yaffs_symlink, yaffs_rename, yaffs_unlink) of July 2013.
+ * Stands against yaffs_vfs_multi.c (yaffs_lookup, yaffs_mknod, yaffs_link, yaffs_symlink,
+ * yaffs_rename, yaffs_unlink) of July 2013.
  */
 #include <linux/cred.h>
 #include <linux/pagemap.h>
@@ -43,7 +44,8 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned 
 	return d_splice_alias(inode, dentry);
 }
 
-/* Gives a new object, or NULL for one that could not be made, to its dentry. `number` was read under the lock. */
+/* Gives a new object, or NULL for one that could not be made, to its dentry. `number` was read
+ * under the lock. */
 static int instantiate(struct inode *dir, struct dentry *dentry, unsigned long number)
 {
 	struct inode *inode;
@@ -82,18 +84,21 @@ static int make(struct inode *dir, struct dentry *dentry, umode_t mode, dev_t rd
 	else if (S_ISDIR(mode))
 		obj = yaffs_create_dir(parent, name_of(dentry), mode, uid, gid);
 	else
-		obj = yaffs_create_special(parent, name_of(dentry), mode, uid, gid, old_encode_dev(rdev));
+		obj = yaffs_create_special(parent, name_of(dentry), mode, uid, gid,
+					   old_encode_dev(rdev));
 	number = obj ? obj->obj_id : 0;
 	yfs_unlock(yfs);
 	return instantiate(dir, dentry, number);
 }
 
-static int mknod(yfs_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode, dev_t rdev)
+static int mknod(yfs_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
+		 dev_t rdev)
 {
 	return make(dir, dentry, mode, rdev);
 }
 
-static int create(yfs_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
+static int create(yfs_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
+		  bool excl)
 {
 	return make(dir, dentry, mode | S_IFREG, 0);
 }
@@ -161,7 +166,8 @@ static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 
 static bool full_directory(struct yaffs_obj *obj)
 {
-	return obj && obj->variant_type == YAFFS_OBJECT_TYPE_DIRECTORY && yaffs_is_non_empty_dir(obj);
+	return obj && obj->variant_type == YAFFS_OBJECT_TYPE_DIRECTORY &&
+	       yaffs_is_non_empty_dir(obj);
 }
 
 static int remove(struct inode *dir, struct dentry *dentry)
@@ -186,7 +192,8 @@ static int remove(struct inode *dir, struct dentry *dentry)
 	return 0;
 }
 
-static int rename(yfs_idmap *idmap, struct inode *old_dir, struct dentry *old, struct inode *new_dir, struct dentry *new, unsigned int flags)
+static int rename(yfs_idmap *idmap, struct inode *old_dir, struct dentry *old,
+		  struct inode *new_dir, struct dentry *new, unsigned int flags)
 {
 	struct yaffs_obj *from, *target;
 	struct yfs *yfs;
@@ -205,7 +212,8 @@ static int rename(yfs_idmap *idmap, struct inode *old_dir, struct dentry *old, s
 		err = -EPERM;
 	else if (full_directory(target))
 		err = -ENOTEMPTY;
-	else if (yaffs_rename_obj(yfs_obj(old_dir), name_of(old), yfs_obj(new_dir), name_of(new)) != YAFFS_OK)
+	else if (yaffs_rename_obj(yfs_obj(old_dir), name_of(old), yfs_obj(new_dir), name_of(new)) !=
+		 YAFFS_OK)
 		err = -ENOSPC;
 	yfs_unlock(yfs);
 	if (err)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Chunks with their tags on an MTD device, as the core wants them.
  *
- * A chunk is a page; its tags (28 bytes with their own ECC) are in the free bytes of the OOB (MTD_OPS_AUTO_OOB), and page and tags are one read or one
- * program. A chip whose OOB has no room for them keeps them in the last 16 bytes of the page (in-band).
+ * A chunk is a page; its tags (28 bytes with their own ECC) are in the free bytes of the OOB
+ * (MTD_OPS_AUTO_OOB), and page and tags are one read or one program. A chip whose OOB has no room
+ * for them keeps them in the last 16 bytes of the page (in-band).
  *
- * Stands against yaffs_mtdif_multi.c and yaffs_tagsmarshall.c of July 2013, with one difference: bits that the chip's ECC corrected are told to
- * the core, which moves such a block (there a wrong sign hides them). Left out: YAFFS1, chips that are not NAND.
+ * Stands against yaffs_mtdif_multi.c and yaffs_tagsmarshall.c of July 2013, with one difference:
+ * bits that the chip's ECC corrected are told to the core, which moves such a block (there a wrong
+ * sign hides them). Left out: YAFFS1, chips that are not NAND.
  */
 #include <linux/slab.h>
 
@@ -29,21 +31,25 @@ static loff_t block_address(const struct yaffs_dev *dev, int block)
 
 static size_t tags_bytes(const struct yaffs_dev *dev)
 {
-	return dev->param.no_tags_ecc ? sizeof(struct yaffs_packed_tags2_tags_only) : sizeof(struct yaffs_packed_tags2);
+	return dev->param.no_tags_ecc ? sizeof(struct yaffs_packed_tags2_tags_only)
+				      : sizeof(struct yaffs_packed_tags2);
 }
 
-/* Whether the mount that is going on will find that another file system is there: the states of all blocks are asked for before anything is
- * changed. Until then nothing is.
+/* Whether the mount that is going on will find that another file system is there: the states of all
+ * blocks are asked for before anything is changed. Until then nothing is.
  */
 static bool hands_off(const struct yfs *yfs)
 {
 	return !yfs->initialised && !yfs->seen.ours && yfs->seen.foreign >= 2;
 }
 
-static int write_chunk(struct yaffs_dev *dev, int chunk, const u8 *data, const struct yaffs_ext_tags *tags)
+static int write_chunk(struct yaffs_dev *dev, int chunk, const u8 *data,
+		       const struct yaffs_ext_tags *tags)
 {
 	struct yaffs_packed_tags2 packed;
-	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB, .len = dev->param.total_bytes_per_chunk, .datbuf = (u8 *)data};
+	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB,
+				  .len = dev->param.total_bytes_per_chunk,
+				  .datbuf = (u8 *)data};
 
 	if (hands_off(yfs_of_dev(dev)))
 		return YAFFS_FAIL;
@@ -75,7 +81,8 @@ static enum yaffs_ecc_result ecc_result(struct yaffs_dev *dev, int err)
 static int read_inband(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_ext_tags *tags)
 {
 	u8 *page = data ? data : yaffs_get_temp_buffer(dev);
-	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB, .len = dev->param.total_bytes_per_chunk, .datbuf = page};
+	struct mtd_oob_ops ops = {
+		.mode = MTD_OPS_AUTO_OOB, .len = dev->param.total_bytes_per_chunk, .datbuf = page};
 	const int err = mtd_read_oob(mtd_of(dev), chunk_address(dev, chunk), &ops);
 
 	if (tags)
@@ -88,7 +95,9 @@ static int read_inband(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_
 static int read_spare(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_ext_tags *tags)
 {
 	struct yaffs_packed_tags2 packed;
-	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB, .len = data ? dev->param.total_bytes_per_chunk : 0, .datbuf = data};
+	struct mtd_oob_ops ops = {.mode = MTD_OPS_AUTO_OOB,
+				  .len = data ? dev->param.total_bytes_per_chunk : 0,
+				  .datbuf = data};
 
 	memset(&packed, 0xff, sizeof(packed));
 	if (tags) {
@@ -104,7 +113,8 @@ static int read_spare(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_e
 
 static int read_chunk(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_ext_tags *tags)
 {
-	const int err = dev->param.inband_tags ? read_inband(dev, chunk, data, tags) : read_spare(dev, chunk, data, tags);
+	const int err = dev->param.inband_tags ? read_inband(dev, chunk, data, tags)
+					       : read_spare(dev, chunk, data, tags);
 	const enum yaffs_ecc_result result = ecc_result(dev, err);
 
 	/* The worse of what the tags' own ECC and the chip's say. */
@@ -115,14 +125,18 @@ static int read_chunk(struct yaffs_dev *dev, int chunk, u8 *data, struct yaffs_e
 
 static int erase_block(struct yaffs_dev *dev, int block)
 {
-	struct erase_info erase = {.addr = block_address(dev, block), .len = mtd_of(dev)->erasesize};
+	struct erase_info erase = {.addr = block_address(dev, block),
+				   .len = mtd_of(dev)->erasesize};
 
 	return hands_off(yfs_of_dev(dev)) || mtd_erase(mtd_of(dev), &erase) ? YAFFS_FAIL : YAFFS_OK;
 }
 
 static int mark_bad(struct yaffs_dev *dev, int block)
 {
-	return hands_off(yfs_of_dev(dev)) || mtd_block_markbad(mtd_of(dev), block_address(dev, block)) ? YAFFS_FAIL : YAFFS_OK;
+	return hands_off(yfs_of_dev(dev)) ||
+			       mtd_block_markbad(mtd_of(dev), block_address(dev, block))
+		       ? YAFFS_FAIL
+		       : YAFFS_OK;
 }
 
 static bool tags_are_ours(const struct yaffs_ext_tags *tags)
@@ -130,11 +144,14 @@ static bool tags_are_ours(const struct yaffs_ext_tags *tags)
 	const u32 number = tags->seq_number;
 
 	return tags->ecc_result != YAFFS_ECC_RESULT_UNFIXED &&
-	       (number == YAFFS_SEQUENCE_CHECKPOINT_DATA || (number >= YAFFS_LOWEST_SEQUENCE_NUMBER && number <= YAFFS_HIGHEST_SEQUENCE_NUMBER));
+	       (number == YAFFS_SEQUENCE_CHECKPOINT_DATA ||
+		(number >= YAFFS_LOWEST_SEQUENCE_NUMBER &&
+		 number <= YAFFS_HIGHEST_SEQUENCE_NUMBER));
 }
 
 /* The state of a block at the mount, by the tags of its first chunk. */
-static int query_block(struct yaffs_dev *dev, int block, enum yaffs_block_state *state, u32 *seq_number)
+static int query_block(struct yaffs_dev *dev, int block, enum yaffs_block_state *state,
+		       u32 *seq_number)
 {
 	struct yfs *yfs = yfs_of_dev(dev);
 	struct yaffs_ext_tags tags;
@@ -176,12 +193,16 @@ void yfs_nand_install(struct yaffs_dev *dev)
 	param->initialise_flash_fn = no_flash_to_initialise;
 }
 
-/* Whether YAFFS2 can be on such a device: NAND, pages of 1 KiB and OOB of 32 bytes or more, whole pages a block. */
+/* Whether YAFFS2 can be on such a device: NAND, pages of 1 KiB and OOB of 32 bytes or more, whole
+ * pages a block. */
 int yfs_nand_fits(const struct mtd_info *mtd)
 {
-	if (!mtd_type_is_nand(mtd) || mtd->writesize < YAFFS_MIN_YAFFS2_CHUNK_SIZE || mtd->oobsize < YAFFS_MIN_YAFFS2_SPARE_SIZE) {
-		pr_err("yaffs2: %s has pages of %u and OOB of %u bytes; YAFFS2 needs NAND with at least %u and %u\n", mtd->name, mtd->writesize,
-		       mtd->oobsize, YAFFS_MIN_YAFFS2_CHUNK_SIZE, YAFFS_MIN_YAFFS2_SPARE_SIZE);
+	if (!mtd_type_is_nand(mtd) || mtd->writesize < YAFFS_MIN_YAFFS2_CHUNK_SIZE ||
+	    mtd->oobsize < YAFFS_MIN_YAFFS2_SPARE_SIZE) {
+		pr_err("yaffs2: %s has pages of %u and OOB of %u bytes; YAFFS2 needs NAND with at "
+		       "least %u and %u\n",
+		       mtd->name, mtd->writesize, mtd->oobsize, YAFFS_MIN_YAFFS2_CHUNK_SIZE,
+		       YAFFS_MIN_YAFFS2_SPARE_SIZE);
 		return -EINVAL;
 	}
 	return 0;
@@ -202,12 +223,14 @@ static bool block_is_erased(struct yfs *yfs, int block, u8 *page)
 
 static int refuse_foreign(const struct yfs *yfs)
 {
-	pr_err("yaffs2: %s: there is something else than YAFFS2 on it; erase it first\n", mtd_of(&yfs->dev)->name);
+	pr_err("yaffs2: %s: there is something else than YAFFS2 on it; erase it first\n",
+	       mtd_of(&yfs->dev)->name);
 	return -EINVAL;
 }
 
-/* -EINVAL if another file system is on the partition. YAFFS2 itself has no mark of its own and takes anything for an empty file system, erasing it as
- * it goes. So: no block is YAFFS2's and at least two hold something else. One is what a power cut leaves of the very first program.
+/* -EINVAL if another file system is on the partition. YAFFS2 itself has no mark of its own and
+ * takes anything for an empty file system, erasing it as it goes. So: no block is YAFFS2's and at
+ * least two hold something else. One is what a power cut leaves of the very first program.
  */
 int yfs_nand_foreign(struct yfs *yfs)
 {

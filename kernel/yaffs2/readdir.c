@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The names in a directory, in the order of their objects' numbers.
  *
- * A position is 2 more than the number of an object, so what is made or removed meanwhile neither hides nor repeats another name. The Linux glue of
- * July 2013 counts along the core's list instead, newest first, and begins anew once something was removed. A long name is read from flash, as there.
+ * A position is 2 more than the number of an object, so what is made or removed meanwhile neither
+ * hides nor repeats another name. The Linux glue of July 2013 counts along the core's list instead,
+ * newest first, and begins anew once something was removed. A long name is read from flash, as
+ * there.
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -18,22 +20,21 @@ static int by_number(const void *one, const void *other)
 	return a < b ? -1 : a > b;
 }
 
-/* The numbers of a directory's objects from `first` on, in order; how many, or -ENOMEM. The caller frees them. */
+/* The numbers of a directory's objects from `first` on, in order; how many, or -ENOMEM. The caller
+ * frees them. */
 static int collect(struct yaffs_obj *dir, loff_t first, u32 **numbers)
 {
 	struct list_head *children = &dir->variant.dir_variant.children;
 	struct yaffs_obj *obj;
 	size_t count = 0;
 
-	list_for_each_entry(obj, children, siblings)
-		count++;
+	list_for_each_entry(obj, children, siblings) count++;
 	*numbers = kvmalloc_array(count + 1, sizeof(**numbers), GFP_KERNEL);
 	if (!*numbers)
 		return -ENOMEM;
 	count = 0;
-	list_for_each_entry(obj, children, siblings)
-		if (obj->obj_id >= first)
-			(*numbers)[count++] = obj->obj_id;
+	list_for_each_entry(obj, children, siblings) if (obj->obj_id >= first)(*numbers)[count++] =
+		obj->obj_id;
 	sort(*numbers, count, sizeof(**numbers), by_number, NULL);
 	return (int)count;
 }
@@ -51,7 +52,8 @@ static unsigned int type_of(struct yaffs_obj *obj)
 		[YAFFS_OBJECT_TYPE_SYMLINK] = DT_LNK,
 		[YAFFS_OBJECT_TYPE_DIRECTORY] = DT_DIR,
 	};
-	const unsigned int type = obj->variant_type < ARRAY_SIZE(types) ? types[obj->variant_type] : DT_UNKNOWN;
+	const unsigned int type =
+		obj->variant_type < ARRAY_SIZE(types) ? types[obj->variant_type] : DT_UNKNOWN;
 
 	return obj->variant_type == YAFFS_OBJECT_TYPE_SPECIAL ? (obj->yst_mode >> 12) & 15 : type;
 }
@@ -82,7 +84,8 @@ static int emit_all(struct inode *inode, struct dir_context *ctx, const u32 *num
 
 		yfs_unlock(yfs);
 		ctx->pos = numbers[i] + 2LL;
-		if (there && !dir_emit(ctx, entry->name, strlen(entry->name), entry->inode, entry->type))
+		if (there &&
+		    !dir_emit(ctx, entry->name, strlen(entry->name), entry->inode, entry->type))
 			break;
 		ctx->pos++;
 	}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* YAFFS2 as a file system of Linux: mounted on an MTD device, asked for its room, unmounted; the module.
+/* YAFFS2 as a file system of Linux: mounted on an MTD device, asked for its room, unmounted; the
+ * module.
  *
- * `mount -t yaffs2 mtd0 DIR`; the backing device, and with it read_ahead_kb, is that of MTD. The core is set up as the Linux glue of July 2013
- * does: 10 short-op caches, 5 reserved blocks, a block refreshed every 500 collections, lost+found emptied at the mount, directories written late,
+ * `mount -t yaffs2 mtd0 DIR`; the backing device, and with it read_ahead_kb, is that of MTD. The
+ * core is set up as the Linux glue of July 2013 does: 10 short-op caches, 5 reserved blocks, a
+ * block refreshed every 500 collections, lost+found emptied at the mount, directories written late,
  * summaries. Options have that glue's names.
  *
- * Stands against yaffs_vfs_multi.c (yaffs_internal_read_super, yaffs_put_super, yaffs_statfs) of July 2013. One thing more: a partition that holds
- * something else is refused (nand.c). Left out: YAFFS1, mounting by block device, remounting read-only or not.
+ * Stands against yaffs_vfs_multi.c (yaffs_internal_read_super, yaffs_put_super, yaffs_statfs) of
+ * July 2013. One thing more: a partition that holds something else is refused (nand.c). Left out:
+ * YAFFS1, mounting by block device, remounting read-only or not.
  */
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -58,8 +61,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_flag("tags-ecc-off", OPTION_TAGS_ECC_OFF),
 	fsparam_flag("lazy-loading-off", OPTION_LAZY_LOADING_OFF),
 	fsparam_flag("empty-lost-and-found-off", OPTION_EMPTY_LOST_AND_FOUND_OFF),
-	{}
-};
+	{}};
 
 static void mark_dirty(struct yaffs_dev *dev)
 {
@@ -79,7 +81,8 @@ static int statfs(struct dentry *dentry, struct kstatfs *room)
 	room->f_type = YAFFS_MAGIC;
 	room->f_bsize = sb->s_blocksize;
 	room->f_namelen = STATFS_NAME_BYTES;
-	room->f_blocks = div_u64(blocks * dev->param.chunks_per_block * dev->data_bytes_per_chunk, sb->s_blocksize);
+	room->f_blocks = div_u64(blocks * dev->param.chunks_per_block * dev->data_bytes_per_chunk,
+				 sb->s_blocksize);
 	room->f_bfree = div_u64((u64)max(free, 0) * dev->data_bytes_per_chunk, sb->s_blocksize);
 	room->f_bavail = room->f_bfree;
 	return 0;

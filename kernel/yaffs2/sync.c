@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the core holds back, written: an object's, everything, everything with a checkpoint.
  *
- * sync(2) and unmounting write a checkpoint, unless the collector has urgent work or there is one already. Nothing is written by time but the
- * headers of directories (background.c).
+ * sync(2) and unmounting write a checkpoint, unless the collector has urgent work or there is one
+ * already. Nothing is written by time but the headers of directories (background.c).
  *
- * Stands against yaffs_vfs_multi.c (yaffs_flush_inodes, yaffs_flush_super, yaffs_do_sync_fs with yaffs_auto_checkpoint=1) of July 2013.
+ * Stands against yaffs_vfs_multi.c (yaffs_flush_inodes, yaffs_flush_super, yaffs_do_sync_fs with
+ * yaffs_auto_checkpoint=1) of July 2013.
  */
 #include "glue.h"
 
-/* The core does not say whether it could write what it held back: what is dirty afterwards could not. */
+/* The core does not say whether it could write what it held back: what is dirty afterwards could
+ * not. */
 static bool held_back(const struct yaffs_dev *dev, const struct yaffs_obj *obj)
 {
 	int i;
@@ -35,7 +37,8 @@ static int flush_inodes(struct super_block *sb)
 	int err = 0;
 
 	spin_lock(&sb->s_inode_list_lock);
-	list_for_each_entry(inode, &sb->s_inodes, i_sb_list) {
+	list_for_each_entry(inode, &sb->s_inodes, i_sb_list)
+	{
 		struct yfs *yfs;
 		int failed;
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of a guest that tries kernel/flashbed_nand, and kernel/yaffs2 on it: obeys the lines of a script, writes one line of result for each, powers off.
+/* Process 1 of a guest that tries kernel/flashbed_nand, and kernel/yaffs2 on it: obeys the lines of
+ * a script, writes one line of result for each, powers off.
  *
- * Kernel interfaces: finit_module(2), mtd/mtd-user.h, mtd/ubi-user.h, mount(2). The folder of the host that the kernel's command line names
- * (`host=PATH`, user-mode Linux's hostfs) is /host: the script is /host/script and results go to /host/result; without it they are /script
- * and the console. A result is `NUMBER COMMAND ERRNO NANOSECONDS DETAIL`, 0 for a success, with the time the command took. File systems are made by the
- * agent (agent/fs.c). Linked with it; not part of it.
+ * Kernel interfaces: finit_module(2), mtd/mtd-user.h, mtd/ubi-user.h, mount(2). The folder of the
+ * host that the kernel's command line names (`host=PATH`, user-mode Linux's hostfs) is /host: the
+ * script is /host/script and results go to /host/result; without it they are /script and the
+ * console. A result is `NUMBER COMMAND ERRNO NANOSECONDS DETAIL`, 0 for a success, with the time
+ * the command took. File systems are made by the agent (agent/fs.c). Linked with it; not part of
+ * it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -89,7 +92,9 @@ static int do_load(void)
 
 static int do_unload(void)
 {
-	return syscall(SYS_delete_module, fields > 1 ? field[1] : "flashbed_nand", O_NONBLOCK) ? -errno : 0;
+	return syscall(SYS_delete_module, fields > 1 ? field[1] : "flashbed_nand", O_NONBLOCK)
+		       ? -errno
+		       : 0;
 }
 
 static int do_ctl(void)
@@ -203,7 +208,10 @@ static int do_mount(void)
 	const char *options = fields > 2 ? field[2] : NULL;
 	const bool read_only = options && !strcmp(options, "ro");
 
-	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], read_only ? MS_RDONLY : 0, read_only ? NULL : options) ? -errno : 0;
+	err = mount(ubifs ? "ubi0_0" : "mtd0", "/mnt", field[1], read_only ? MS_RDONLY : 0,
+		    read_only ? NULL : options)
+		      ? -errno
+		      : 0;
 	if (!err)
 		fs.mounted = ubifs ? FS_UBIFS : !strcmp(field[1], "yaffs2") ? FS_YAFFS2 : FS_JFFS2;
 	else if (ubifs)
@@ -252,7 +260,9 @@ static int do_check(void)
 
 	(void)close(fd);
 	fill(buffer + BUFFER / 2, count, number(3));
-	return err ? err : got == (ssize_t)count && !memcmp(buffer, buffer + BUFFER / 2, count) ? 0 : -EILSEQ;
+	return err                                                                    ? err
+	       : got == (ssize_t)count && !memcmp(buffer, buffer + BUFFER / 2, count) ? 0
+										      : -EILSEQ;
 }
 
 static int do_remove(void)
@@ -286,7 +296,8 @@ static int read_once(int fd)
 
 		err = got < 0 ? -errno : got == (ssize_t)number(2) ? 0 : -EIO;
 	}
-	(void)snprintf(detail, DETAIL, "%016" PRIx64, hash(14695981039346656037U, buffer, number(2)));
+	(void)snprintf(detail, DETAIL, "%016" PRIx64,
+		       hash(14695981039346656037U, buffer, number(2)));
 	return err;
 }
 
@@ -294,7 +305,8 @@ static int read_once(int fd)
 static int write_once(int fd)
 {
 	fill(buffer, number(2), number(3));
-	(void)snprintf(detail, DETAIL, "%016" PRIx64, hash(14695981039346656037U, buffer, number(2)));
+	(void)snprintf(detail, DETAIL, "%016" PRIx64,
+		       hash(14695981039346656037U, buffer, number(2)));
 	const ssize_t put = pwrite(fd, buffer, number(2), (off_t)number(1));
 
 	return put < 0 ? -errno : put == (ssize_t)number(2) ? 0 : -EIO;
@@ -303,7 +315,10 @@ static int write_once(int fd)
 /* writeoob OFFSET BYTES SEED: into the free bytes of the spare area. */
 static int write_oob(int fd)
 {
-	struct mtd_write_req request = {.start = number(1), .ooblen = number(2), .usr_oob = (uintptr_t)buffer, .mode = MTD_OPS_AUTO_OOB};
+	struct mtd_write_req request = {.start = number(1),
+					.ooblen = number(2),
+					.usr_oob = (uintptr_t)buffer,
+					.mode = MTD_OPS_AUTO_OOB};
 
 	fill(buffer, number(2), number(3));
 	return ioctl(fd, MEMWRITE, &request) ? -errno : 0;
@@ -312,7 +327,8 @@ static int write_oob(int fd)
 /* readoob OFFSET BYTES: raw, in hex. */
 static int read_oob(int fd)
 {
-	struct mtd_oob_buf64 request = {.start = number(1), .length = (uint32_t)number(2), .usr_ptr = (uintptr_t)buffer};
+	struct mtd_oob_buf64 request = {
+		.start = number(1), .length = (uint32_t)number(2), .usr_ptr = (uintptr_t)buffer};
 	const int err = ioctl(fd, MEMREADOOB64, &request) ? -errno : 0;
 
 	for (size_t i = 0; i < number(2) && 2 * i + 3 < DETAIL; i++)
@@ -345,13 +361,34 @@ static int mark_bad(int fd)
 	return ioctl(fd, MEMSETBADBLOCK, &at) ? -errno : 0;
 }
 
-static int do_read(void) { return mtd_io(read_once); }
-static int do_write(void) { return mtd_io(write_once); }
-static int do_writeoob(void) { return mtd_io(write_oob); }
-static int do_readoob(void) { return mtd_io(read_oob); }
-static int do_erase(void) { return mtd_io(erase); }
-static int do_bad(void) { return mtd_io(is_bad); }
-static int do_markbad(void) { return mtd_io(mark_bad); }
+static int do_read(void)
+{
+	return mtd_io(read_once);
+}
+static int do_write(void)
+{
+	return mtd_io(write_once);
+}
+static int do_writeoob(void)
+{
+	return mtd_io(write_oob);
+}
+static int do_readoob(void)
+{
+	return mtd_io(read_oob);
+}
+static int do_erase(void)
+{
+	return mtd_io(erase);
+}
+static int do_bad(void)
+{
+	return mtd_io(is_bad);
+}
+static int do_markbad(void)
+{
+	return mtd_io(mark_bad);
+}
 
 static int do_drop(void)
 {
@@ -364,10 +401,13 @@ static const struct {
 	int (*run)(void);
 	int needs;
 } commands[] = {
-	{"load", do_load, 2}, {"unload", do_unload, 1}, {"ctl", do_ctl, 2}, {"copy", do_copy, 3}, {"sum", do_sum, 2}, {"show", do_show, 2},
-	{"fresh", do_fresh, 2}, {"mount", do_mount, 2}, {"unmount", do_unmount, 1}, {"put", do_put, 4}, {"check", do_check, 4},
-	{"remove", do_remove, 2}, {"read", do_read, 3}, {"write", do_write, 4}, {"writeoob", do_writeoob, 4}, {"readoob", do_readoob, 3},
-	{"erase", do_erase, 3}, {"bad", do_bad, 2}, {"markbad", do_markbad, 2}, {"drop", do_drop, 1},
+	{"load", do_load, 2},       {"unload", do_unload, 1}, {"ctl", do_ctl, 2},
+	{"copy", do_copy, 3},       {"sum", do_sum, 2},       {"show", do_show, 2},
+	{"fresh", do_fresh, 2},     {"mount", do_mount, 2},   {"unmount", do_unmount, 1},
+	{"put", do_put, 4},         {"check", do_check, 4},   {"remove", do_remove, 2},
+	{"read", do_read, 3},       {"write", do_write, 4},   {"writeoob", do_writeoob, 4},
+	{"readoob", do_readoob, 3}, {"erase", do_erase, 3},   {"bad", do_bad, 2},
+	{"markbad", do_markbad, 2}, {"drop", do_drop, 1},
 };
 
 static int obey(char *line)
@@ -399,7 +439,8 @@ static void run(FILE *script, FILE *result)
 		for (char *byte = detail; *byte; byte++)
 			if ((unsigned char)*byte < ' ' || (unsigned char)*byte > '~')
 				*byte = '?';
-		(void)fprintf(result, "%d %s %d %" PRIu64 " %s\n", at, fields ? field[0] : "?", -err, took_ns, detail);
+		(void)fprintf(result, "%d %s %d %" PRIu64 " %s\n", at, fields ? field[0] : "?",
+			      -err, took_ns, detail);
 		(void)fflush(result);
 	}
 }

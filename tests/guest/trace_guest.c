@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of an emulated board that tries the tracers alone: obeys a script, writes what comes of it, powers off. Any other process of this
- * program is the agent, whose main() is agent_main() here.
+/* Process 1 of an emulated board that tries the tracers alone: obeys a script, writes what comes of
+ * it, powers off. Any other process of this program is the agent, whose main() is agent_main()
+ * here.
  *
- * The script is the host's file `job`, what comes of it the host's `stream`, by semihosting (agent/channel.c). A line is one of
+ * The script is the host's file `job`, what comes of it the host's `stream`, by semihosting
+ * (agent/channel.c). A line is one of
  *   fs NAME              a fresh file system of that name, mounted on /mnt
  *   run WORD...          the agent with these arguments; what it says, then `exit STATUS`
  *   killed MS WORD...    the same, killed by SIGKILL after so many milliseconds; `killed`
@@ -71,7 +73,8 @@ static void list(const char *path)
 {
 	DIR *directory = opendir(path);
 
-	for (const struct dirent *entry = directory ? readdir(directory) : NULL; entry; entry = readdir(directory))
+	for (const struct dirent *entry = directory ? readdir(directory) : NULL; entry;
+	     entry = readdir(directory))
 		if (entry->d_name[0] != '.')
 			(void)channel_printf(&out, "- %s\n", entry->d_name);
 	if (directory)
@@ -130,7 +133,8 @@ static void obey(char *line)
 	int count = 0;
 	char *at = NULL;
 
-	for (char *word = strtok_r(line, " ", &at); word && count < WORDS; word = strtok_r(NULL, " ", &at))
+	for (char *word = strtok_r(line, " ", &at); word && count < WORDS;
+	     word = strtok_r(NULL, " ", &at))
 		words[count++] = word;
 	words[count] = NULL;
 	if (strcmp(words[0], "fs") == 0)
@@ -149,7 +153,10 @@ static void obey(char *line)
 
 int main(int argc, char **argv)
 {
-	static const char *const mounts[][2] = {{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"debugfs", "/sys/kernel/debug"}};
+	static const char *const mounts[][2] = {{"proc", "/proc"},
+						{"sysfs", "/sys"},
+						{"devtmpfs", "/dev"},
+						{"debugfs", "/sys/kernel/debug"}};
 	char line[4096];
 
 	if (getpid() != 1)

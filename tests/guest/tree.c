@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of files: copied, compared byte for byte, listed; links, renames, lengths, pages written through a mapping.
+/* Trees of files: copied, compared byte for byte, listed; links, renames, lengths, pages written
+ * through a mapping.
  *
- * Kernel interfaces: the system calls of the same names, mmap(2), readdir(3). Of owners and times nothing is said.
+ * Kernel interfaces: the system calls of the same names, mmap(2), readdir(3). Of owners and times
+ * nothing is said.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -74,8 +76,8 @@ static int same_bytes(int one, int other, struct counted *counted)
 	return 0;
 }
 
-static int with_both(const char *one, const char *other, int flags, mode_t mode, int (*work)(int, int, struct counted *),
-		     struct counted *counted)
+static int with_both(const char *one, const char *other, int flags, mode_t mode,
+		     int (*work)(int, int, struct counted *), struct counted *counted)
 {
 	const int a = open(one, O_RDONLY | O_CLOEXEC);
 	const int b = a < 0 ? -1 : open(other, flags | O_CLOEXEC, mode);
@@ -110,9 +112,11 @@ static int one_link(const char *from, const char *to, int compare)
 	return err ? err : strcmp(wanted, found) ? -EILSEQ : 0;
 }
 
-static int walk(const char *from, const char *to, int compare, struct counted *counted, char *detail, size_t size);
+static int walk(const char *from, const char *to, int compare, struct counted *counted,
+		char *detail, size_t size);
 
-static int one(const char *from, const char *to, int compare, struct counted *counted, char *detail, size_t size)
+static int one(const char *from, const char *to, int compare, struct counted *counted, char *detail,
+	       size_t size)
 {
 	struct stat kind, other;
 
@@ -123,9 +127,10 @@ static int one(const char *from, const char *to, int compare, struct counted *co
 			return -errno;
 		return walk(from, to, compare, counted, detail, size);
 	}
-	int err = S_ISLNK(kind.st_mode) ? one_link(from, to, compare) :
-		  compare		? with_both(from, to, O_RDONLY, 0, same_bytes, counted) :
-					  with_both(from, to, O_WRONLY | O_CREAT | O_EXCL, kind.st_mode & 0777, copy_bytes, counted);
+	int err = S_ISLNK(kind.st_mode) ? one_link(from, to, compare)
+		  : compare ? with_both(from, to, O_RDONLY, 0, same_bytes, counted)
+			    : with_both(from, to, O_WRONLY | O_CREAT | O_EXCL, kind.st_mode & 0777,
+					copy_bytes, counted);
 
 	if (!err && compare && S_ISREG(kind.st_mode))
 		err = stat(to, &other) ? -errno : other.st_mode == kind.st_mode ? 0 : -EILSEQ;
@@ -134,7 +139,8 @@ static int one(const char *from, const char *to, int compare, struct counted *co
 	return err;
 }
 
-static int walk(const char *from, const char *to, int compare, struct counted *counted, char *detail, size_t size)
+static int walk(const char *from, const char *to, int compare, struct counted *counted,
+		char *detail, size_t size)
 {
 	DIR *directory = opendir(from);
 	struct dirent *entry;
@@ -158,7 +164,8 @@ static int walk(const char *from, const char *to, int compare, struct counted *c
 static int say(int err, const struct counted *counted, char *detail, size_t size)
 {
 	if (!err)
-		(void)snprintf(detail, size, "%" PRIu64 " %" PRIu64, counted->files, counted->bytes);
+		(void)snprintf(detail, size, "%" PRIu64 " %" PRIu64, counted->files,
+			       counted->bytes);
 	return err;
 }
 
@@ -167,7 +174,8 @@ static int do_copytree(char **word, char *detail, size_t size)
 {
 	struct counted counted = {0, 0};
 
-	return say(one(at_mount(word[1]), at_mount(word[2]), 0, &counted, detail, size), &counted, detail, size);
+	return say(one(at_mount(word[1]), at_mount(word[2]), 0, &counted, detail, size), &counted,
+		   detail, size);
 }
 
 /* comparetree A B: that everything in A is in B and the same; EILSEQ and where not. */
@@ -175,7 +183,8 @@ static int do_comparetree(char **word, char *detail, size_t size)
 {
 	struct counted counted = {0, 0};
 
-	return say(walk(at_mount(word[1]), at_mount(word[2]), 1, &counted, detail, size), &counted, detail, size);
+	return say(walk(at_mount(word[1]), at_mount(word[2]), 1, &counted, detail, size), &counted,
+		   detail, size);
 }
 
 /* removetree NAME: while it is being read, as rm -r does. */
@@ -229,7 +238,8 @@ static int do_list(char **word, char *detail, size_t size)
 	qsort(names, count, sizeof(names[0]), by_name);
 	for (size_t i = 0; i < count; i++) {
 		if (used < size)
-			used += (size_t)snprintf(detail + used, size - used, "%s%s", i ? " " : "", names[i]);
+			used += (size_t)snprintf(detail + used, size - used, "%s%s", i ? " " : "",
+						 names[i]);
 		free(names[i]);
 	}
 	return 0;
@@ -242,7 +252,8 @@ static int do_stat(char **word, char *detail, size_t size)
 
 	if (lstat(at_mount(word[1]), &found))
 		return -errno;
-	(void)snprintf(detail, size, "%o %u %lld", (unsigned)found.st_mode, (unsigned)found.st_nlink, (long long)found.st_size);
+	(void)snprintf(detail, size, "%o %u %lld", (unsigned)found.st_mode,
+		       (unsigned)found.st_nlink, (long long)found.st_size);
 	return 0;
 }
 
@@ -253,15 +264,42 @@ static int done(int result)
 
 #define NOT_SAID(...) (void)detail, (void)size, __VA_ARGS__
 
-static int do_mkdir(char **word, char *detail, size_t size) { return NOT_SAID(done(mkdir(at_mount(word[1]), 0755))); }
-static int do_rmdir(char **word, char *detail, size_t size) { return NOT_SAID(done(rmdir(at_mount(word[1])))); }
-static int do_chmod(char **word, char *detail, size_t size) { return NOT_SAID(done(chmod(at_mount(word[1]), strtoul(word[2], NULL, 8)))); }
-static int do_link(char **word, char *detail, size_t size) { return NOT_SAID(done(link(at_mount(word[1]), at_mount(word[2])))); }
-static int do_symlink(char **word, char *detail, size_t size) { return NOT_SAID(done(symlink(word[1], at_mount(word[2])))); }
-static int do_rename(char **word, char *detail, size_t size) { return NOT_SAID(done(rename(at_mount(word[1]), at_mount(word[2])))); }
-static int do_mknod(char **word, char *detail, size_t size) { return NOT_SAID(done(mknod(at_mount(word[1]), S_IFIFO | 0600, 0))); }
-static int do_sync(char **word, char *detail, size_t size) { return (void)word, NOT_SAID(sync(), 0); }
-static int do_rest(char **word, char *detail, size_t size) { return NOT_SAID(usleep((useconds_t)strtoul(word[1], NULL, 10)), 0); }
+static int do_mkdir(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(mkdir(at_mount(word[1]), 0755)));
+}
+static int do_rmdir(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(rmdir(at_mount(word[1]))));
+}
+static int do_chmod(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(chmod(at_mount(word[1]), strtoul(word[2], NULL, 8))));
+}
+static int do_link(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(link(at_mount(word[1]), at_mount(word[2]))));
+}
+static int do_symlink(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(symlink(word[1], at_mount(word[2]))));
+}
+static int do_rename(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(rename(at_mount(word[1]), at_mount(word[2]))));
+}
+static int do_mknod(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(done(mknod(at_mount(word[1]), S_IFIFO | 0600, 0)));
+}
+static int do_sync(char **word, char *detail, size_t size)
+{
+	return (void)word, NOT_SAID(sync(), 0);
+}
+static int do_rest(char **word, char *detail, size_t size)
+{
+	return NOT_SAID(usleep((useconds_t)strtoul(word[1], NULL, 10)), 0);
+}
 
 /* readonly: what is mounted, from here on. */
 static int do_readonly(char **word, char *detail, size_t size)
@@ -332,8 +370,24 @@ static int do_same(char **word, char *detail, size_t size)
 }
 
 const struct tree_command tree_commands[] = {
-	{"copytree", do_copytree, 3}, {"comparetree", do_comparetree, 3}, {"removetree", do_removetree, 2}, {"list", do_list, 2},
-	{"stat", do_stat, 2}, {"mkdir", do_mkdir, 2}, {"rmdir", do_rmdir, 2}, {"chmod", do_chmod, 3}, {"link", do_link, 3},
-	{"symlink", do_symlink, 3}, {"rename", do_rename, 3}, {"mknod", do_mknod, 2}, {"sync", do_sync, 1}, {"readonly", do_readonly, 1}, {"rest", do_rest, 2},
-	{"truncate", do_truncate, 3}, {"readlink", do_readlink, 2}, {"mapwrite", do_mapwrite, 5}, {"same", do_same, 5}, {NULL, NULL, 0},
+	{"copytree", do_copytree, 3},
+	{"comparetree", do_comparetree, 3},
+	{"removetree", do_removetree, 2},
+	{"list", do_list, 2},
+	{"stat", do_stat, 2},
+	{"mkdir", do_mkdir, 2},
+	{"rmdir", do_rmdir, 2},
+	{"chmod", do_chmod, 3},
+	{"link", do_link, 3},
+	{"symlink", do_symlink, 3},
+	{"rename", do_rename, 3},
+	{"mknod", do_mknod, 2},
+	{"sync", do_sync, 1},
+	{"readonly", do_readonly, 1},
+	{"rest", do_rest, 2},
+	{"truncate", do_truncate, 3},
+	{"readlink", do_readlink, 2},
+	{"mapwrite", do_mapwrite, 5},
+	{"same", do_same, 5},
+	{NULL, NULL, 0},
 };

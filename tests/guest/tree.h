@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Each takes the words of its line and may fill `detail`; 0 or a negative errno. Names without a leading / are in /mnt. */
+/* Each takes the words of its line and may fill `detail`; 0 or a negative errno. Names without a
+ * leading / are in /mnt. */
 struct tree_command {
 	const char *name;
 	int (*run)(char **word, char *detail, size_t size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the core of YAFFS2 takes of the system it runs in: here, of the Linux kernel. Takes the place of U-Boot's header of the same name.
+/* What the core of YAFFS2 takes of the system it runs in: here, of the Linux kernel. Takes the
+ * place of U-Boot's header of the same name.
  *
  * Times of objects are seconds in 32 bits. Names are bytes: no Unicode, no folding of case.
  */
@@ -37,10 +38,10 @@
 
 #define Y_CURRENT_TIME ((u32)ktime_get_real_seconds())
 
-#define yaffs_trace(mask, format, ...)                                                     \
-	do {                                                                               \
-		if (yaffs_trace_mask & (mask))                                             \
-			printk(KERN_DEBUG "yaffs2: " format "\n", ##__VA_ARGS__);          \
+#define yaffs_trace(mask, format, ...)                                                             \
+	do {                                                                                       \
+		if (yaffs_trace_mask & (mask))                                                     \
+			printk(KERN_DEBUG "yaffs2: " format "\n", ##__VA_ARGS__);                  \
 	} while (0)
 
 #endif

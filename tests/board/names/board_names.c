@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Names of our choosing for nandsim's partitions, which are all called "NAND simulator partition N" (drivers/mtd/nand/raw/nandsim.c, Linux 6.1).
+/* Names of our choosing for nandsim's partitions, which are all called "NAND simulator partition N"
+ * (drivers/mtd/nand/raw/nandsim.c, Linux 6.1).
  *
- * Stands in for the cmdlinepart parser, which Debian's ARM kernel does not have. The N-th of `names` becomes the name of partition N, as
- * /proc/mtd and sysfs show it. A name is allocated as nandsim's were, because the MTD core frees it with its partition. Left out: a way back.
+ * Stands in for the cmdlinepart parser, which Debian's ARM kernel does not have. The N-th of
+ * `names` becomes the name of partition N, as /proc/mtd and sysfs show it. A name is allocated as
+ * nandsim's were, because the MTD core frees it with its partition. Left out: a way back.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>

@@ -20,6 +20,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export CARGO_TERM_PROGRESS_WHEN := never
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+C := $(shell find agent kernel tests -name '*.[ch]')
 AGENT := $(wildcard agent/*.c agent/*.h)
 AGENT_SQL := agent/sql/sql.c agent/sql/calls.c agent/sql/sql.h
 # -static runs on any board; the host's own agent is what the tests talk to.
@@ -33,7 +34,8 @@ SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: report test bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user tools agents sql-agents
+.PHONY: report test system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: qemu-tools uml-tools tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -42,9 +44,18 @@ report: build qemu uml
 
 build: tools $(STAMPS)/program $(AGENTS)
 
-test: lint chromium ssh qemu-user agents qemu uml
-	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
+# Three steps: packages one after another, because apt locks; what one compiler process at a time would compile, two at a time;
+# then the kernels, which compile with all processors themselves.
+test: system $(STAMPS)/packages
+	@$(MAKE) -j2 agents guest-sqlite lint sim-test
+	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+system: tools chromium ssh qemu-user qemu-tools uml-tools
+	@command -v cppcheck >/dev/null || { $(call apt_install,cppcheck); } || true
+
+sim-test: tools
+	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
 
 lint: build $(STAMPS)/test-tools
 	@echo "== lints"
@@ -53,6 +64,11 @@ lint: build $(STAMPS)/test-tools
 	@$(BIN)/ruff check --quiet python tests
 	@$(BIN)/ruff format --quiet --check python tests
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/clang-format --dry-run -Werror $(C)
+	@command -v cppcheck >/dev/null || { $(call apt_install,cppcheck); } || \
+	  echo "make: cppcheck is missing and could not be installed (apt needs root): C is compiled with -Werror only" >&2
+	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \
+	  --inline-suppr --error-exitcode=1 $(C)
 
 fuzz: build
 	@$(BIN)/flashbed fuzz $(FUZZ)
@@ -90,18 +106,26 @@ endef
 
 no_sqlite = echo "make: SQLite could not be fetched or compiled ($(LOGS)/sqlite.log): on $(1) no statement will be executed" >&2
 
+# What `qemu` and `uml` make one by one if this cannot.
+guest-sqlite: $(STAMPS)/packages
+	@$(MAKE) build/agent/flashbed-agent-sql-armv7 build/agent/flashbed-agent-sql-host || true
+
 # Each installs only what is missing, and says in one line what could not be.
-qemu: build
+qemu-tools:
 	@command -v qemu-system-arm >/dev/null || { $(call apt_install,qemu-system-arm); } || \
 	  echo "make: qemu-system-arm is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
 	@command -v arm-linux-gnueabihf-gcc >/dev/null || { $(call apt_install,gcc-arm-linux-gnueabihf); } || \
 	  echo "make: gcc-arm-linux-gnueabihf is missing and could not be installed (apt needs root): the emulator will not be measured" >&2
+
+qemu: build qemu-tools
 	@$(MAKE) build/agent/flashbed-agent-sql-armv7 || $(call no_sqlite,emulator)
 	@$(BIN)/flashbed prepare --on emulator || true
 
-uml: build
+uml-tools:
 	@for tool in flex bison bc; do command -v $$tool >/dev/null || { $(call apt_install,$$tool); } || \
 	  echo "make: $$tool is missing and could not be installed (apt needs root): user-mode Linux will not be measured" >&2; done
+
+uml: build uml-tools
 	@$(MAKE) build/agent/flashbed-agent-sql-host || $(call no_sqlite,uml)
 	@$(BIN)/flashbed prepare --on uml || true
 

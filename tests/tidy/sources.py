@@ -1,0 +1,146 @@
+"""The project's own source files, and what the rules of style need to know of them.
+
+Reads text only: Python by its syntax tree, Rust and C by the layout that rustfmt and clang-format
+keep (a function ends where a closing brace stands as far left as its first line).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePosixPath
+
+__all__ = [
+    "PROJECT",
+    "Function",
+    "circle",
+    "files",
+    "functions",
+    "imports",
+    "text",
+]
+
+PROJECT = Path(__file__).resolve().parents[2]
+_TAB = 8
+_RUST_FN = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn (\w+)")
+_RUST_USE = re.compile(r"\bcrate::((?:\w+::)*\w+)")
+_C_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function and how many lines it has."""
+
+    name: str
+    lines: int
+
+
+@cache
+def files(*suffixes: str) -> tuple[str, ...]:
+    """Paths below the project of files that git keeps or would add, with one of the suffixes."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    found = (path for path in listed.stdout.splitlines() if (PROJECT / path).is_file())
+    return tuple(sorted(path for path in found if PurePosixPath(path).suffix in suffixes))
+
+
+@cache
+def text(path: str) -> str:
+    """The text of one file, tabs as wide as an editor shows them."""
+    return (PROJECT / path).read_text(encoding="utf-8").expandtabs(_TAB)
+
+
+def functions(path: str) -> Iterator[Function]:
+    """Functions of a Python, Rust or C file; those inside others as well."""
+    if path.endswith(".py"):
+        for node in ast.walk(ast.parse((PROJECT / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                yield Function(node.name, node.end_lineno - node.lineno + 1)
+        return
+    lines = text(path).splitlines()
+    for at, line in enumerate(lines):
+        rust = _RUST_FN.match(line) if path.endswith(".rs") else None
+        if rust:
+            yield Function(rust[2], _until(lines, at, {rust[1] + "}", rust[1] + "{}"}))
+        elif path.endswith((".c", ".h")) and line == "{":
+            yield Function(lines[at - 1].strip(), _until(lines, at, {"}"}))
+
+
+def _until(lines: list[str], first: int, ends: set[str]) -> int:
+    """How many lines from the first to the end; a signature without a body is one."""
+    if lines[first].rstrip().endswith((";", "}")):
+        return 1
+    for at in range(first, len(lines)):
+        if lines[at] in ends:
+            return at - first + 1
+        if lines[at].rstrip().endswith(");"):
+            indent = len(lines[at]) - len(lines[at].lstrip())
+            if indent <= len(lines[first]) - len(lines[first].lstrip()):
+                return at - first + 1
+    return 1
+
+
+def imports(root: str, suffix: str) -> dict[str, set[str]]:
+    """What each file below a folder of one language uses of the others there: paths."""
+    own = [path for path in files(suffix) if path.startswith(f"{root}/")]
+    find = {".py": _python_uses, ".rs": _rust_uses, ".c": _c_uses}[suffix]
+    return {path: find(root, path) - {path} for path in own}
+
+
+def _python_uses(root: str, path: str) -> set[str]:
+    """Modules that are imported anywhere in a file, also within functions."""
+    found: set[str] = set()
+    package = PurePosixPath(root).name
+    for node in ast.walk(ast.parse((PROJECT / path).read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == package:
+                found |= _python_file(f"{PurePosixPath(root).parent}/{name.replace('.', '/')}")
+    return found
+
+
+def _python_file(stem: str) -> set[str]:
+    return {path for path in (f"{stem}.py", f"{stem}/__init__.py") if path in files(".py")}
+
+
+def _rust_uses(root: str, path: str) -> set[str]:
+    """Modules named in `crate::…` paths, as far down as there is a file; tests left out."""
+    found: set[str] = set()
+    body = text(path).split("#[cfg(test)]")[0]
+    for match in _RUST_USE.finditer(re.sub(r"//.*", "", body)):
+        words = match[1].split("::")
+        while words:
+            stem = f"{root}/{'/'.join(words)}"
+            there = {name for name in (f"{stem}.rs", f"{stem}/mod.rs") if name in files(".rs")}
+            if there:
+                found |= there
+                break
+            words.pop()
+    return found
+
+
+def _c_uses(root: str, path: str) -> set[str]:
+    """Headers that are included with quotes, seen from the file or from the root."""
+    found: set[str] = set()
+    for name in _C_INCLUDE.findall(text(path)):
+        here = str(PurePosixPath(path).parent / name)
+        found |= {there for there in (here, f"{root}/{name}") if there in files(".h")}
+    return found
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """One circle of a graph, empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as found:
+        return list(found.args[1])
+    return []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.claims import DIFFERS, IN_DIRECTION, Judged
+from flashbed.analysis.claims import DIFFERS, IN_DIRECTION, NOT_MEASURED, Judged
 from flashbed.analysis.sentences import Tally, tallies
 from flashbed.errors import InputError
 from flashbed.experiment import Experiment, load_experiment, plan, study_experiments
@@ -70,6 +70,17 @@ def test_every_verdict_that_is_less_than_agrees_is_explained(runs: dict[str, Jud
         if judged.why is None
     ]
     assert unexplained == []
+
+
+def test_every_claim_is_judged(runs: dict[str, JudgedRun]) -> None:
+    """But for those of what the simulator does not measure, which say so."""
+    unknown = [
+        f"{name}: {verdict.id}"
+        for name, run in runs.items()
+        for verdict in run.verdicts
+        if verdict.judged["sim"].value is None and verdict.judged["sim"].verdict != NOT_MEASURED
+    ]
+    assert unknown == []
 
 
 def test_an_explanation_is_evidence_that_was_run(runs: dict[str, JudgedRun]) -> None:

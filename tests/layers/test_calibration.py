@@ -37,35 +37,44 @@ def simulated_ns(cases: list[Program]) -> list[int]:
     return [times[program.case_id] for program in cases]
 
 
-def test_the_fit_explains_times_that_the_model_itself_made(cases: list[Program]) -> None:
+@pytest.fixture(scope="module")
+def times_ns(cases: list[Program]) -> list[int]:
+    return simulated_ns(cases)
+
+
+@pytest.fixture(scope="module")
+def fitted(cases: list[Program], times_ns: list[int]) -> calibration.Fit:
+    return calibration.fit(cases, times_ns)
+
+
+def test_the_fit_explains_times_that_the_model_itself_made(fitted: calibration.Fit) -> None:
     """Single costs may trade against each other; what they come to together may not."""
-    fitted = calibration.fit(cases, simulated_ns(cases))
     assert fitted.cases["error_pct"].abs().max() < 0.1  # type: ignore[operator]
 
 
-def test_a_dearer_flash_read_is_found_as_such(cases: list[Program]) -> None:
+def test_a_dearer_flash_read_is_found_as_such(
+    cases: list[Program], times_ns: list[int], fitted: calibration.Fit
+) -> None:
     """4 us more a flash read, and nothing else, moves what a read costs by 4 us.
 
     What a thread reads in a pause is in no case's time.
     """
-    times = simulated_ns(cases)
     reads: Counter[str] = Counter()
     for batch in SimTarget().run(cases, trace_flash=True, progress=silent):
         own = batch.flash.filter(kind="read", task="program")
         reads.update(own["case_id"].to_list())
     dearer = [
-        time + 4000 * reads[program.case_id] for time, program in zip(times, cases, strict=True)
+        time + 4000 * reads[program.case_id] for time, program in zip(times_ns, cases, strict=True)
     ]
-    before, after = calibration.fit(cases, times), calibration.fit(cases, dearer)
-    gained = after.costs["nand_read_ns"] - before.costs["nand_read_ns"]
+    after = calibration.fit(cases, dearer)
+    gained = after.costs["nand_read_ns"] - fitted.costs["nand_read_ns"]
     assert gained == pytest.approx(4000, abs=400)
     assert after.cases["error_pct"].abs().max() < 0.1  # type: ignore[operator]
 
 
 def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
-    board: Board, cases: list[Program]
+    board: Board, fitted: calibration.Fit
 ) -> None:
-    fitted = calibration.fit(cases, simulated_ns(cases))
     old = board.path.read_text(encoding="utf-8")
     new = calibration.with_software_table(old, fitted, {}, board, "a test")
     before, after = tomllib.loads(old), tomllib.loads(new)
@@ -78,9 +87,8 @@ def test_the_software_table_is_replaced_and_the_rest_of_the_profile_kept(
 
 
 def test_a_profile_whose_software_table_is_not_last_is_refused(
-    board: Board, cases: list[Program]
+    board: Board, fitted: calibration.Fit
 ) -> None:
-    fitted = calibration.fit(cases, simulated_ns(cases))
     with pytest.raises(InputError, match="not the last table"):
         calibration.with_software_table("[software]\n[chip]\n", fitted, {}, board, "a test")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.claims import DIFFERS, judge
+from flashbed.analysis.claims import judge
 from flashbed.analysis.sentences import tallies
 from flashbed.asked import Number
 from flashbed.cli.verdicts import verdicts
@@ -22,7 +22,6 @@ from flashbed.report.numbers import moved
 from flashbed.runner import run_target
 from flashbed.study import in_order, load_study
 from flashbed.tables import RunDirectory
-from flashbed.targets import load_target
 from tests.fake import FakeTarget
 from tests.perturb import survivors
 
@@ -248,32 +247,6 @@ def test_a_number_in_a_text_is_computed_again(studied: Path, tmp_path: Path) -> 
         experiment = run.experiment.model_copy(update={"claim": (changed,)})
         found = moved({"small/one": replace(run, experiment=experiment)})
         assert [one.now for one in found] == expected
-
-
-@pytest.mark.extension
-@pytest.mark.parametrize(
-    "name",
-    [
-        "readahead/figure2", "readahead/fadvise", "readahead/kernels", "readahead/postmark",
-        "methodology/writes", "methodology/layout", "methodology/pages",
-    ],
-)  # fmt: skip
-def test_every_simulated_verdict_that_differs_is_explained(name: str, tmp_path: Path) -> None:
-    experiment = load_experiment(name)
-    directory = RunDirectory.create(tmp_path, experiment.id)
-    outcome = run_target(
-        experiment, plan(experiment), load_target("sim"), directory,
-        trace_flash=False, progress=lambda *_: None,
-    )  # fmt: skip
-    assert outcome.failures == ()
-    verdicts = collect(tmp_path).verdicts
-    assert all(verdict.judged["sim"].value is not None for verdict in verdicts)
-    unexplained = [
-        verdict.id
-        for verdict in verdicts
-        if verdict.judged["sim"].verdict == DIFFERS and verdict.judged["sim"].why is None
-    ]
-    assert unexplained == []
 
 
 def test_a_claim_that_agrees_whatever_is_measured_is_found(studied: Path, tmp_path: Path) -> None:

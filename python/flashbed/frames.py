@@ -9,9 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["DamagedError", "read_arrow", "read_parquet"]
+__all__ = ["UNREADABLE", "DamagedError", "read_arrow", "read_parquet", "silent"]
 
-_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises for a file that is damaged, or has other columns."""
 
 
 class DamagedError(ValueError):
@@ -29,15 +30,15 @@ def read_arrow(path: Path) -> pl.DataFrame:
 
 
 def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
-    with _silent():
+    with silent():
         try:
             return reader(path)
-        except _UNREADABLE as why:
+        except UNREADABLE as why:
             raise DamagedError(str(why)) from None
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Polars' readers panic at some damage, and say so on standard error before they raise it."""
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)

@@ -198,7 +198,8 @@ def merge_table(
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
             windows = _windows(last)
-            write_parquet(pl.scan_ipc(_dealt(sources, places, windows, scratch)), into)
+            rows = pl.scan_ipc(_dealt(sources, places, windows, scratch))
+            write_parquet(rows.drop("_folder", "_place"), into)
             shutil.rmtree(scratch)
     except (InputError, RunError):
         raise
@@ -262,9 +263,12 @@ def _dealt(
     long = dict(alone.iter_rows())
     ordered = []
     for window, files in pieces.items():
-        if not long[window]:
-            frame = pl.concat([pl.read_ipc(file, memory_map=False) for file in files])
-            frame.sort("_place", maintain_order=True).write_ipc(files[0])
-            files[1:] = []
-        ordered += files
+        if long[window]:
+            ordered += files
+            continue
+        frame = pl.concat([pl.read_ipc(file) for file in files])
+        ordered.append(scratch / f"{window:08}-sorted.arrow")
+        frame.sort("_place", maintain_order=True).write_ipc(ordered[-1])
+        for file in files:
+            file.unlink()
     return ordered

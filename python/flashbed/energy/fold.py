@@ -125,13 +125,13 @@ def energy_of(
     if flash is not None and working:
         counted = _in_pauses(rows, flash.lazy(), working)
         known = known.join(counted, on="case_id", how="left", maintain_order="left")
-    rows = [
+    energies = [
         {"case_id": case["case_id"], **_paper(case, boards.get(case["board"])),
          **_component(case, boards.get(case["board"]))}
         for case in known.to_dicts()
     ]  # fmt: skip
     kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
-    return pl.DataFrame(rows, schema={"case_id": pl.String(), **kinds})
+    return pl.DataFrame(energies, schema={"case_id": pl.String(), **kinds})
 
 
 def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> pl.DataFrame:

@@ -16,10 +16,8 @@ import polars as pl
 
 from flashbed.columns import conform
 
-__all__ = ["PIECE_ROWS", "LongRows"]
+__all__ = ["LongRows"]
 
-PIECE_ROWS = 1 << 16
-"""Rows of a table that are given at once."""
 TABLES = ("requests", "flash")
 
 
@@ -46,7 +44,7 @@ class LongRows:
             if not frame.height:
                 continue
             if frame["seq"][0] == 0:
-                self._forget(name, case_id)
+                self.forget_table(name, case_id)
             self._number += 1
             path = self._folder / f"{self._number:08}.parquet"
             rows = conform(frame.with_columns(self._target), name)
@@ -56,9 +54,10 @@ class LongRows:
     def forget(self, case_id: str) -> None:
         """What came of a case that did not end."""
         for name in TABLES:
-            self._forget(name, case_id)
+            self.forget_table(name, case_id)
 
-    def _forget(self, table: str, case_id: str) -> None:
+    def forget_table(self, table: str, case_id: str) -> None:
+        """What came of one of its tables."""
         for path in self._pieces.pop((table, case_id), []):
             path.unlink(missing_ok=True)
 

@@ -193,7 +193,13 @@ def trace_case(
         cost=_cost(measured, programs) if len(programs) > 1 else None,
     )
     log = _of(batch.flash, program)
-    flash = _with_durations(rows.flash, log) if probes and asked.flash else log
+    if probes and asked.flash:
+        begun = rows_of_long.rows("flash", program.case_id)
+        whole_log = log if begun is None else pl.concat([begun.collect(), conform(log, "flash")])
+        flash = _with_durations(rows.flash, whole_log)
+        rows_of_long.forget_table("flash", program.case_id)
+    else:
+        flash = log
     requests = _of(batch.requests, program)
     ends = requests.select(
         (pl.col("start_ns") + pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0))).max()

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
 from flashbed.targets.room import Room
-from flashbed.targets.rows import PIECE_ROWS
 
 __all__ = [
     "NOT_MEASURED",
@@ -31,6 +30,8 @@ __all__ = [
 ]
 
 HEADER = "flashbed-stream 1"
+ROWS_AT_ONCE = 1 << 14
+"""Of a table. A row is some hundred bytes in Python, and as many again while a table is made."""
 NOT_MEASURED = "not-measured"
 """The code of an `error` row of a case that the kernel lacks something for."""
 
@@ -176,7 +177,7 @@ def _what(text: str) -> tuple[int, int] | str | int:
 class Reader:
     """Turns the stream's bytes into events."""
 
-    def __init__(self, rows_at_once: int = PIECE_ROWS) -> None:
+    def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self._rows_at_once = rows_at_once
         self._rest = b""
         self._headed = False

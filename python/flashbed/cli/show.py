@@ -57,6 +57,8 @@ def table(
 
 def _pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """One after the other; at least one, which may have no rows."""
+    import polars as pl
+
     count = rows.select(pl.len()).collect(engine="streaming").item()
     for at in range(0, max(count, 1), ROWS_AT_ONCE):
         yield rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["UNREADABLE", "DamagedError", "read_arrow", "read_parquet", "silent"]
+__all__ = ["UNREADABLE", "DamagedError", "pieces", "read_arrow", "read_parquet", "silent"]
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """What Polars raises for a file that is damaged, or has other columns."""
+
+
+_ROWS_AT_ONCE = 1 << 16
 
 
 class DamagedError(ValueError):
@@ -27,6 +30,13 @@ def read_parquet(path: Path) -> pl.DataFrame:
 def read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow file. Raises `DamagedError`."""
     return _read(pl.read_ipc, path)
+
+
+def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Rows of a file, some at a time; at least one piece, which may have none."""
+    count = rows.select(pl.len()).collect(engine="streaming").item()
+    for at in range(0, max(count, 1), _ROWS_AT_ONCE):
+        yield rows.slice(at, _ROWS_AT_ONCE).collect(engine="streaming")
 
 
 def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:

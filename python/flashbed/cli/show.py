@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 FORMATS = ("csv", "json", "parquet")
-ROWS_AT_ONCE = 1 << 16
 
 
 def register(app: typer.Typer) -> None:
@@ -55,24 +54,19 @@ def table(
         sys.stdout.write(_printed(text))
 
 
-def _pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """One after the other; at least one, which may have no rows."""
-    import polars as pl
-
-    count = rows.select(pl.len()).collect(engine="streaming").item()
-    for at in range(0, max(count, 1), ROWS_AT_ONCE):
-        yield rows.slice(at, ROWS_AT_ONCE).collect(engine="streaming")
-
-
 def _csv(rows: pl.LazyFrame) -> Iterator[str]:
-    for number, piece in enumerate(_pieces(rows)):
+    from flashbed.frames import pieces
+
+    for number, piece in enumerate(pieces(rows)):
         yield piece.write_csv(include_header=number == 0)
 
 
 def _json(rows: pl.LazyFrame) -> Iterator[str]:
     """One list."""
+    from flashbed.frames import pieces
+
     between = "["
-    for piece in _pieces(rows):
+    for piece in pieces(rows):
         text = piece.write_json()[1:-1]
         yield between + text
         between = ","

@@ -297,8 +297,9 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     keep(traced, out)
     if "csv" in formats:
         for name in TABLES:
-            with whole(out / f"{name}.csv") as new:
-                traced.lazy(name).sink_csv(new)
+            with whole(out / f"{name}.csv") as new, new.open("wb") as file:
+                for number, piece in enumerate(pieces(pl.scan_parquet(out / f"{name}.parquet"))):
+                    piece.write_csv(file, include_header=number == 0)
     if "flashmon" in formats:
         with whole(out / FLASHMON_LOG) as new, new.open("w", encoding="utf-8") as log:
             for piece in pieces(pl.scan_parquet(out / "flash.parquet")):

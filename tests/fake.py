@@ -22,6 +22,7 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
+from flashbed.targets.rows import LongRows
 
 READ_NS = 200_000
 REQUEST_NS = 10_000
@@ -42,6 +43,7 @@ class FakeTarget:
     bad_change: int | None = None
     """After a cut in it the file system does not mount."""
     ran: list[str] = field(default_factory=list)
+    long_rows: LongRows | None = None
 
     made: ClassVar[dict[str, FakeTarget]] = {}
 

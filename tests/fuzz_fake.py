@@ -14,6 +14,7 @@ import polars as pl
 from flashbed.fuzz.oracle import Expected, MemoryFs
 from flashbed.operations import Operation, parse
 from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.rows import LongRows
 
 Answer = tuple[Expected, list[int]]
 """What an operation answers, and the pages it touches."""
@@ -62,6 +63,7 @@ class OracleTarget:
     batch_cases: int = 7
     interrupt_after: int | None = None
     calls: list[int] = field(default_factory=list)
+    long_rows: LongRows | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         say("nothing to fetch")

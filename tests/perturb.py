@@ -84,7 +84,8 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
     """Claims that agree on a target and go on agreeing whatever its numbers are."""
     left = _agreeing(run.verdicts, target)
     cases = run.cases.filter(target=target)
-    requests = run.requests.filter(target=target)
+    requests = run.requests.filter(target=target).collect()
+    flash = pl.DataFrame() if run.flash is None else run.flash.collect()
     wanted = {table_of(claim.metric) for claim in run.experiment.claim}
     for seed in range(draws):
         if not left:
@@ -101,8 +102,8 @@ def survivors(run: JudgedRun, target: str = "sim", draws: int = DRAWS) -> list[s
             moved = exchanged(cases, CASES, draw), exchanged(requests, REQUESTS, draw)
         else:
             moved = cases, unwritten(requests)
-        kept = draw.choices((True, False), k=run.flash.height)
-        seen = run.flash.filter(pl.Series(kept, dtype=pl.Boolean))
+        kept = draw.choices((True, False), k=flash.height)
+        seen = flash.filter(pl.Series(kept, dtype=pl.Boolean))
         tables = points_of(run.experiment, *moved, seen, wanted)
         left &= _agreeing(judge(run.experiment, tables), target)
     return sorted(left)

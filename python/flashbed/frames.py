@@ -9,9 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["DamagedError", "read_arrow", "read_parquet"]
+__all__ = ["UNREADABLE", "DamagedError", "pieces", "read_arrow", "read_parquet", "silent"]
 
-_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises for a file that is damaged, or has other columns."""
+
+
+_ROWS_AT_ONCE = 1 << 16
 
 
 class DamagedError(ValueError):
@@ -28,16 +32,23 @@ def read_arrow(path: Path) -> pl.DataFrame:
     return _read(pl.read_ipc, path)
 
 
+def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Rows of a file, some at a time; at least one piece, which may have none."""
+    count = rows.select(pl.len()).collect(engine="streaming").item()
+    for at in range(0, max(count, 1), _ROWS_AT_ONCE):
+        yield rows.slice(at, _ROWS_AT_ONCE).collect(engine="streaming")
+
+
 def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
-    with _silent():
+    with silent():
         try:
             return reader(path)
-        except _UNREADABLE as why:
+        except UNREADABLE as why:
             raise DamagedError(str(why)) from None
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Polars' readers panic at some damage, and say so on standard error before they raise it."""
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)

@@ -7,8 +7,9 @@ executes nothing.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from flashbed.errors import InputError
@@ -19,7 +20,9 @@ __all__ = [
     "Operation",
     "OperationError",
     "canonical",
+    "each",
     "parse",
+    "text_of",
     "writes",
 ]
 
@@ -30,6 +33,8 @@ PAUSE_NS_MAX = 10**15
 STEPS_MAX = 10**12
 TRANSFER_BYTES_MAX = 2**30
 LINE_BYTES_MAX = 4096
+_LINES_AT_ONCE = 1 << 14
+_READ_AT_ONCE = 1 << 20
 PATH_BYTES_MAX = 1023
 
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
@@ -245,21 +250,34 @@ def parse(text: str | bytes) -> list[Operation]:
 
     Raises `OperationError` at the first line that is not one. Source: docs/formats.md.
     """
-    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-    lines = data.split(b"\n")
-    if lines[0] != HEADER.encode():
+    return list(each(text))
+
+
+def each(text: str | bytes) -> Iterator[Operation]:
+    """The same, one operation after the other, so that they are not all there at once."""
+    lines = _lines(text)
+    if next(lines) != HEADER.encode():
         raise OperationError(1, "bad-header", f"the first line is not {HEADER!r}")
-    operations: list[Operation] = []
     closure = _Closure()
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines, start=2):
         try:
             operation = _read_line(line, number)
             if operation is not None:
                 closure.check(operation)
-                operations.append(operation)
+                yield operation
         except _Refused as refused:
             raise OperationError(number, refused.code, str(refused)) from None
-    return operations
+
+
+def _lines(text: str | bytes) -> Iterator[bytes]:
+    """What stands between line ends; `text` is not copied as a whole."""
+    rest = b""
+    for at in range(0, len(text), _READ_AT_ONCE):
+        piece = text[at : at + _READ_AT_ONCE]
+        data = piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+    yield rest
 
 
 _WRITES = re.compile(
@@ -276,4 +294,14 @@ def writes(text: str) -> bool:
 
 def canonical(operations: Iterable[Operation]) -> str:
     """Writes operations as a file: the header and one line each, no comments, a last LF."""
-    return "\n".join((HEADER, *map(str, operations), ""))
+    return text_of(map(str, operations))
+
+
+def text_of(lines: Iterable[str]) -> str:
+    """A file of these lines behind the header. Ten million lines are not there one by one."""
+    text = f"{HEADER}\n"
+    rest = iter(lines)
+    # CPython appends in place in a `for` loop; a `while` loop would copy the text each time.
+    for some in iter(lambda: list(itertools.islice(rest, _LINES_AT_ONCE)), []):
+        text += "\n".join((*some, ""))
+    return text

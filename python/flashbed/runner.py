@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ import polars as pl
 
 from flashbed import __version__, places
 from flashbed.case import AXES, SHIPPED, Case
+from flashbed.columns import conform
 from flashbed.conditions import NONE
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
@@ -28,9 +29,12 @@ from flashbed.tables import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.targets.code import modules_of
+from flashbed.targets.rows import LongRows
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
+
+_HASHED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,18 @@ def _keys(
             *(energy_code if program.board.energy else []),
             *([conditions] if conditions else []),
         )
-        keys[program.case_id] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        keys[program.case_id] = _sha256("\n", parts)
     return keys
+
+
+def _sha256(between: str, parts: Sequence[str]) -> str:
+    """Of the parts joined. A body may be so long that it should not be there twice."""
+    found = hashlib.sha256()
+    for number, part in enumerate(parts):
+        found.update((between if number else "").encode())
+        for at in range(0, len(part), _HASHED_AT_ONCE):
+            found.update(part[at : at + _HASHED_AT_ONCE].encode())
+    return found.hexdigest()
 
 
 def _energy_code() -> list[str]:
@@ -139,20 +153,28 @@ def _energy_code() -> list[str]:
 
 def _described(
     batch: Batch,
+    long_rows: LongRows,
     target: str,
     axes: pl.DataFrame,
     boards: dict[str, Energy | None],
     activity: str | None,
     omit: Sequence[str],
 ) -> dict[str, pl.DataFrame]:
-    """A batch's tables with axes, target, energy and provenance, but for those to `omit`."""
+    """A batch's tables with axes, target, energy and provenance, but for those to `omit`.
+
+    Of long cases they have the last rows, and `long_rows` those before.
+    """
     named = pl.lit(target).alias("target")
     cases = batch.cases.join(axes, on="case_id", how="left", maintain_order="left", suffix="_asked")
     if "read_ahead_kib_asked" in cases.columns:
         read_back = pl.coalesce("read_ahead_kib", "read_ahead_kib_asked")
         cases = cases.with_columns(read_back.alias("read_ahead_kib")).drop("read_ahead_kib_asked")
     requests = pl.DataFrame() if "requests" in omit else batch.requests
-    energies = energy_of(cases, requests, boards, activity, batch.flash)
+    every = {
+        "requests": _with_long(requests, "requests", long_rows, cases["case_id"]),
+        "flash": _with_long(batch.flash, "flash", long_rows, cases["case_id"]),
+    }
+    energies = energy_of(cases, every["requests"], boards, activity, every["flash"])
     cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
     tables = {"cases": cases.with_columns(named)}
     stored = {
@@ -165,6 +187,15 @@ def _described(
         if frame.height:
             tables[name] = frame.with_columns(named)
     return tables
+
+
+def _with_long(
+    rows: pl.DataFrame, table: str, long_rows: LongRows, case_ids: Iterable[str]
+) -> pl.DataFrame | pl.LazyFrame:
+    """The rows of a batch with what came of its long cases before."""
+    before = [long_rows.rows(table, case_id) for case_id in case_ids]
+    long = [pieces for pieces in before if pieces is not None]
+    return pl.concat([*long, conform(rows, table).lazy()]) if long else rows
 
 
 def _axes(
@@ -221,7 +252,8 @@ def run_target(
         for program in programs
         if finished.get((program.case_id, target.name)) != keys[program.case_id]
     ]
-    kept = len(programs) - len(missing)
+    count = len(programs)
+    kept = count - len(missing)
     failures: list[Failure] = []
     measured = 0
     directory.keep_sources(experiment.path, _profiles(programs))
@@ -230,10 +262,12 @@ def run_target(
     facts = experiment.experiment
 
     def report(what: str, done: int) -> None:
-        progress(what, kept + done, len(programs))
+        progress(what, kept + done, count)
 
+    long_rows = LongRows(directory.parts(), target.name)
     try:
         if missing:
+            target.long_rows = long_rows
             for batch in target.run(missing, trace_flash=trace_flash, progress=report):
                 failures += batch.failures
                 if batch.cases.height:
@@ -245,15 +279,31 @@ def run_target(
                         pl.col("case_id").replace_strict(keys | half_done).alias("key"),
                     )
                     tables = _described(
-                        batch, target.name, axes, boards, facts.activity, facts.omit
+                        batch, long_rows, target.name, axes, boards, facts.activity, facts.omit
                     )
-                    directory.add(tables, done)
+                    directory.add(tables, done, _taken(long_rows, done["case_id"], facts.omit))
     finally:
+        long_rows.close()
+        # The operations of a long case need as much memory as merging does.
+        programs.clear()
+        missing.clear()
         directory.merge([item.case.case_id for item in experiment.planned])
         lacking = tuple(failure for failure in failures if failure.not_measured)
         directory.keep_not_measured(target.name, _reasons(lacking))
     real = tuple(failure for failure in failures if not failure.not_measured)
     return Outcome(target.name, measured, kept, real, lacking)
+
+
+def _taken(
+    long_rows: LongRows, case_ids: Iterable[str], omit: Sequence[str]
+) -> dict[str, list[Path]]:
+    """The files of the long cases among these, by table, but for tables to `omit`."""
+    files: dict[str, list[Path]] = {"requests": [], "flash": []}
+    for case_id in case_ids:
+        for table, there in files.items():
+            there += [] if table in omit else long_rows.take(table, case_id)
+        long_rows.forget(case_id)
+    return files
 
 
 def _reasons(lacking: Sequence[Failure]) -> pl.DataFrame:

@@ -16,14 +16,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
+import polars.selectors as cs
 
-from flashbed.case import FORCED
+from flashbed.columns import SCHEMAS, TABLES, conform, empty_table
 from flashbed.errors import InputError
 from flashbed.files import begun, read_json, read_text, whole
-from flashbed.frames import read_arrow, read_parquet
+from flashbed.frames import UNREADABLE, silent
 from flashbed.locking import LOCK
+from flashbed.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
 from flashbed.places import shown
 
 __all__ = [
@@ -35,166 +38,9 @@ __all__ = [
     "empty_table",
     "read_table",
     "runs_in",
+    "scan_table",
 ]
 
-_TEXT = pl.String()
-_WHOLE = pl.Int64()
-_REAL = pl.Float64()
-
-SCHEMAS: dict[str, dict[str, pl.DataType]] = {
-    "cases": {
-        "case_id": _TEXT,
-        "experiment": _TEXT,
-        "target": _TEXT,
-        "board": _TEXT,
-        "kernel": _TEXT,
-        "fs": _TEXT,
-        "read_ahead_kib": _WHOLE,
-        "window": _TEXT,
-        "bulk_read": pl.Boolean(),
-        "compressor": _TEXT,
-        "pattern": _TEXT,
-        "requests": _WHOLE,
-        "request_bytes": _WHOLE,
-        "file_bytes": _WHOLE,
-        "seed": _WHOLE,
-        "pause_ns": _WHOLE,
-        "advice": _TEXT,
-        "state": _TEXT,
-        "faults": _TEXT,
-        "database": _TEXT,
-        "state_valid": _REAL,
-        "state_invalid": _REAL,
-        "time_ns": _WHOLE,
-        "time_unknown": _TEXT,
-        "flash_time_ns": _WHOLE,
-        "elapsed_ns": _WHOLE,
-        "bytes": _WHOLE,
-        "bytes_written": _WHOLE,
-        "flash_reads": _WHOLE,
-        "flash_programs": _WHOLE,
-        "flash_erases": _WHOLE,
-        "bytes_data": _WHOLE,
-        "bytes_metadata": _WHOLE,
-        "bytes_padding": _WHOLE,
-        "bytes_collection": _WHOLE,
-        "bytes_wear_levelling": _WHOLE,
-        "flush_reads": _WHOLE,
-        "flush_programs": _WHOLE,
-        "flush_erases": _WHOLE,
-        "flush_bytes_data": _WHOLE,
-        "flush_bytes_metadata": _WHOLE,
-        "flush_bytes_padding": _WHOLE,
-        "flush_bytes_collection": _WHOLE,
-        "flush_bytes_wear_levelling": _WHOLE,
-        "cache_hits": _WHOLE,
-        "cache_misses": _WHOLE,
-        "cache_adds": _WHOLE,
-        "energy_convention": _TEXT,
-        "energy_nj": _WHOLE,
-        "energy_cpu_nj": _WHOLE,
-        "energy_mem_nj": _WHOLE,
-        "component_cpu_busy_nj": _WHOLE,
-        "component_cpu_driver_nj": _WHOLE,
-        "component_memory_nj": _WHOLE,
-        "component_flash_read_nj": _WHOLE,
-        "component_flash_program_nj": _WHOLE,
-        "component_flash_erase_nj": _WHOLE,
-        "component_bus_nj": _WHOLE,
-        "erase_count_max": _WHOLE,
-        "erase_count_mean": _REAL,
-        "bad_blocks": _WHOLE,
-        "ecc_corrected": _WHOLE,
-        "ecc_failed": _WHOLE,
-        "flashbed_version": _TEXT,
-        "commit": _TEXT,
-        "board_sha256": _TEXT,
-        "kernel_sha256": _TEXT,
-        "experiment_sha256": _TEXT,
-        "kernel_release": _TEXT,
-    },
-    "requests": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "seq": _WHOLE,
-        "op": _TEXT,
-        "file": _TEXT,
-        "offset_bytes": _WHOLE,
-        "length_bytes": _WHOLE,
-        "start_ns": _WHOLE,
-        "latency_ns": _WHOLE,
-        "flash_time_ns": _WHOLE,
-        "result": _WHOLE,
-        "content_crc32": _WHOLE,
-        "changes": _WHOLE,
-        "statement_kind": _TEXT,
-        "error": _TEXT,
-    },
-    "flash": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "seq": _WHOLE,
-        "start_ns": _WHOLE,
-        "kind": _TEXT,
-        "block": _WHOLE,
-        "page": _WHOLE,
-        "offset_bytes": _WHOLE,
-        "length_bytes": _WHOLE,
-        "task": _TEXT,
-        "duration_ns": _WHOLE,
-    },
-    "vfs": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "start_ns": _WHOLE,
-        "duration_ns": _WHOLE,
-        "kind": _TEXT,
-        "file": _TEXT,
-        "inode": _WHOLE,
-        "offset_bytes": _WHOLE,
-        "length_bytes": _WHOLE,
-        "result": _WHOLE,
-        "task": _TEXT,
-    },
-    "functions": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "function": _TEXT,
-        "start_ns": _WHOLE,
-        "duration_ns": _WHOLE,
-        "result": _WHOLE,
-        "task": _TEXT,
-    },
-    "wear": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "block": _WHOLE,
-        "erases": _WHOLE,
-        "erases_measured": _WHOLE,
-        "state": _TEXT,
-        "erases_flush": _WHOLE,
-    },
-    "not_measured": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "reason": _TEXT,
-    },
-    "power_cuts": {
-        "case_id": _TEXT,
-        "target": _TEXT,
-        "change": _WHOLE,
-        "acknowledged_files": _WHOLE,
-        "kept_files": _WHOLE,
-        "lost_files": _WHOLE,
-        "mounted": pl.Boolean(),
-        "mount_time_ns": _WHOLE,
-        "verdict": _TEXT,
-        "reason": _TEXT,
-    },
-}
-"""Columns of each table, in order."""
-
-TABLES = tuple(SCHEMAS)
 _STORED = ("requests", "flash", "power_cuts", "wear")
 _RECORDS = {
     "flash": "flashbed run --trace flash",
@@ -211,15 +57,11 @@ _WRITTEN = {
     *(f"{name}.parquet" for name in (*TABLES, "finished")),
 }
 """Files of a run directory. One that is being written has a dot before and a word after that."""
-_FINISHED: dict[str, pl.DataType] = {"case_id": _TEXT, "target": _TEXT, "key": _TEXT}
 _QUOTING = ("requests", "vfs", "functions")
 """Tables with names of files, or SQLite's words, which may be any."""
-_UNREADABLE = (pl.exceptions.PolarsError, ValueError)
-"""Raised for a file that is damaged, or has other columns."""
 _FORMAT = "flashbed-run 1"
 CHIP_ALONE = "sim-chip"
 """The target that user-mode Linux is compared with: the simulator, its software taking no time."""
-_TARGET_ORDER = ("sim", CHIP_ALONE, "uml", "emulator", "board")
 
 
 def _is_ours(path: Path) -> bool:
@@ -229,35 +71,9 @@ def _is_ours(path: Path) -> bool:
     return path.name.startswith(".") and path.stem[1:] in _WRITTEN
 
 
-def conform(frame: pl.DataFrame, table: str) -> pl.DataFrame:
-    """A frame with exactly the columns of a table; what is not known is null.
-
-    Raises `ValueError` if the frame has a column the table does not have.
-    """
-    schema = SCHEMAS[table]
-    unknown = [column for column in frame.columns if column not in schema]
-    if unknown:
-        raise ValueError(f"table {table} has no column {unknown[0]}")
-    return frame.select(
-        (pl.col(column).cast(kind) if column in frame.columns else pl.lit(None, kind)).alias(column)
-        for column, kind in schema.items()
-    )
-
-
-def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """Writes a file whole or not at all; the same rows give the same bytes."""
-    with whole(path) as new:
-        frame.rechunk().write_parquet(new, compression="zstd", compression_level=1)
-
-
 def _write_text(text: str, path: Path) -> None:
     with whole(path) as new:
         new.write_text(text, encoding="utf-8")
-
-
-def empty_table(table: str) -> pl.DataFrame:
-    """A table without rows."""
-    return pl.DataFrame(schema=SCHEMAS[table])
 
 
 def read_table(directory: Path, table: str) -> pl.DataFrame:
@@ -265,6 +81,29 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
 
     Raises `InputError` if the directory is none, the table is none or was not recorded.
     """
+    path = _recorded(directory, table)
+    try:
+        with silent():
+            return _scanned(path, table).collect()
+    except UNREADABLE:
+        raise _cannot_be_read(path) from None
+
+
+def scan_table(directory: Path, table: str) -> pl.LazyFrame:
+    """The same table, however long it is: what is collected of it comes from the file.
+
+    The texts of all of it are looked through first. Raises `InputError` as `read_table` does.
+    """
+    path = _recorded(directory, table)
+    try:
+        with silent():
+            return _scanned(path, table)
+    except UNREADABLE:
+        raise _cannot_be_read(path) from None
+
+
+def _recorded(directory: Path, table: str) -> Path:
+    """The file of a table. Raises `InputError` if there is none."""
     if table not in SCHEMAS:
         raise InputError(f"no table {table!r}; there are {', '.join(TABLES)}")
     if not (directory / "run.json").is_file():
@@ -273,20 +112,28 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
     if not path.is_file():
         hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
-    try:
-        frame = conform(read_parquet(path), table)
-        return _as_now(frame if table in _QUOTING else _one_line(frame), table)
-    except _UNREADABLE:
-        raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+    return path
 
 
-def _one_line(frame: pl.DataFrame) -> pl.DataFrame:
-    """A table whose texts a terminal can be shown. Raises `ValueError` for another one."""
-    texts = pl.col(pl.String).str.contains(r"[\p{Cc}\p{Cf}]").any()
-    odd = [name for name, found in frame.select(texts).to_dicts()[0].items() if found]
+def _cannot_be_read(path: Path) -> InputError:
+    return InputError(f"{shown(path)}: cannot be read; run the experiment again")
+
+
+def _scanned(path: Path, table: str) -> pl.LazyFrame:
+    """Raises one of UNREADABLE for a table that is damaged or another's, so far as that is seen."""
+    rows = conform(pl.scan_parquet(path), table)
+    _check(rows, quoting=table in _QUOTING)
+    return as_now(rows, table)
+
+
+def _check(rows: pl.LazyFrame, *, quoting: bool) -> None:
+    """Reads every row. Raises `ValueError` for texts that a terminal cannot be shown."""
+    texts, others = cs.string(), ~cs.string()
+    checked = texts.null_count() if quoting else texts.str.contains(r"[\p{Cc}\p{Cf}]").any()
+    found = rows.select(checked, others.null_count()).collect(engine="streaming").to_dicts()[0]
+    odd = [name for name, value in found.items() if value is True]
     if odd:
         raise ValueError(f"{odd[0]}: not one line")
-    return frame
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -361,34 +208,51 @@ class RunDirectory:
         """(case_id, target) -> key of what is there, merged or in parts."""
         found: dict[tuple[str, str], str] = {}
         for folder in (self.path, *self._parts()):
-            rows = _stored(folder, "finished")
+            rows = stored(folder, "finished")
             if rows is not None:
                 found |= {(case_id, target): key for case_id, target, key in rows.iter_rows()}
         return found
 
-    def add(self, tables: Mapping[str, pl.DataFrame], finished: pl.DataFrame) -> None:
-        """Adds whole cases: their tables by name, and case_id, target, key of each."""
-        parts = self.path / "parts"
-        parts.mkdir(exist_ok=True)
+    def add(
+        self,
+        tables: Mapping[str, pl.DataFrame],
+        finished: pl.DataFrame,
+        pieces: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+    ) -> None:
+        """Adds whole cases: their tables by name, and case_id, target, key of each.
+
+        Of cases too long to hold `pieces` has the rows before those of `tables`: files in `parts`,
+        which are moved.
+        """
+        parts = self.parts()
         number = 1 + max((int(part.name) for part in self._parts()), default=0)
         temporary = parts / f".{number:06}.{os.getpid()}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
+        for name, files in pieces.items():
+            for at, file in enumerate(files):
+                file.rename(temporary / f"{name}-{at:08}.parquet")
         for name, frame in tables.items():
             if name == "cases" or frame.height:
                 conform(frame, name).write_ipc(temporary / f"{name}.arrow")
-        finished.select(*_FINISHED).write_ipc(temporary / "finished.arrow")
+        finished.select(*FINISHED).write_ipc(temporary / "finished.arrow")
         temporary.rename(parts / f"{number:06}")
+
+    def parts(self) -> Path:
+        """The folder of the parts, where rows of cases that run may wait too."""
+        folder = self.path / "parts"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def keep_not_measured(self, target: str, rows: pl.DataFrame) -> None:
         """Keeps case_id and reason of what a target could not measure, in place of what it had."""
         path = self.path / "not_measured.parquet"
-        kept = _stored(self.path, "not_measured")
+        kept = stored(self.path, "not_measured")
         others = empty_table("not_measured") if kept is None else kept
         new = conform(rows.with_columns(pl.lit(target).alias("target")), "not_measured")
         table = pl.concat([others.filter(pl.col("target") != target), new])
         if table.height:
-            _write_parquet(table, path)
+            write_parquet(table, path)
         else:
             path.unlink(missing_ok=True)
 
@@ -400,16 +264,10 @@ class RunDirectory:
         parts = self._parts()
         if parts:
             folders = (self.path, *parts)
-            places = _places(folders, order)
+            places = places_of(folders, order)
+            scratch = self.path / ".parts.merging"
             for name in (*_STORED, "finished", "cases"):
-                tables = [_stored(folder, name) for folder in folders]
-                rows = [
-                    table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
-                    for number, table in enumerate(tables)
-                    if table is not None
-                ]
-                if rows:
-                    _write_parquet(_placed(pl.concat(rows), places), self.path / f"{name}.parquet")
+                merge_table(folders, name, places, self.path / f"{name}.parquet", scratch)
         if (self.path / "parts").is_dir():
             # Renamed first: of a part that is half gone, what is left would hide the merged rows.
             gone = self.path / f".parts.{os.getpid()}"
@@ -432,61 +290,3 @@ class RunDirectory:
         if not folder.is_dir():
             return []
         return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
-
-
-def _stored(folder: Path, name: str) -> pl.DataFrame | None:
-    """A table of a run directory (Parquet) or of one of its parts (Arrow), if it is there.
-
-    Columns that an earlier version did not have are null.
-    """
-    for suffix, read in ((".parquet", read_parquet), (".arrow", read_arrow)):
-        path = folder / f"{name}{suffix}"
-        if not path.is_file():
-            continue
-        try:
-            frame = read(path)
-            if name in SCHEMAS:
-                return _as_now(conform(frame, name), name)
-            return frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
-        except _UNREADABLE:
-            raise InputError(
-                f"{shown(path)}: damaged; remove {shown(path.parent)} and run the experiment again"
-            ) from None
-    return None
-
-
-def _as_now(frame: pl.DataFrame, table: str) -> pl.DataFrame:
-    """What an earlier version did not say because there was one way: windows were set."""
-    known = table == "cases"
-    return frame.with_columns(pl.col("window").fill_null(FORCED)) if known else frame
-
-
-def _places(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
-    """case_id, target, the number of the last folder that has the case, and its place.
-
-    Places follow the experiment's order, then the target's; cases out of that order come last.
-    """
-    last: dict[tuple[str, str], int] = {}
-    for number, folder in enumerate(folders):
-        finished = _stored(folder, "finished")
-        if finished is not None:
-            last |= {(case_id, target): number for case_id, target, _ in finished.iter_rows()}
-    case_rank = {case_id: rank for rank, case_id in enumerate(order)}
-    target_rank = {target: rank for rank, target in enumerate(_TARGET_ORDER)}
-
-    def place(pair: tuple[str, str]) -> tuple[int, str, int, str]:
-        case_id, target = pair
-        case_at = case_rank.get(case_id, len(case_rank))
-        return case_at, case_id, target_rank.get(target, len(target_rank)), target
-
-    rows = [(*pair, last[pair], at) for at, pair in enumerate(sorted(last, key=place))]
-    names = {"case_id": _TEXT, "target": _TEXT, "_folder": _WHOLE, "_place": _WHOLE}
-    return pl.DataFrame(rows, schema=names, orient="row")
-
-
-def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """The rows that are the last word on their case, at their place, in their own order."""
-    placed = frame.join(places, on=["case_id", "target", "_folder"], maintain_order="left")
-    if not placed["_place"].is_sorted():
-        placed = placed.sort("_place", maintain_order=True)
-    return placed.drop("_folder", "_place")

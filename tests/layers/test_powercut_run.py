@@ -22,6 +22,7 @@ from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.results import Measuring
 from flashbed.targets.guest.run import Guest, run_guest
 from flashbed.targets.guest.stream import Reader, StreamError
+from flashbed.targets.rows import LongRows
 from flashbed.workloads import WORKLOADS
 from flashbed.workloads.fsync_files import operations
 
@@ -77,6 +78,7 @@ class Scripted:
     """A target that is one guest."""
 
     software_time = False
+    long_rows: LongRows | None = None
 
     def __init__(self, guest: Guest, work: Path) -> None:
         self.name, self.guest, self.work = "uml", guest, work

@@ -162,7 +162,7 @@ def test_rows_of_a_long_case_are_the_same_in_files_as_in_memory() -> None:
         target = SimTarget()
         target.long_rows = LongRows()
         (rest,) = target.run([case], trace_flash=trace_flash, progress=lambda *_: None)
-        begun = target.long_rows.take("requests", "long")
+        begun = target.long_rows.rows("requests", "long")
         assert begun is not None
         assert 0 < rest.requests.height < reads / 2
         given = pl.concat([begun.collect(), conform(rest.requests, "requests")])

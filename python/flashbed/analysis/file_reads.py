@@ -21,7 +21,7 @@ FILE_READ_POINT = [*RATE_POINT, "read_pct"]
 _CASE = ["case_id", "target"]
 
 
-def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+def file_reads(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each point: the metrics of `FileReadMetric`, and `seeds`.
 
     `read_throughput_mb_s` has 10^6 bytes, `read_throughput_mib_s` 2^20. The ratio is of the
@@ -48,11 +48,13 @@ def file_reads(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     ).drop("off")
 
 
-def _throughput(requests: pl.DataFrame) -> pl.DataFrame:
+def _throughput(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each case that reads files and each share: read_throughput_mb_s."""
     reading = (pl.col("op") == "open").cum_sum().over(_CASE)
+    some = requests.lazy().select(*_CASE, "seq", "op", "result", "latency_ns")
+    wanted = some.filter(pl.col("op").is_in(("open", "read"))).collect(engine="streaming")
     reads = (
-        requests.sort(*_CASE, "seq")
+        wanted.sort(*_CASE, "seq")
         .with_columns(reading.alias("reading"))
         .filter(pl.col("op") == "read", pl.col("result") > 0)
         .select(*_CASE, "reading", "result", "latency_ns")

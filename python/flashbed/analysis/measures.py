@@ -96,7 +96,9 @@ def _saved_pct(column: str) -> pl.Expr:
     return pl.when(on == 0).then(0.0).otherwise((on - off) / on * 100)
 
 
-def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
+def _waits(
+    cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame, stall_ns: int
+) -> pl.DataFrame:
     """Per point with read-ahead on: cache_hit_pct, prefetch_kib and flash_reads_per_stall.
 
     A request that took chip time read the chip; where that is unknown, one slower than `stall_ns`
@@ -130,7 +132,9 @@ def _waits(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.Dat
     )
 
 
-def measures(cases: pl.DataFrame, requests: pl.DataFrame, stall_ns: int) -> pl.DataFrame:
+def measures(
+    cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame, stall_ns: int
+) -> pl.DataFrame:
     """Savings and what `_waits` says (null where it means nothing) of every point."""
     forced = [pl.lit("kernel").alias("disabled_by"), pl.lit(FORCED).alias("window")]
     waits = _waits(cases, requests, stall_ns).with_columns(forced)

@@ -32,8 +32,8 @@ POWER_COLUMNS = {
 
 def power_points(
     cases: pl.DataFrame,
-    requests: pl.DataFrame,
-    flash: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    flash: pl.DataFrame | pl.LazyFrame | None,
     boards: Mapping[str, Energy | None],
     convention: str,
     given_activity: str | None = None,
@@ -49,8 +49,8 @@ def power_points(
         steps = power_over_time(
             case,
             given_activity or does.get(case["case_id"], (None,))[0],
-            requests.filter(**own),
-            flash.filter(**own) if flash.height else flash,
+            requests.lazy().filter(**own).collect(engine="streaming"),
+            pl.DataFrame() if flash is None else flash.lazy().filter(**own).collect(),
             boards.get(case["board"]),
             convention,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from flashbed.analysis.measures import COMPONENT_NJ, CONDITIONS, PAUSE_MS, POINT, RAIL_NJ
@@ -34,7 +35,7 @@ MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
 """What ran a case, as the columns of figures are headed."""
 
 
-def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+def rates(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each point: the metrics of `RateMetric`, and `seeds`.
 
     `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
@@ -99,21 +100,27 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _of_requests(requests: pl.DataFrame) -> pl.DataFrame:
+def _of_requests(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each case: response_ms, flash_response_ms, background_flash_pct, read_end_kb."""
     moved = pl.col("op").is_in(_OF_DATA)
     waited = pl.col("op") == "pause"
     chip = pl.col("flash_time_ns")
-    return requests.group_by("case_id", "target", maintain_order=True).agg(
-        (pl.col("latency_ns").filter(moved).mean() / _MS).alias("response_ms"),
-        (chip.filter(moved).mean() / _MS).alias("flash_response_ms"),
-        pl.when(waited.any(), chip.sum() > 0)
-        .then(chip.filter(waited).sum() / chip.sum() * 100)
-        .alias("background_flash_pct"),
-        (
-            (pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max() / 1e3
-        ).alias("read_end_kb"),
+    of_cases = (
+        requests.lazy()
+        .group_by("case_id", "target", maintain_order=True)
+        .agg(
+            (pl.col("latency_ns").filter(moved).mean() / _MS).alias("response_ms"),
+            (chip.filter(moved).mean() / _MS).alias("flash_response_ms"),
+            pl.when(waited.any(), chip.sum() > 0)
+            .then(chip.filter(waited).sum() / chip.sum() * 100)
+            .alias("background_flash_pct"),
+            (
+                (pl.col("offset_bytes") + pl.col("result")).filter(pl.col("op") == "read").max()
+                / 1e3
+            ).alias("read_end_kb"),
+        )
     )
+    return of_cases.collect(engine="streaming")
 
 
 def rate_points(rated: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -126,14 +133,19 @@ def rate_points(rated: pl.DataFrame, metric: str) -> pl.DataFrame:
 
 
 def per_request(
-    cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame, kinds: Sequence[str]
+    cases: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    flash: pl.DataFrame | pl.LazyFrame | None,
+    kinds: Sequence[str],
 ) -> pl.DataFrame:
     """Each read, write or erase of the cases: the point, machine, request, latency_ms, flash_pages.
 
     `request` counts from 1. `flash_pages` are the flash operations of these kinds that began in it;
     null where the case was not traced.
     """
-    of_data = requests.filter(pl.col("op").is_in(_OF_DATA)).sort("target", "case_id", "seq")
+    some = requests.lazy().filter(pl.col("op").is_in(_OF_DATA))
+    columns = ("target", "case_id", "seq", "start_ns", "latency_ns")
+    of_data = some.select(columns).collect(engine="streaming").sort("target", "case_id", "seq")
     numbered = of_data.with_columns(
         (pl.col("seq").cum_count().over("target", "case_id")).alias("request"),
         pl.col("start_ns").cast(pl.Int64),
@@ -150,22 +162,31 @@ def per_request(
     )
 
 
-def extremes(cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame) -> pl.DataFrame:
+def extremes(
+    cases: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    flash: pl.DataFrame | pl.LazyFrame | None,
+) -> pl.DataFrame:
     """A row for each point: the metrics of `RequestExtreme`, and `seeds`.
 
     Of each case the longest and the shortest request, and the pages that one programmed at most and
     at least; null where the case was not traced.
     """
-    single = per_request(cases, requests, flash, ("program",))
-    latency, pages = pl.col("latency_ms"), pl.col("flash_pages")
+    keys = ["case_id", "target"]
+    latency_ms = pl.col("latency_ns") / _MS
+    of_data = requests.lazy().filter(pl.col("op").is_in(_OF_DATA))
+    longest = of_data.group_by(keys).agg(
+        latency_ms.max().alias("longest_ms"), latency_ms.min().alias("shortest_ms")
+    )
+    found = cases.join(longest.collect(engine="streaming"), on=keys).sort("target", "case_id")
+    pages = [
+        _most_and_fewest(case_id, target, of_data, flash)
+        for case_id, target in found.select(keys).iter_rows()
+    ]
+    columns = dict.fromkeys(("most_flash_pages", "fewest_flash_pages"), pl.Int64)
     return (
-        single.group_by(*RATE_POINT, "case_id", maintain_order=True)
-        .agg(
-            latency.max().alias("longest_ms"),
-            latency.min().alias("shortest_ms"),
-            pages.max().alias("most_flash_pages"),
-            pages.min().alias("fewest_flash_pages"),
-        )
+        found.select(*RATE_POINT, "case_id", "longest_ms", "shortest_ms")
+        .hstack(pl.DataFrame(pages, schema=columns, orient="row"))
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
             pl.col("longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages").mean(),
@@ -175,10 +196,39 @@ def extremes(cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame) -
     )
 
 
-def _pages(numbered: pl.DataFrame, flash: pl.DataFrame, kinds: Sequence[str]) -> pl.DataFrame:
+def _most_and_fewest(
+    case_id: str,
+    target: str,
+    of_data: pl.LazyFrame,
+    flash: pl.DataFrame | pl.LazyFrame | None,
+) -> tuple[int | None, int | None]:
+    """Most and fewest pages that a request of a case programmed; None of an untraced one.
+
+    Of a case at a time, when its requests and programs began is in memory.
+    """
+    own = (pl.col("case_id") == case_id) & (pl.col("target") == target)
+    traced = flash is not None and flash.lazy().collect_schema().len()
+    rows = flash.lazy().filter(own) if flash is not None and traced else None
+    if rows is None or not rows.select(pl.len()).collect(engine="streaming").item():
+        return None, None
+    start_ns = pl.col("start_ns").cast(pl.Int64)
+    begun = of_data.filter(own).select(start_ns).collect(engine="streaming")["start_ns"].sort()
+    programs = rows.filter(pl.col("kind") == "program").select(start_ns)
+    at = programs.collect(engine="streaming")["start_ns"]
+    # Of requests that begin at once the last one has what follows.
+    of_request = np.searchsorted(begun.to_numpy(), at.to_numpy(), side="right") - 1
+    counts = np.bincount(of_request[of_request >= 0], minlength=begun.len())
+    return int(counts.max()), int(counts.min())
+
+
+def _pages(
+    numbered: pl.DataFrame, flash: pl.DataFrame | pl.LazyFrame | None, kinds: Sequence[str]
+) -> pl.DataFrame:
     """The requests with `flash_pages`: operations from the begin of one to that of the next."""
-    if not flash.height:
+    rows = None if flash is None else flash.lazy()
+    if rows is None or not rows.collect_schema().len():
         return numbered.with_columns(pl.lit(None, pl.Int64).alias("flash_pages"))
+    flash = rows.select("target", "case_id", "kind", "start_ns").collect(engine="streaming")
     keys = ["target", "case_id"]
     begun = numbered.select(*keys, "request", "start_ns").sort("start_ns")
     wanted = flash.filter(pl.col("kind").is_in(kinds)).select(*keys, "start_ns").sort("start_ns")

@@ -21,7 +21,7 @@ _MS = 1e6
 _CASE = ("case_id", "target")
 
 
-def statements(requests: pl.DataFrame) -> pl.DataFrame:
+def statements(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each statement, in order: case_id, target, statement, latency and flash time in ns.
 
     `statement` counts from 0, which is BEGIN in the SQLite study, and holds the opening of the
@@ -29,7 +29,9 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
     `syncs` are its system calls; null where SQLite ran on the board.
     """
     ended = pl.col("op").is_in(("compute", "sql")).cast(pl.Int64)
-    numbered = requests.sort(*_CASE, "seq", maintain_order=True).with_columns(
+    columns = (*_CASE, "seq", "op", "latency_ns", "flash_time_ns")
+    wanted = requests.lazy().select(columns).collect(engine="streaming")
+    numbered = wanted.sort(*_CASE, "seq", maintain_order=True).with_columns(
         ended.cum_sum().over(_CASE).sub(ended).alias("statement"),
         ended.sum().over(_CASE).alias("count"),
     )
@@ -45,7 +47,7 @@ def statements(requests: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def statement_points(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+def statement_points(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each statement of each point: the metrics of `StatementMetric`, and `seeds`."""
     placed = cases.join(statements(requests), on=_CASE, suffix="_of_it")
     return (
@@ -65,7 +67,7 @@ def _count_of(ops: tuple[str, ...]) -> pl.Expr:
     return pl.when(recorded).then(pl.col("op").is_in(ops).sum().cast(pl.Int64))
 
 
-def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+def statement_agreement(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """What statements took in the mean, simulated and real, where both are known.
 
     A row for each real target, file system, pattern and `part` (BEGIN, which is the first, request,

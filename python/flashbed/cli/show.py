@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,20 +39,38 @@ def table(
     output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
 ) -> None:
     """Prints a table of a run; the columns are explained in docs/formats.md."""
-    from flashbed.tables import read_table
+    from flashbed.tables import scan_table
     from flashbed.tracing.trace import is_trace
 
     if output not in FORMATS:
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
-    frame = _trace_table(directory, name) if is_trace(directory) else read_table(directory, name)
-    if output == "csv":
-        sys.stdout.write(_printed(frame.write_csv()))
-    elif output == "json":
-        sys.stdout.write(_printed(frame.write_json()) + "\n")
-    elif sys.stdout.isatty():
+    rows = _trace_table(directory, name) if is_trace(directory) else scan_table(directory, name)
+    if output == "parquet" and sys.stdout.isatty():
         raise InputError("--format parquet: not to a terminal; add `> FILE`")
-    else:
-        frame.write_parquet(sys.stdout.buffer)
+    if output == "parquet":
+        rows.sink_parquet(sys.stdout.buffer)
+        return
+    for text in _csv(rows) if output == "csv" else _json(rows):
+        sys.stdout.write(_printed(text))
+
+
+def _csv(rows: pl.LazyFrame) -> Iterator[str]:
+    from flashbed.frames import pieces
+
+    for number, piece in enumerate(pieces(rows)):
+        yield piece.write_csv(include_header=number == 0)
+
+
+def _json(rows: pl.LazyFrame) -> Iterator[str]:
+    """One list."""
+    from flashbed.frames import pieces
+
+    between = "["
+    for piece in pieces(rows):
+        text = piece.write_json()[1:-1]
+        yield between + text
+        between = ","
+    yield "]\n"
 
 
 def _printed(text: str) -> str:
@@ -61,12 +80,12 @@ def _printed(text: str) -> str:
     return "\n".join(escaped(line) for line in text.split("\n"))
 
 
-def _trace_table(directory: Path, name: str) -> pl.DataFrame:
+def _trace_table(directory: Path, name: str) -> pl.LazyFrame:
     from flashbed.tracing.trace import TABLES, load
 
     if name not in TABLES:
         raise InputError(f"a trace has no table {name!r}; it has {', '.join(TABLES)}")
-    return load(directory).tables[name]
+    return load(directory).lazy(name)
 
 
 def report(

@@ -287,25 +287,29 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
 
 def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes what was asked for beside it, prints the summary."""
+    import polars as pl
+
+    from flashbed.frames import pieces
     from flashbed.tracing.flashmon_log import written_log
     from flashbed.tracing.summary import lines
-    from flashbed.tracing.trace import LongTrace, keep
+    from flashbed.tracing.trace import TABLES, LongTrace, keep
 
     keep(traced, out)
-    if formats and isinstance(traced, LongTrace):
-        traced = traced.held()
     if "csv" in formats:
-        for name, frame in traced.tables.items():
-            with whole(out / f"{name}.csv") as new:
-                frame.write_csv(new)
+        for name in TABLES:
+            with whole(out / f"{name}.csv") as new, new.open("wb") as file:
+                for number, piece in enumerate(pieces(pl.scan_parquet(out / f"{name}.parquet"))):
+                    piece.write_csv(file, include_header=number == 0)
     if "flashmon" in formats:
-        with whole(out / FLASHMON_LOG) as new:
-            new.write_text(written_log(traced.flash), encoding="utf-8")
+        with whole(out / FLASHMON_LOG) as new, new.open("w", encoding="utf-8") as log:
+            for piece in pieces(pl.scan_parquet(out / "flash.parquet")):
+                log.write(written_log(piece))
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
+        held = traced.held() if isinstance(traced, LongTrace) else traced
         with whole(out / PERFETTO) as new:
-            write_perfetto(traced, new)
+            write_perfetto(held, new)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

@@ -57,14 +57,15 @@ _WITHOUT_COPY = "mtd-driver"
 """What is read or written below any file system, of which no byte reaches the program."""
 
 
-def activity(requests: pl.DataFrame) -> pl.DataFrame:
+def activity(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """case_id -> `activity`: read, write, or null for what computes besides.
 
     A case that does nothing but read is `read`; one that changes anything is `write`. `select` is
     what only an experiment can know (`[experiment] activity`).
     """
     op = pl.col("op")
-    return requests.group_by("case_id", maintain_order=True).agg(
+    cases = requests.lazy().group_by("case_id", maintain_order=True)
+    return cases.agg(
         pl.when(op.is_in(_COMPUTING).any() | (op == "pause").all())
         .then(pl.lit(None, pl.String))
         .when(op.is_in(_READING).all())
@@ -72,7 +73,7 @@ def activity(requests: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit("write"))
         .alias("activity"),
         ((op == "pause") & (pl.col("flash_time_ns").fill_null(0) > 0)).any().alias("_background"),
-    )
+    ).collect(engine="streaming")
 
 
 def power_row(
@@ -97,10 +98,10 @@ def power_row(
 
 def energy_of(
     cases: pl.DataFrame,
-    requests: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
     boards: dict[str, Energy | None],
     given_activity: str | None = None,
-    flash: pl.DataFrame | None = None,
+    flash: pl.DataFrame | pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """A row a case, in their order: case_id and ENERGY_COLUMNS.
 
@@ -110,38 +111,64 @@ def energy_of(
     """
     wanted = ("time_ns", "bytes", *(f"flash_{kind}s" for kind in _KINDS))
     absent = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in cases.columns]
-    if not requests.width:  # no case had an operation
-        requests = pl.DataFrame(schema={"case_id": pl.String, "op": pl.String})
-    if "flash_time_ns" not in requests.columns:
-        requests = requests.with_columns(pl.lit(None, pl.Int64).alias("flash_time_ns"))
+    rows = requests.lazy()
+    if not rows.collect_schema().len():  # no case had an operation
+        rows = pl.LazyFrame(schema={"case_id": pl.String, "op": pl.String})
+    if "flash_time_ns" not in rows.collect_schema():
+        rows = rows.with_columns(pl.lit(None, pl.Int64).alias("flash_time_ns"))
     known = cases.with_columns(absent).join(
-        activity(requests), on="case_id", how="left", maintain_order="left"
+        activity(rows), on="case_id", how="left", maintain_order="left"
     )
     if given_activity:
         known = known.with_columns(pl.lit(given_activity).alias("activity"))
-    if flash is not None and flash.height:
-        counted = _in_pauses(requests, flash)
+    working = known.filter("_background")["case_id"].to_list()
+    if flash is not None and working:
+        counted = _in_pauses(rows, flash.lazy(), working)
         known = known.join(counted, on="case_id", how="left", maintain_order="left")
-    rows = [
+    energies = [
         {"case_id": case["case_id"], **_paper(case, boards.get(case["board"])),
          **_component(case, boards.get(case["board"]))}
         for case in known.to_dicts()
     ]  # fmt: skip
     kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
-    return pl.DataFrame(rows, schema={"case_id": pl.String(), **kinds})
+    return pl.DataFrame(energies, schema={"case_id": pl.String(), **kinds})
 
 
-def _in_pauses(requests: pl.DataFrame, flash: pl.DataFrame) -> pl.DataFrame:
-    """case_id -> `_paused_reads`, ..., the operations that began in a pause, of traced cases."""
-    begun = requests.select("case_id", "op", pl.col("start_ns").cast(pl.Int64)).sort("start_ns")
-    owned = flash.select("case_id", "kind", "start_ns").sort("start_ns").join_asof(
-        begun, on="start_ns", by="case_id", strategy="backward", check_sortedness=False
-    )  # fmt: skip
-    paused = pl.col("op") == "pause"
-    return owned.group_by("case_id", maintain_order=True).agg(
-        (paused & (pl.col("kind") == kind)).sum().cast(pl.Int64).alias(f"_paused_{kind}s")
-        for kind in _KINDS
+def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> pl.DataFrame:
+    """case_id -> `_paused_reads`, ..., the operations that began in a pause, of traced cases.
+
+    Only the pauses of the cases, and when the operation after each begins, are in memory.
+    """
+    if not flash.collect_schema().len():
+        return pl.DataFrame(schema={"case_id": pl.String})
+    found = []
+    for case_id in case_ids:
+        own = pl.col("case_id") == case_id
+        is_pause = (pl.col("op") == "pause").alias("paused")
+        begun = rows.filter(own).select(pl.col("start_ns").cast(pl.Int64), is_pause)
+        changes = pl.col("paused") != pl.col("paused").shift(1)
+        spans = begun.filter(changes.fill_null(value=True)).collect(engine="streaming")
+        counts = _by_kind(flash.filter(own), spans.sort("start_ns", maintain_order=True))
+        if counts:
+            found.append((case_id, *(counts.get((kind, True), 0) for kind in _KINDS)))
+    columns = {f"_paused_{kind}s": pl.Int64 for kind in _KINDS}
+    return pl.DataFrame(found, schema={"case_id": pl.String, **columns}, orient="row")
+
+
+def _by_kind(flash: pl.LazyFrame, spans: pl.DataFrame) -> dict[tuple[str, bool | None], int]:
+    """Numbers of flash operations by kind, and by whether they began in a span that is `paused`."""
+    key = ("kind", "paused")
+
+    def counted(piece: pl.DataFrame) -> pl.DataFrame:
+        begun = piece.sort("start_ns").join_asof(spans, on="start_ns", strategy="backward")
+        return begun.group_by(key).agg(pl.len().cast(pl.Int64))
+
+    columns = {"kind": pl.String(), "paused": pl.Boolean(), "len": pl.Int64()}
+    pieces = flash.select("kind", pl.col("start_ns").cast(pl.Int64)).map_batches(
+        counted, streamable=True, schema=columns
     )
+    sums = pieces.group_by(key).agg(pl.col("len").sum()).collect(engine="streaming")
+    return {(kind, paused): number for kind, paused, number in sums.iter_rows()}
 
 
 def _paper(case: dict[str, Any], energy: Energy | None) -> dict[str, str | int]:

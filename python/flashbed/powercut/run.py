@@ -21,6 +21,7 @@ from flashbed.places import sha256_of
 from flashbed.powercut.judge import Done, Judged, judge
 from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Cut, Failure, Program, Target
+from flashbed.targets.rows import LongRows
 
 __all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
 
@@ -62,6 +63,8 @@ class PowerCuts:
     choice: Choice
     name: str
     """That of the target behind it."""
+    long_rows: LongRows | None = None
+    """Not handed on: what a case did is compared with what its cuts left."""
 
     @property
     def software_time(self) -> bool:

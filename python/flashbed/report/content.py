@@ -32,7 +32,7 @@ from flashbed.names import is_name
 from flashbed.powercut.summary import summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.judged import judged_run, traced
-from flashbed.tables import read_table
+from flashbed.tables import read_table, scan_table
 from flashbed.validation.kept import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -195,7 +195,7 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
     drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
     if not drawn:
         return {}
-    requests = read_table(directory, "requests")
+    requests = scan_table(directory, "requests")
     boards = _energies(directory, cases)
     given = experiment.experiment.activity
     return {

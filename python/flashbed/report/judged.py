@@ -26,7 +26,7 @@ from flashbed.analysis import (
 from flashbed.analysis.points import table_of
 from flashbed.case import AXES
 from flashbed.experiment import Experiment, read_experiment
-from flashbed.tables import CHIP_ALONE, empty_table, read_table
+from flashbed.tables import CHIP_ALONE, empty_table, read_table, scan_table
 
 __all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 
@@ -40,9 +40,9 @@ class JudgedRun:
     experiment: Experiment
     cases: pl.DataFrame
     """Without those that only stand beside user-mode Linux."""
-    requests: pl.DataFrame
-    flash: pl.DataFrame
-    """Every flash operation; none where they were not recorded."""
+    requests: pl.LazyFrame
+    flash: pl.LazyFrame | None
+    """Every flash operation; None where they were not recorded."""
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
     verdicts: list[Verdict]
@@ -57,9 +57,9 @@ def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedR
     cases = every.filter(pl.col("target") != CHIP_ALONE)
     experiment = with_board(experiment or read_experiment(directory / "experiment.toml"), cases)
     if not experiment.metrics:
-        return JudgedRun(experiment, cases, empty_table("requests"), pl.DataFrame(), {}, [])
+        return JudgedRun(experiment, cases, empty_table("requests").lazy(), None, {}, [])
     omitted = "requests" in experiment.experiment.omit
-    requests = empty_table("requests") if omitted else read_table(directory, "requests")
+    requests = empty_table("requests").lazy() if omitted else scan_table(directory, "requests")
     flash = traced(directory)
     wanted = {table_of(metric) for metric in experiment.metrics}
     tables = points_of(experiment, cases, requests, flash, wanted)
@@ -69,7 +69,10 @@ def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedR
 
 
 def _without_seeds(
-    experiment: Experiment, cases: pl.DataFrame, requests: pl.DataFrame, flash: pl.DataFrame
+    experiment: Experiment,
+    cases: pl.DataFrame,
+    requests: pl.LazyFrame,
+    flash: pl.LazyFrame | None,
 ) -> list[WithoutSeed]:
     """The points without each seed, where there are others beside it."""
     if not experiment.claim:
@@ -91,8 +94,8 @@ def _without_seeds(
 def points_of(
     experiment: Experiment,
     cases: pl.DataFrame,
-    requests: pl.DataFrame,
-    flash: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    flash: pl.DataFrame | pl.LazyFrame | None,
     wanted: Collection[str],
 ) -> dict[str, pl.DataFrame]:
     """The wanted tables of points (analysis/points.py), of these cases and their trace."""
@@ -112,7 +115,7 @@ def points_of(
     return tables
 
 
-def traced(directory: Path) -> pl.DataFrame:
-    """Every flash operation of a run; none where they were not recorded."""
+def traced(directory: Path) -> pl.LazyFrame | None:
+    """Every flash operation of a run; None where they were not recorded."""
     there = (directory / "flash.parquet").is_file()
-    return read_table(directory, "flash") if there else pl.DataFrame()
+    return scan_table(directory, "flash") if there else None

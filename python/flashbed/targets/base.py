@@ -15,6 +15,7 @@ import polars as pl
 
 from flashbed.conditions import NONE, Faults
 from flashbed.profiles import USUAL_COMPRESSOR, Board, Kernel
+from flashbed.targets.rows import LongRows
 
 __all__ = [
     "Batch",
@@ -235,6 +236,9 @@ class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
+    long_rows: LongRows | None
+    """Where the first rows of long cases go, those of `requests` and `flash`; the batch has the
+    last. None leaves all of them in the batch."""
 
     @property
     def software_time(self) -> bool:

@@ -31,8 +31,8 @@ from flashbed.targets.rows import LongRows
 __all__ = ["ChipOnlyTarget", "SimTarget", "row_of"]
 
 CASES_PER_CALL = 2000
-TEXT_PER_CALL = 16 << 20
-"""Bytes of operations: results of a call are in memory together, some of ten bytes for each."""
+TEXT_PER_CALL = 4 << 20
+"""Bytes of operations: of cases that are not long all results of a call are in memory together."""
 
 NULL = -(2**63)
 """Stands for null in a column (bind/src/lib.rs)."""
@@ -73,7 +73,11 @@ class SimTarget:
                 self._sink(group),
             )
             done += len(group)
-            yield self._batch(raw, group)
+            batch = self._batch(raw, group)
+            if self.long_rows is not None:
+                for index, _ in raw["unpriced"]:
+                    self.long_rows.without_times(group[index].case_id)
+            yield batch
             if raw["interrupted"] is not None:
                 raise raw["interrupted"]
             progress(f"{first.board.name}, Linux {first.kernel.name}", done)

@@ -21,7 +21,6 @@ from flashbed.files import read_bytes
 from flashbed.tables import conform
 from flashbed.targets.base import Batch, Program, Target, Unavailable
 from flashbed.targets.rows import LongRows
-from flashbed.targets.sim import SimTarget
 from flashbed.tracing.flashmon_log import read_log
 from flashbed.tracing.rows import HEADER, Rows, read_rows, read_stream
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
@@ -172,9 +171,8 @@ def trace_case(
     programs = [traced]
     if cost and probes:
         programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
-    rows_of_long = LongRows()
-    if isinstance(target, SimTarget):
-        target.long_rows = rows_of_long
+    rows_of_long = LongRows(target=target.name)
+    target.long_rows = rows_of_long
     batches = list(target.run(programs, trace_flash=asked.flash, progress=progress))
     failures = [failure for batch in batches for failure in batch.failures]
     if failures:
@@ -195,7 +193,13 @@ def trace_case(
         cost=_cost(measured, programs) if len(programs) > 1 else None,
     )
     log = _of(batch.flash, program)
-    flash = _with_durations(rows.flash, log) if probes and asked.flash else log
+    if probes and asked.flash:
+        begun = rows_of_long.rows("flash", program.case_id)
+        whole_log = log if begun is None else pl.concat([begun.collect(), conform(log, "flash")])
+        flash = _with_durations(rows.flash, whole_log)
+        rows_of_long.forget_table("flash", program.case_id)
+    else:
+        flash = log
     requests = _of(batch.requests, program)
     ends = requests.select(
         (pl.col("start_ns") + pl.coalesce("latency_ns", "flash_time_ns", pl.lit(0))).max()
@@ -212,20 +216,12 @@ def trace_case(
     whole = {name: conform(frame.with_columns(named), name) for name, frame in tables.items()}
     long = {}
     for name in ("requests", "flash"):
-        begun = rows_of_long.take(name, program.case_id)
+        begun = rows_of_long.rows(name, program.case_id)
         if begun is not None:
-            long[name] = _with_rest(begun.with_columns(*named), whole[name], case["time_unknown"])
+            long[name] = pl.concat([begun, whole[name].lazy()])
             whole[name] = empty(name)
     four = (whole["requests"], whole["flash"], whole["vfs"], whole["functions"])
     return LongTrace(facts, *four, long, rows_of_long) if long else Trace(facts, *four)
-
-
-def _with_rest(begun: pl.LazyFrame, rest: pl.DataFrame, unknown: str | None) -> pl.LazyFrame:
-    """The rows of a long case; without latencies where a price turned out to be unknown."""
-    rows = pl.concat([begun, rest.lazy()])
-    if unknown is not None and "latency_ns" in rest.columns:
-        rows = rows.with_columns(pl.lit(None, pl.Int64).alias("latency_ns"))
-    return rows
 
 
 def _of(frame: pl.DataFrame, program: Program) -> pl.DataFrame:

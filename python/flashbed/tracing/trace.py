@@ -18,6 +18,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.files import begun, read_json, whole
 from flashbed.frames import read_parquet
 from flashbed.locking import LOCK
+from flashbed.merging import write_parquet
 from flashbed.places import shown
 from flashbed.tables import SCHEMAS, conform
 
@@ -134,11 +135,8 @@ def keep(trace: Trace, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / _FACTS).unlink(missing_ok=True)  # no trace until all of it is there
         for name, frame in trace.tables.items():
-            with whole(directory / f"{name}.parquet") as new:
-                if isinstance(trace, LongTrace) and name in trace.long:
-                    trace.long[name].sink_parquet(new, compression="zstd", compression_level=1)
-                else:
-                    conform(frame, name).write_parquet(new, compression="zstd", compression_level=1)
+            long = trace.long if isinstance(trace, LongTrace) else {}
+            write_parquet(long.get(name, frame.pipe(conform, name)), directory / f"{name}.parquet")
         facts = {"format": FORMAT, **asdict(trace.facts)}
         with whole(directory / _FACTS) as new:
             new.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

@@ -21,6 +21,7 @@ system works. Left out: hot data in more than two degrees; data that compresses.
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from functools import lru_cache
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.profiles import Board, load_board
 from flashbed.workloads.files import prepared, written_file
 
@@ -65,17 +66,15 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     if hot_bytes < size:
         raise InputError(f"{case.case_id}: a request does not fit the file")
     synced = layout in _HOT
-    writes = list(_overwrites(hot_bytes, size, case.requests, case.seed, synced=synced))
+    writes = _overwrites(hot_bytes, size, case.requests, case.seed, synced=synced)
     if idle:
-        every = max(1, IDLE_EVERY_BYTES // size) * (2 if synced else 1)
-        for end in range(len(writes) // every * every, 0, -every):
-            writes.insert(end, f"pause {IDLE_NS}")
+        writes = _with_pauses(writes, max(1, IDLE_EVERY_BYTES // size) * (2 if synced else 1))
     prepare = (
         _filled(board, percent, case.file_bytes, settle_ns)
         if layout == "fill"
         else _aged(board, layout, percent, settle_ns)
     )
-    return prepare, "\n".join((HEADER, f"open 0 {FILE} rw", "mark", *writes, ""))
+    return prepare, text_of(itertools.chain((f"open 0 {FILE} rw", "mark"), writes))
 
 
 def _overwrites(
@@ -87,6 +86,14 @@ def _overwrites(
         yield f"write 0 {int(draw() * places) * size} {size} {CONTENT_SEED + 1} 0"
         if synced:
             yield "fsync 0"
+
+
+def _with_pauses(lines: Iterator[str], every: int) -> Iterator[str]:
+    """A pause after each so many lines."""
+    for number, line in enumerate(lines, start=1):
+        yield line
+        if number % every == 0:
+            yield f"pause {IDLE_NS}"
 
 
 def _partition_bytes(board: Board) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 
 __all__ = ["prepared", "written_file"]
 
@@ -20,5 +21,5 @@ def written_file(path: str, length_bytes: int, request_bytes: int, seed: int) ->
 
 def prepared(files: Iterable[Sequence[str]], settle_ns: int) -> str:
     """A preparation, as a flashbed-ops file: files, sync, and a pause for background work."""
-    lines = [line for file in files for line in file]
-    return "\n".join([HEADER, *lines, "sync", f"pause {settle_ns}", "prepared", ""])
+    written = itertools.chain.from_iterable(files)
+    return text_of(itertools.chain(written, ("sync", f"pause {settle_ns}", "prepared")))

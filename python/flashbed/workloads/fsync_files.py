@@ -12,13 +12,14 @@ Left out: files of more than some pages, many names in one folder, a file system
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
@@ -47,7 +48,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     steps = _Steps(case, dict.fromkeys(PREPARED, first))
     for _ in range(case.requests):
         steps.step()
-    body = "\n".join((HEADER, "mark", *steps.lines, ""))
+    body = text_of(itertools.chain(("mark",), steps.lines))
     return prepared([["mkdir d"], *files], settle_ns), body
 
 

@@ -11,12 +11,14 @@ Left out: requests at other offsets than multiples of their size.
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterable
 from functools import lru_cache
 
 from flashbed.case import NO_ADVICE, Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
@@ -51,12 +53,15 @@ def _body(case: Case) -> str:
     size = case.request_bytes
     places = case.file_bytes // size
     if case.pattern == "sequential":
-        offsets = list(range(0, case.requests * size, size))
+        offsets: Iterable[int] = range(0, case.requests * size, size)
     else:
         # Only random() is the same in every version of Python.
         draw = random.Random(case.seed).random
-        offsets = [int(draw() * places) * size for _ in range(case.requests)]
-    between = f"\npause {case.pause_ns}\n" if case.pause_ns else "\n"
-    reads = between.join(f"read 0 {offset} {size}" for offset in offsets)
+        offsets = (int(draw() * places) * size for _ in range(case.requests))
+    reads: Iterable[str] = (f"read 0 {offset} {size}" for offset in offsets)
+    if case.pause_ns:
+        paused = ((f"pause {case.pause_ns}", read) for read in reads)
+        reads = itertools.islice(itertools.chain.from_iterable(paused), 1, None)
     advice = [] if case.advice == NO_ADVICE else [f"fadvise 0 0 0 {case.advice}"]
-    return "\n".join((HEADER, "drop_caches", f"open 0 {FILE} ro", *advice, "mark", reads, ""))
+    before = ("drop_caches", f"open 0 {FILE} ro", *advice, "mark")
+    return text_of(itertools.chain(before, reads))

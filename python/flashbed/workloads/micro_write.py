@@ -9,11 +9,13 @@ Left out: data that compresses.
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterable
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
@@ -32,7 +34,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         if size * count > case.file_bytes:
             raise InputError(f"{case.case_id}: the requests write past file_bytes")
         prepare, flags = prepared([], settle_ns), "rw,create"
-        offsets = [size * number for number in range(count)]
+        offsets: Iterable[int] = range(0, size * count, size)
     elif case.pattern == "random":
         places = case.file_bytes // size
         if places == 0:
@@ -40,8 +42,8 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         written = written_file(FILE, case.file_bytes, OVERWRITTEN_BYTES, CONTENT_SEED)
         prepare, flags = prepared([written], settle_ns), "rw"
         draw = random.Random(case.seed).random  # the same in every version of Python
-        offsets = [int(draw() * places) * size for _ in range(count)]
+        offsets = (int(draw() * places) * size for _ in range(count))
     else:
         raise InputError(f"{case.case_id}: micro-write has the patterns sequential and random")
-    writes = [f"write 0 {offset} {size} {CONTENT_SEED + 1} 0" for offset in offsets]
-    return prepare, "\n".join((HEADER, f"open 0 {FILE} {flags}", "mark", *writes, ""))
+    writes = (f"write 0 {offset} {size} {CONTENT_SEED + 1} 0" for offset in offsets)
+    return prepare, text_of(itertools.chain((f"open 0 {FILE} {flags}", "mark"), writes))

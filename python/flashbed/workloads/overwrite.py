@@ -11,11 +11,13 @@ Left out: files that grow, are removed or renamed; data that can be compressed.
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterator
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
@@ -36,16 +38,19 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         raise InputError(
             f"{case.case_id}: a request of {case.request_bytes} bytes does not fit the file"
         )
-    draw = random.Random(case.seed).random  # the same in every version of Python
-    lines = []
-    for number in range(2 * case.requests):
-        if number == case.requests:
-            lines.append("mark")
-        place = number % places if case.pattern == "sequential" else int(draw() * places)
-        offset = place * case.request_bytes
-        content = case.seed * 10_000_000 + number + CONTENT_SEED + 1
-        lines += [f"write 0 {offset} {case.request_bytes} {content} 0", "fsync 0"]
-    body = "\n".join((HEADER, f"open 0 {FILE} rw", *lines, ""))
+    body = text_of(itertools.chain((f"open 0 {FILE} rw",), _writes(case, places)))
     return prepared(
         [written_file(FILE, case.file_bytes, WRITE_BYTES, CONTENT_SEED)], settle_ns
     ), body
+
+
+def _writes(case: Case, places: int) -> Iterator[str]:
+    draw = random.Random(case.seed).random  # the same in every version of Python
+    for number in range(2 * case.requests):
+        if number == case.requests:
+            yield "mark"
+        place = number % places if case.pattern == "sequential" else int(draw() * places)
+        offset = place * case.request_bytes
+        content = case.seed * 10_000_000 + number + CONTENT_SEED + 1
+        yield f"write 0 {offset} {case.request_bytes} {content} 0"
+        yield "fsync 0"

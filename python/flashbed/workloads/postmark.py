@@ -21,14 +21,15 @@ Invariants:
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from flashbed.case import NO_ADVICE, Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared
 from flashbed.workloads.postmark_script import Settings, read_script
 
@@ -68,13 +69,12 @@ def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
     first = 0 if case.pattern == "all" else names.index(case.pattern)
     last = len(names) if case.pattern == "all" else first + 1
     shared = phases["subdirectories"] + (phases["creation"] if first else [])
-    body = [HEADER]
+    body: list[Iterable[str]] = []
     for at, name in enumerate(names[:last]):
         if at or not first:
-            body += before[name]
-            body += ["mark"] if at == first else []
-            body += phases[name]
-    return prepared([shared], settle_ns), "\n".join([*body, ""])
+            mark = ["mark"] if at == first else []
+            body += [before[name], mark, phases[name]]
+    return prepared([shared], settle_ns), text_of(itertools.chain.from_iterable(body))
 
 
 @dataclass

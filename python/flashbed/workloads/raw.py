@@ -11,11 +11,12 @@ Reads go round: what is longer than `file_bytes` begins again at the start.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.profiles import load_board
 from flashbed.workloads.files import prepared, written_file
 
@@ -39,23 +40,19 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
         raise InputError(f"{case.case_id}: file_bytes is no multiple of the requests")
     raw = case.fs in RAW
     path = PARTITION if raw else FILE
-    offsets = [size * number % case.file_bytes for number in range(case.requests)]
+    offsets = (size * number % case.file_bytes for number in range(case.requests))
     if case.pattern == "read":
         written = list(_written(path, case.file_bytes, raw=raw))
-        body = [
-            "drop_caches",
-            f"open 0 {path} ro",
-            "mark",
-            *(f"read 0 {o} {size}" for o in offsets),
-        ]
-        return prepared([written], settle_ns), "\n".join((HEADER, *body, ""))
+        before = ("drop_caches", f"open 0 {path} ro", "mark")
+        reads = (f"read 0 {offset} {size}" for offset in offsets)
+        return prepared([written], settle_ns), text_of(itertools.chain(before, reads))
     if case.pattern == "write":
         if size * case.requests > case.file_bytes:
             raise InputError(f"{case.case_id}: the requests write past file_bytes")
-        writes = [f"write 0 {offset} {size} {CONTENT_SEED} 0" for offset in offsets]
+        writes = (f"write 0 {offset} {size} {CONTENT_SEED} 0" for offset in offsets)
         opened = f"open 0 {path} {'rw' if raw else 'rw,create'}"
         synced = [] if raw else ["fsync 0"]
-        return prepared([], settle_ns), "\n".join((HEADER, opened, "mark", *writes, *synced, ""))
+        return prepared([], settle_ns), text_of(itertools.chain((opened, "mark"), writes, synced))
     return prepared([], settle_ns), _erases(case)
 
 
@@ -72,6 +69,6 @@ def _written(path: str, length_bytes: int, *, raw: bool) -> Iterator[str]:
 def _erases(case: Case) -> str:
     board = load_board(case.board)
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
-    blocks = [number % board.partition.blocks for number in range(case.requests)]
-    erases = [f"erase 0 {block * block_bytes} {block_bytes}" for block in blocks]
-    return "\n".join((HEADER, f"open 0 {PARTITION} rw", "mark", *erases, ""))
+    blocks = (number % board.partition.blocks for number in range(case.requests))
+    erases = (f"erase 0 {block * block_bytes} {block_bytes}" for block in blocks)
+    return text_of(itertools.chain((f"open 0 {PARTITION} rw", "mark"), erases))

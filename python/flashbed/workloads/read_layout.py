@@ -10,11 +10,12 @@ Left out: requests at random (micro-read).
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.workloads.files import prepared, written_file
 
 __all__ = ["operations"]
@@ -37,7 +38,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     reads = [f"read 0 {offset} {case.request_bytes}" for offset in sizes]
     before = reads if case.pattern == "cached" else []
     opened = ["drop_caches", f"open 0 {FILE} ro", *before]
-    return prepared([written], settle_ns), "\n".join((HEADER, *opened, "mark", *reads, ""))
+    return prepared([written], settle_ns), text_of(itertools.chain(opened, ("mark",), reads))
 
 
 def _in_pieces(file_bytes: int) -> list[str]:

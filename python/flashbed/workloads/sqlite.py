@@ -19,6 +19,7 @@ Left out: what a program does with a row; statements of several connections.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import string
@@ -32,7 +33,7 @@ import apsw
 from flashbed.case import Case
 from flashbed.errors import InputError
 from flashbed.files import read_bytes, read_text
-from flashbed.operations import HEADER
+from flashbed.operations import text_of
 from flashbed.places import shown
 from flashbed.sqlite.board import executed
 from flashbed.sqlite.content import compressibility
@@ -120,7 +121,7 @@ def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
     files = {path: bytearray(data) for path, data in left}
     connecting, measured = _run(files, database, statements, 1_000_000 * (1 + asked.seed))
     begin = [*connecting, "mark"] if database.connected else ["mark", *connecting]
-    return lines, "\n".join((HEADER, "drop_caches", *begin, *measured, ""))
+    return lines, text_of(itertools.chain(("drop_caches", *begin), measured))
 
 
 def _run(

@@ -22,7 +22,7 @@ from operator import itemgetter
 
 from flashbed.conditions import State
 from flashbed.errors import InputError
-from flashbed.operations import HEADER, Operation, parse
+from flashbed.operations import Operation, parse, text_of
 from flashbed.profiles import Board
 from flashbed.workloads.space import NODE_BYTES, PAGE_BYTES, usable_bytes
 
@@ -65,7 +65,7 @@ def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) 
     if state.valid or state.invalid:
         lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations, fs))
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
-    return "\n".join((HEADER, *lines, ""))
+    return text_of(lines)
 
 
 def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:

@@ -26,6 +26,7 @@ from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.rows import LongRows
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
 
@@ -41,6 +42,8 @@ class EmulatorTarget:
 
     name = "emulator"
     software_time = True
+    long_rows: LongRows | None = None
+    """See `Target.long_rows`."""
     has_kprobes = True
     """Whether the agent's tracers can look into its kernel."""
     remembers_changes = True
@@ -105,7 +108,13 @@ class EmulatorTarget:
             yield failed(refused)
         for guest, same in guests:
             batches = run_guest(
-                guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
+                guest,
+                same,
+                self.work,
+                trace_flash=trace_flash,
+                progress=progress,
+                done=done,
+                long_rows=self.long_rows,
             )
             for batch in batches:
                 yield dice.recorded(batch, same)

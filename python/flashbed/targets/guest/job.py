@@ -13,17 +13,27 @@ Identifiers in the job are numbers of ours, so a case_id may hold anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from flashbed.case import SHIPPED
-from flashbed.operations import Operation, canonical, parse, writes
+from flashbed.operations import canonical, each, writes
 from flashbed.sqlite.board import statement_kind
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 
-__all__ = ["Group", "Item", "described", "for_one_boot", "groups_of", "items_of", "text_of"]
+__all__ = [
+    "Described",
+    "Group",
+    "Item",
+    "described",
+    "for_one_boot",
+    "groups_of",
+    "items_of",
+    "text_of",
+]
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Item:
     program: Program
     prepare: str
     body: str
-    operations: Sequence[Operation]
+    """Canonical, so line by line what the agent reports."""
     cuts: tuple[Cut, ...] = ()
     """Those still to be made."""
 
@@ -49,13 +59,13 @@ class Item:
         """Whether the next case would not find the kernel as it is after booting."""
         if self.program.fs != "jffs2":
             return False
-        if any(operation.name in ("remount", "sql") for operation in self.operations):
+        if _MARKING.search(self.body):
             return True
         board = self.program.board
         chip = board.chip
         partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
         sizes, slots = _files_after(self.prepare)
-        return 8 * _renewed(self.operations, dict(sizes), dict(slots)) >= partition
+        return 8 * _renewed(self.body, dict(sizes), dict(slots)) >= partition
 
 
 @dataclass
@@ -82,20 +92,19 @@ def _files_after(prepare: str) -> tuple[dict[str, int], dict[str, str]]:
     """Sizes of the files that a preparation leaves, which many cases share, and its open slots."""
     sizes: dict[str, int] = {}
     slots: dict[str, str] = {}
-    _renewed(parse(prepare), sizes, slots)
+    _renewed(prepare, sizes, slots)
     return sizes, slots
 
 
-def _renewed(operations: Sequence[Operation], sizes: dict[str, int], slots: dict[str, str]) -> int:
-    """Bytes that operations write, and those of the files that they remove or cut.
+def _renewed(text: str, sizes: dict[str, int], slots: dict[str, str]) -> int:
+    """Bytes that canonical operations write, and those of the files that they remove or cut.
 
     `sizes` and `slots` are the files before them, and after them when it returns.
     """
     renewed = 0
-    for operation in operations:
-        fields = [str(part) for part in operation.fields]
+    for _, name, fields in _lines(text):
         written = removed = 0
-        match operation.name:
+        match name:
             case "open":
                 slots[fields[0]] = fields[1]
                 if "trunc" in fields[2].split(","):
@@ -124,14 +133,16 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
     items = []
     for program in programs:
         if program.prepare not in prepared:
-            prepared[program.prepare] = canonical(parse(program.prepare))
-        operations = parse(program.body)
-        # The agent reports lines of what it was sent, so the operations are read back from that.
-        body = canonical(operations)
-        number = numbers[program.case_id]
-        prepare = prepared[program.prepare]
-        items.append(Item(f"c{number}", program, prepare, body, parse(body), program.cuts))
+            prepared[program.prepare] = _canonical(program.prepare)
+        number, body = numbers[program.case_id], _canonical(program.body)
+        items.append(Item(f"c{number}", program, prepared[program.prepare], body, program.cuts))
     return items
+
+
+def _canonical(text: str) -> str:
+    """The canonical text, which a long one should not be beside."""
+    found = canonical(each(text))
+    return text if found == text else found
 
 
 def groups_of(items: Iterable[Item]) -> list[Group]:
@@ -206,17 +217,15 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
     return "".join(parts)
 
 
-def described(operations: Sequence[Operation]) -> dict[int, Described]:
-    """Line -> what the operation at it is; a slot is named by the file it was opened on."""
+def described(text: str) -> Iterator[tuple[int, Described]]:
+    """Line and what is at it, of canonical operations; a slot is named by the file in it."""
     slots: dict[str, str] = {}
-    lines: dict[int, Described] = {}
-    for operation in operations:
-        fields = [str(part) for part in operation.fields]
+    for number, name, fields in _lines(text):
         file: str | None = None
         offset: int | None = None
         length: int | None = None
         kind: str | None = None
-        match operation.name:
+        match name:
             case "open":
                 slots[fields[0]] = file = fields[1]
             case "close" | "fsync" | "fdatasync":
@@ -233,5 +242,15 @@ def described(operations: Sequence[Operation]) -> dict[int, Described]:
                 file, kind = fields[0], statement_kind(fields[1])
             case _:
                 pass
-        lines[operation.line] = Described(operation.name, file, offset, length, kind)
-    return lines
+        yield number, Described(name, file, offset, length, kind)
+
+
+_MARKING = re.compile(r"^(?:remount|sql)\b", re.MULTILINE)
+_LINE = re.compile(r"([^ \n]+)(?: ([^\n]*))?\n?")
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, list[str]]]:
+    """Number, name and fields of each line of canonical operations, one after the other."""
+    for number, line in enumerate(_LINE.finditer(text, text.index("\n") + 1), start=2):
+        name, rest = line.groups(default="")
+        yield number, name, rest.split(" ", 1 if name == "sql" else -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -11,11 +11,18 @@ import polars as pl
 from flashbed.operations import writes
 from flashbed.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
-from flashbed.targets.guest.job import Item, described
-from flashbed.targets.guest.stream import CaseDone
+from flashbed.targets.guest.job import Described, Item, described
+from flashbed.targets.guest.stream import CaseDone, CaseRows, Row
 from flashbed.targets.room import Room, reached
 
-__all__ = ["Measuring", "batch_of", "failed", "gathered"]
+__all__ = [
+    "Measuring",
+    "RowsOfCase",
+    "StrangeLineError",
+    "batch_of",
+    "failed",
+    "gathered",
+]
 
 _CASES = {
     name: SCHEMAS["cases"][name]
@@ -104,46 +111,95 @@ def _together(batches: Sequence[Batch]) -> Batch:
     )
 
 
+class StrangeLineError(Exception):
+    """The board answers for a line that is no operation."""
+
+
+class RowsOfCase:
+    """Rows of a case that runs: made tables of as they come, and added up."""
+
+    def __init__(self, item: Item, measuring: Measuring) -> None:
+        self.case_id = item.program.case_id
+        self.time_ns = self.flash_time_ns = self.elapsed_ns = 0
+        self.transferred = self.written = 0
+        self.statements = False
+        self.chip_seen = True
+        """Whether the chip's time within every operation is known."""
+        self._held: dict[str, list[pl.DataFrame]] = {"requests": [], "flash": []}
+        self._measuring = measuring
+        self._described = described(item.body)
+        self._line = 0
+
+    def tables(self, rows: CaseRows | CaseDone) -> dict[str, pl.DataFrame]:
+        """The next rows as tables. Raises `StrangeLineError`."""
+        requests = [self._request(row, rows.errors.get(row.seq)) for row in rows.requests]
+        flash = [(self.case_id, *row) for row in rows.flash]
+        return {"requests": _frame(requests, _REQUESTS), "flash": _frame(flash, _FLASH)}
+
+    def hold(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        """Keeps tables that nobody takes before the case has ended."""
+        for name, frame in tables.items():
+            self._held[name].append(frame)
+
+    def held(self, table: str) -> pl.DataFrame:
+        """All rows that were kept."""
+        return pl.concat(self._held[table])
+
+    def _request(self, row: Row, error: str | None) -> tuple[object, ...]:
+        known = self._at(row.line)
+        self.statements = self.statements or known.statement_kind is not None
+        self.chip_seen = self.chip_seen and row.flash_time_ns is not None
+        if known.op != "pause":
+            self.time_ns += row.latency_ns
+            self.flash_time_ns += row.flash_time_ns or 0
+        self.elapsed_ns = row.start_ns + row.latency_ns
+        if known.op in ("read", "write"):
+            self.transferred += max(row.result, 0)
+        if known.op == "write":
+            self.written += max(row.result, 0)
+        what = (known.op, known.file, known.offset_bytes, known.length_bytes)
+        latency = row.latency_ns if self._measuring.software_time else None
+        times = (row.start_ns, latency, row.flash_time_ns)
+        answer = (row.result, row.content_crc32, row.changes)
+        return (self.case_id, row.seq, *what, *times, *answer, known.statement_kind, error)
+
+    def _at(self, line: int) -> Described:
+        """The operation at a line; the agent answers in their order."""
+        if line > self._line:
+            for number, known in self._described:
+                self._line = number
+                if number == line:
+                    return known
+        raise StrangeLineError(f"the board answers for line {line}, which is no operation")
+
+
 def batch_of(
-    item: Item, case: CaseDone, room: Room | None, kernel_release: str, measuring: Measuring
+    item: Item,
+    case: CaseDone,
+    room: Room | None,
+    kernel_release: str,
+    measuring: Measuring,
+    rows: RowsOfCase | None = None,
 ) -> Batch:
-    """A finished case; a failure if flash operations were lost."""
+    """A finished case, `rows` of which came before; a failure if flash operations were lost."""
     case_id = item.program.case_id
     assert case.counts is not None, "the reader gives no case without"
     reads, programs, erases, lost = case.counts
-    lines = described(item.operations)
-    strange = [row.line for row in case.requests if row.line not in lines]
-    if strange:
-        message = f"the board answers for line {strange[0]}, which is no operation"
-        return failed([Failure(case_id, message)])
+    rows = rows or RowsOfCase(item, measuring)
+    try:
+        rows.hold(rows.tables(case))
+    except StrangeLineError as strange:
+        return failed([Failure(case_id, str(strange))])
     if lost:
         message = f"{lost} flash operations were lost by the kernel's trace buffer"
         return failed([Failure(case_id, message)])
     wrong = _wrong_window(item.program, case.read_ahead_kib)
     if wrong:
         return failed([Failure(case_id, wrong, not_measured=True)])
-    time_ns = transferred = written = elapsed_ns = flash_time_ns = 0
-    requests: list[tuple[object, ...]] = []
-    statements = False
-    for row in case.requests:
-        known = lines[row.line]
-        statements = statements or known.statement_kind is not None
-        if known.op != "pause":
-            time_ns += row.latency_ns
-            flash_time_ns += row.flash_time_ns or 0
-        elapsed_ns = row.start_ns + row.latency_ns
-        if known.op in ("read", "write"):
-            transferred += max(row.result, 0)
-        if known.op == "write":
-            written += max(row.result, 0)
-        what = (known.op, known.file, known.offset_bytes, known.length_bytes)
-        latency = row.latency_ns if measuring.software_time else None
-        times = (row.start_ns, latency, row.flash_time_ns)
-        answer = (row.result, row.content_crc32, row.changes)
-        sql = (known.statement_kind, case.errors.get(row.seq))
-        requests.append((case_id, row.seq, *what, *times, *answer, *sql))
-    unknown = any(row.flash_time_ns is None for row in case.requests)
-    totals = (time_ns if measuring.software_time else None, None if unknown else flash_time_ns)
+    totals = (
+        rows.time_ns if measuring.software_time else None,
+        rows.flash_time_ns if rows.chip_seen else None,
+    )
     page_cache = (None, None, None)  # not traced
     wear = _wear_of(item, case)
     worn = [row[2] for row in wear if row[2] is not None]
@@ -152,16 +208,16 @@ def batch_of(
     state = reached(room, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
     # How much SQLite wrote is not known.
-    moved, written_bytes = (None, None) if statements else (transferred, written)
+    moved, written_bytes = (None, None) if rows.statements else (rows.transferred, rows.written)
     measured = (
-        case_id, case.read_ahead_kib, *state, *totals, elapsed_ns, moved, written_bytes,
+        case_id, case.read_ahead_kib, *state, *totals, rows.elapsed_ns, moved, written_bytes,
         reads, programs, erases, *_flushed(item, case), *page_cache,
         *erase_counts, bad, corrected, uncorrected, kernel_release,
     )  # fmt: skip
     return Batch(
         cases=_frame([measured], _CASES),
-        requests=_frame(requests, _REQUESTS),
-        flash=_frame([(case_id, *row) for row in case.flash], _FLASH),
+        requests=rows.held("requests"),
+        flash=rows.held("flash"),
         wear=_frame(wear, _WEAR),
         calls=_frame([(case_id, *call) for call in case.calls], _CALLS),
         traced={case_id: tuple(case.traced)} if case.traced else {},

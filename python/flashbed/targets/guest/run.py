@@ -22,11 +22,18 @@ from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Survey
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
 from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
-from flashbed.targets.guest.results import Measuring, batch_of, failed
+from flashbed.targets.guest.results import (
+    Measuring,
+    RowsOfCase,
+    StrangeLineError,
+    batch_of,
+    failed,
+)
 from flashbed.targets.guest.stream import (
     NOT_MEASURED,
     CaseBegun,
     CaseDone,
+    CaseRows,
     CutBegun,
     Done,
     Event,
@@ -37,9 +44,12 @@ from flashbed.targets.guest.stream import (
     Trouble,
 )
 from flashbed.targets.room import Room
+from flashbed.targets.rows import LongRows
 
 __all__ = ["Guest", "Progress", "run_guest"]
 
+OPERATIONS_A_SECOND = 1_000
+"""Fewer than any guest does on a busy host."""
 BOOTS_IN_VAIN = 3
 """After this many boots in a row that finished no case, the rest is given up."""
 _JFFS2_BLOCKS_MIN = 5
@@ -49,7 +59,7 @@ _UBI_BLOCKS = 4
 _UBI_BAD_PER_1024 = 20
 _YAFFS2_BLOCKS_MIN = 9
 _PIECE_CHARACTERS = 32_000_000
-"""Of bodies, about a million operations of some 300 bytes each once they are read."""
+"""Of bodies, which a job has twice more: as the agent is sent them, and in one text."""
 _FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
 Progress = Callable[[str, int], None]
 
@@ -75,14 +85,16 @@ def run_guest(
     trace_flash: bool,
     progress: Progress,
     done: int,
+    long_rows: LongRows | None = None,
 ) -> Iterator[Batch]:
     """Every program: measured, or a failure.
 
     Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
-    what `progress` counts from.
+    what `progress` counts from. The first rows of a long case without cuts go to `long_rows`, where
+    there is one.
     """
     own = scratch(work, "run-")
-    run = _Run(guest, own.path, trace_flash, progress, done)
+    run = _Run(guest, own.path, trace_flash, progress, done, long_rows)
     try:
         for piece in _pieces(programs):
             yield from run.all(piece)
@@ -158,6 +170,14 @@ def _mismatch(board: Board, info: dict[str, str]) -> str | None:
     return None
 
 
+def _patient(machine: Machine, groups: Sequence[Group]) -> Machine:
+    """The machine with a second more for a thousand operations: the agent answers behind them."""
+    texts = {item.body for group in groups for item in group.items}
+    texts |= {item.prepare for group in groups for item in group.items}
+    operations = max(text.count("\n") for text in texts)
+    return replace(machine, patience_s=machine.patience_s + operations // OPERATIONS_A_SECOND)
+
+
 def _same_changes(a: Batch, b: Batch) -> bool:
     columns = ("op", "result", "changes")
     return a.requests.select(columns).equals(b.requests.select(columns))
@@ -167,9 +187,16 @@ class _Run:
     """The programs of one guest, over as many boots as it takes."""
 
     def __init__(
-        self, guest: Guest, folder: Path, trace_flash: bool, progress: Progress, done: int
+        self,
+        guest: Guest,
+        folder: Path,
+        trace_flash: bool,
+        progress: Progress,
+        done: int,
+        long_rows: LongRows | None,
     ) -> None:
         self.guest = guest
+        self.long_rows = long_rows
         self.folder = folder
         self.trace_flash = trace_flash
         self.progress = progress
@@ -181,6 +208,8 @@ class _Run:
         self.group_after: dict[str, str] = {}
         """Last case of a group -> the group that is prepared next."""
         self.running: str | None = None
+        self.rows: RowsOfCase | None = None
+        """Those of the running case."""
         self.preparing: str | None = None
         self.room: Room | None = None
         """What the preparation of the running group came to."""
@@ -242,7 +271,8 @@ class _Run:
             self.troubled = True
             yield from self._blame(str(error))
             return
-        with Boot(self.folder / f"boot-{number}", self.guest.machine, text) as boot:
+        machine = _patient(self.guest.machine, groups)
+        with Boot(self.folder / f"boot-{number}", machine, text) as boot:
             try:
                 for data in boot.stream():
                     for event in reader.feed(data):
@@ -270,8 +300,12 @@ class _Run:
             case CaseBegun(name):
                 self.running = name
                 item = self.left.get(name)
+                self._forget_rows()
                 if item:
+                    self.rows = RowsOfCase(item, self.guest.measuring)
                     self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+            case CaseRows():
+                yield from self._keep(event)
             case CaseDone():
                 yield from self._finish(event)
             case CutBegun():
@@ -286,12 +320,38 @@ class _Run:
     def _release(self) -> str:
         return self.info.get("kernel", "?")
 
+    def _keep(self, rows: CaseRows) -> Iterator[Batch]:
+        """Some rows of a case that goes on."""
+        item = self.left.get(rows.case_id)
+        if item is None or self.rows is None:
+            return
+        try:
+            tables = self.rows.tables(rows)
+        except StrangeLineError as why:
+            yield from self._fail([item.name], str(why))
+            return
+        # What a case with cuts did is compared when it is run again.
+        if self.long_rows is None or item.program.cuts:
+            self.rows.hold(tables)
+        else:
+            self.long_rows.add(item.program.case_id, tables)
+
+    def _forget_rows(self) -> None:
+        """Of a case that did not end."""
+        if self.rows is not None and self.long_rows is not None:
+            self.long_rows.forget(self.rows.case_id)
+        self.rows = None
+
     def _finish(self, case: CaseDone) -> Iterator[Batch]:
         item = self.left.get(case.case_id)
         if item is None:
             self.running, self.preparing = None, self.group_after.get(case.case_id)
             return
-        batch = batch_of(item, case, self.room, self._release(), self.guest.measuring)
+        rows = self.rows
+        batch = batch_of(item, case, self.room, self._release(), self.guest.measuring, rows)
+        if batch.failures:
+            self._forget_rows()
+        self.rows = None
         before = self.measured.get(item.name)
         if before is not None and not _same_changes(before, batch):
             yield from self._fail([item.name], "run again, it did other changes to the chip")

@@ -1,7 +1,7 @@
 """What the agent sends back: `flashbed-stream 1` (docs/formats.md), read as it grows.
 
-`Reader.feed` takes bytes as they come and gives whole things: a finished case is one object. What
-is not such a stream raises `StreamError`.
+`Reader.feed` takes bytes as they come and gives whole things: a finished case is one object, of a
+long one the last of several. What is not such a stream raises `StreamError`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ __all__ = [
     "NOT_MEASURED",
     "CaseBegun",
     "CaseDone",
+    "CaseRows",
     "CutBegun",
     "Done",
     "Event",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 HEADER = "flashbed-stream 1"
+ROWS_AT_ONCE = 1 << 14
+"""Of a table. A row is some hundred bytes in Python, and as many again while a table is made."""
 NOT_MEASURED = "not-measured"
 """The code of an `error` row of a case that the kernel lacks something for."""
 
@@ -73,6 +76,19 @@ class Row(NamedTuple):
     changes: int | None
 
 
+FlashRow = tuple[int, int, str, int, int, int, int, str, int | None]
+
+
+@dataclass(frozen=True)
+class CaseRows:
+    """The next rows of a case that is too long to be held: see `CaseDone`, which has the last."""
+
+    case_id: str
+    requests: list[Row]
+    flash: list[FlashRow]
+    errors: dict[int, str]
+
+
 @dataclass
 class CaseDone:
     """A whole case. Times in ns since the mark.
@@ -84,9 +100,7 @@ class CaseDone:
 
     case_id: str
     requests: list[Row] = field(default_factory=list)
-    flash: list[tuple[int, int, str, int, int, int, int, str, int | None]] = field(
-        default_factory=list
-    )
+    flash: list[FlashRow] = field(default_factory=list)
     wear: list[tuple[int, int | None, int, str | None]] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     """SQLite's words by the row of the statement that it refused."""
@@ -143,7 +157,7 @@ class Done:
     """The job is done."""
 
 
-Event = Info | GroupReady | CaseBegun | CaseDone | CutBegun | Survey | Trouble | Done
+Event = Info | GroupReady | CaseBegun | CaseRows | CaseDone | CutBegun | Survey | Trouble | Done
 
 
 def _known(field: str) -> int | None:
@@ -163,7 +177,8 @@ def _what(text: str) -> tuple[int, int] | str | int:
 class Reader:
     """Turns the stream's bytes into events."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._rows_at_once = rows_at_once
         self._rest = b""
         self._headed = False
         self._case: CaseDone | None = None
@@ -179,12 +194,22 @@ class Reader:
                     raise StreamError(f"the first line is {line[:60]!r}, not {HEADER!r}")
                 self._headed = True
                 continue
+            yield from self._many(line)
             try:
                 event = self._row(line)
             except (ValueError, IndexError):
                 raise StreamError(f"no row of {HEADER}: {line[:80]!r}") from None
             if event is not None:
                 yield event
+
+    def _many(self, line: str) -> Iterator[CaseRows]:
+        """What has come of a case, if it is much and another row begins."""
+        case = self._case
+        if case is None or line[:2] not in ("r ", "f "):
+            return
+        if max(len(case.requests), len(case.flash)) >= self._rows_at_once:
+            yield CaseRows(case.case_id, case.requests, case.flash, case.errors)
+            case.requests, case.flash, case.errors = [], [], {}
 
     def _row(self, line: str) -> Event | None:
         word, *fields = line.split(" ")

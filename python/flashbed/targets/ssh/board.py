@@ -22,6 +22,7 @@ from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
 from flashbed.targets.guest.results import Measuring, failed
 from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.rows import LongRows
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.connection import Connection, Refused, explained
 from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
@@ -142,6 +143,8 @@ class BoardTarget:
 
     name = "board"
     software_time = True
+    long_rows: LongRows | None = None
+    """See `Target.long_rows`."""
 
     def __init__(
         self, board: AllowedBoard, work_dir: Path | None = None, *, patience_s: float | None = None
@@ -202,7 +205,13 @@ class BoardTarget:
         for same in able.values():
             guest = self._guest(board, same[0])
             yield from run_guest(
-                guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
+                guest,
+                same,
+                self.work,
+                trace_flash=trace_flash,
+                progress=progress,
+                done=done,
+                long_rows=self.long_rows,
             )
             done += len(same)
 

@@ -24,6 +24,7 @@ from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.rows import LongRows
 from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
 
 __all__ = ["UmlTarget"]
@@ -43,6 +44,8 @@ class UmlTarget:
 
     name = "uml"
     software_time = False
+    long_rows: LongRows | None = None
+    """See `Target.long_rows`."""
 
     def __init__(
         self,
@@ -89,7 +92,13 @@ class UmlTarget:
             yield failed(refused)
         for guest, same in guests:
             batches = run_guest(
-                guest, same, self.work, trace_flash=trace_flash, progress=progress, done=done
+                guest,
+                same,
+                self.work,
+                trace_flash=trace_flash,
+                progress=progress,
+                done=done,
+                long_rows=self.long_rows,
             )
             yield from gathered(batches, BATCH_S)
             done += len(same)

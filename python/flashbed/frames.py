@@ -9,9 +9,18 @@ from pathlib import Path
 
 import polars as pl
 
+from flashbed.errors import InputError
+from flashbed.footer import extent
+from flashbed.places import shown
+
 __all__ = ["DamagedError", "read_arrow", "read_parquet"]
 
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+
+CELLS_MAX = 1 << 29
+"""Of a table that is read at once: 4 GiB of numbers."""
+TEXT_BYTES_MAX = 4 << 30
+"""Of all its texts, each as often as it is there: a text that is repeated is in the file once."""
 
 
 class DamagedError(ValueError):
@@ -19,21 +28,45 @@ class DamagedError(ValueError):
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
-    """A Parquet file. Raises `DamagedError`."""
+    """A Parquet file. Raises `DamagedError`, and `InputError` for one that is too large."""
+    try:
+        there = extent(path)
+    except (OSError, ValueError) as why:
+        raise DamagedError(str(why)) from None
+    if there.rows * there.columns > CELLS_MAX:
+        most = CELLS_MAX // there.columns
+        raise InputError(f"{shown(path)}: {there.rows:,} rows, {most:,} at most")
     return _read(pl.read_parquet, path)
 
 
 def read_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow file. Raises `DamagedError`."""
-    return _read(pl.read_ipc, path)
+    """An Arrow file. Raises `DamagedError`, and `InputError` for one that is too large."""
+    return _read(_packed_by_nothing, path)
 
 
 def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
     with _silent():
         try:
-            return reader(path)
+            frame = reader(path)
+            text_bytes = sum(
+                int(frame[name].str.len_bytes().sum())
+                for name, kind in frame.schema.items()
+                if kind == pl.String
+            )
         except _UNREADABLE as why:
             raise DamagedError(str(why)) from None
+    if text_bytes > TEXT_BYTES_MAX:
+        most = TEXT_BYTES_MAX >> 20
+        raise InputError(f"{shown(path)}: {text_bytes >> 20:,} MiB of text, {most:,} MiB at most")
+    return frame
+
+
+def _packed_by_nothing(path: Path) -> pl.DataFrame:
+    """A part is written as it is in memory: one with more rows than bytes is none of ours."""
+    rows = pl.scan_ipc(path).select(pl.len()).collect().item()
+    if rows > path.stat().st_size:
+        raise ValueError(f"{rows:,} rows")
+    return pl.read_ipc(path)
 
 
 @contextmanager

@@ -99,8 +99,8 @@ def main() -> None:
     for module in _MODULES:
         import_module(module)
     # Built once: the parser of the command line takes longer than most calls.
-    command = import_module("typer.main").get_command(import_module("flashbed.cli").app)
-    import_module("flashbed.cli").app = command
+    names = vars(import_module("flashbed.cli"))
+    names["app"] = import_module("typer.main").get_command(names["app"])
     with tempfile.TemporaryFile(buffering=0) as said:
         streams = Streams(said)
         while True:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tests.hostile.calls import ROOT, Call, Worker, lay_out
 from tests.hostile.drawn import bent_lines, bent_toml, damaged, texts
+from tests.hostile.known import KNOWN
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
@@ -147,6 +148,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
         f"boards/{path.relative_to(ROOT / 'boards')}": path.read_bytes()
         for path in (ROOT / "boards").rglob("*.toml")
     }
+    boards["kernel/uml/config"] = (ROOT / "kernel" / "uml" / "config").read_bytes()
     small = (ROOT / "tests" / "small.toml").read_bytes()
     lay_out(root, {**boards, "experiments/small/one.toml": small})
     made = Worker(folder, root)
@@ -236,6 +238,12 @@ def test_what_is_bent_is_good(worker: Worker, name: str) -> None:
 def check(worker: Worker, call: Call) -> None:
     finding = worker.finding(call)
     assert finding is None, finding
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_once_ended_badly(worker: Worker, kind: str) -> None:
+    found = [(call.arguments, worker.finding(call)) for call in KNOWN[kind]()]
+    assert [one for one in found if one[1] is not None] == []
 
 
 @few

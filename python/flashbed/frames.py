@@ -13,7 +13,7 @@ from flashbed.errors import InputError
 from flashbed.footer import extent
 from flashbed.places import shown
 
-__all__ = ["DamagedError", "read_arrow", "read_parquet"]
+__all__ = ["DamagedError", "read_parquet"]
 
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 
@@ -39,11 +39,6 @@ def read_parquet(path: Path) -> pl.DataFrame:
     return _read(pl.read_parquet, path)
 
 
-def read_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow file. Raises `DamagedError`, and `InputError` for one that is too large."""
-    return _read(_packed_by_nothing, path)
-
-
 def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
     with _silent():
         try:
@@ -59,14 +54,6 @@ def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
         most = TEXT_BYTES_MAX >> 20
         raise InputError(f"{shown(path)}: {text_bytes >> 20:,} MiB of text, {most:,} MiB at most")
     return frame
-
-
-def _packed_by_nothing(path: Path) -> pl.DataFrame:
-    """A part is written as it is in memory: one with more rows than bytes is none of ours."""
-    rows = pl.scan_ipc(path).select(pl.len()).collect().item()
-    if rows > path.stat().st_size:
-        raise ValueError(f"{rows:,} rows")
-    return pl.read_ipc(path)
 
 
 @contextmanager

@@ -22,9 +22,10 @@ import polars as pl
 from flashbed.case import FORCED
 from flashbed.errors import InputError
 from flashbed.files import begun, read_json, read_text, whole
-from flashbed.frames import read_arrow, read_parquet
+from flashbed.frames import read_parquet
 from flashbed.locking import LOCK
 from flashbed.places import shown
+from flashbed.plausible import implausible
 
 __all__ = [
     "CHIP_ALONE",
@@ -250,6 +251,11 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
         frame.rechunk().write_parquet(new, compression="zstd", compression_level=1)
 
 
+def _write_part(frame: pl.DataFrame, path: Path) -> None:
+    """Parquet, as what is merged: a damaged Arrow file makes its reader end the process."""
+    frame.write_parquet(path, compression="uncompressed", statistics=False)
+
+
 def _write_text(text: str, path: Path) -> None:
     with whole(path) as new:
         new.write_text(text, encoding="utf-8")
@@ -275,6 +281,9 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
         frame = conform(read_parquet(path), table)
+        odd = implausible(frame, table)
+        if odd:
+            raise InputError(f"{shown(path)}: {odd}; run the experiment again")
         return _as_now(frame if table in _QUOTING else _one_line(frame), table)
     except _UNREADABLE:
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
@@ -376,8 +385,8 @@ class RunDirectory:
         temporary.mkdir()
         for name, frame in tables.items():
             if name == "cases" or frame.height:
-                conform(frame, name).write_ipc(temporary / f"{name}.arrow")
-        finished.select(*_FINISHED).write_ipc(temporary / "finished.arrow")
+                _write_part(conform(frame, name), temporary / f"{name}.parquet")
+        _write_part(finished.select(*_FINISHED), temporary / "finished.parquet")
         temporary.rename(parts / f"{number:06}")
 
     def keep_not_measured(self, target: str, rows: pl.DataFrame) -> None:
@@ -435,24 +444,22 @@ class RunDirectory:
 
 
 def _stored(folder: Path, name: str) -> pl.DataFrame | None:
-    """A table of a run directory (Parquet) or of one of its parts (Arrow), if it is there.
+    """A table of a run directory or of one of its parts, if it is there.
 
     Columns that an earlier version did not have are null.
     """
-    for suffix, read in ((".parquet", read_parquet), (".arrow", read_arrow)):
-        path = folder / f"{name}{suffix}"
-        if not path.is_file():
-            continue
-        try:
-            frame = read(path)
-            if name in SCHEMAS:
-                return _as_now(conform(frame, name), name)
-            return frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
-        except _UNREADABLE:
-            raise InputError(
-                f"{shown(path)}: damaged; remove {shown(path.parent)} and run the experiment again"
-            ) from None
-    return None
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        return None
+    try:
+        frame = read_parquet(path)
+        if name in SCHEMAS:
+            return _as_now(conform(frame, name), name)
+        return frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
+    except _UNREADABLE:
+        raise InputError(
+            f"{shown(path)}: damaged; remove {shown(path.parent)} and run the experiment again"
+        ) from None
 
 
 def _as_now(frame: pl.DataFrame, table: str) -> pl.DataFrame:

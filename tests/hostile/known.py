@@ -163,6 +163,10 @@ def commands() -> Iterator[Call]:
             ("verdicts", "x", "--results"), ("calibrate", "emulated", "--on"), ("trace", "--on"),
         ):  # fmt: skip
             yield Call((*begin, text))
+    for folder in ("", ".", "..", "/", "x/..", "."):
+        yield Call(("report", "o", "--out", folder), {"o": None})
+        yield Call(("power", "draw", "o", "--out", folder), {"o": None})
+        yield Call(("model", "sqlite", "o", "--out", folder), {"o": None})
 
 
 KNOWN = {

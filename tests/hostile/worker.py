@@ -83,7 +83,8 @@ def call(asked: dict[str, Any]) -> int:
 
 
 def child(streams: Streams) -> None:
-    """Answers some calls."""
+    """Answers some calls. A warning is said in each, though a process says it once."""
+    import_module("warnings").simplefilter("always")
     confine(streams.said.fileno())
     for _ in range(CALLS):
         line = streams.calls.readline()

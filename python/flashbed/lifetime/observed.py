@@ -244,8 +244,8 @@ def _of_wear(
     A board that does not know the state of its blocks is taken to have good ones.
     """
     good = _erases(wear.filter(pl.col("state").fill_null("good") == "good"))
-    if not good.len() or (good < 0).any():
-        raise InputError(f"{name}: no good block with a count of erases in its wear table")
+    if not good.len() or good.null_count() or (good < 0).any():
+        raise InputError(f"{name}: its wear table has no count of erases of every good block")
     observed = Observed(
         seconds=DAY_S / workload.rounds_per_day,
         blocks=good.len(),

@@ -38,7 +38,10 @@ from flashbed.targets.guest.stream import (
 )
 from flashbed.targets.room import Room
 
-__all__ = ["Guest", "Progress", "run_guest"]
+__all__ = ["RUN", "Guest", "Progress", "run_guest"]
+
+RUN = "run-"
+"""How the folders of boots begin, below that of their target."""
 
 BOOTS_IN_VAIN = 3
 """After this many boots in a row that finished no case, the rest is given up."""
@@ -81,7 +84,7 @@ def run_guest(
     Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
     what `progress` counts from.
     """
-    own = scratch(work, "run-")
+    own = scratch(work, RUN)
     run = _Run(guest, own.path, trace_flash, progress, done)
     try:
         for piece in _pieces(programs):

@@ -21,7 +21,7 @@ from pathlib import Path
 from flashbed.errors import InputError
 from flashbed.places import shown
 
-__all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch"]
+__all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch", "tidy"]
 
 LOCK = ".lock"
 """The lock file of a folder, in it."""
@@ -156,6 +156,15 @@ def clear(below: Path, prefix: str) -> None:
                 Scratch(folder, _taken(folder / LOCK, wait=False)).close()
             else:
                 folder.rmdir()  # empty, if it was killed between its last two steps
+
+
+def tidy(cache: Path) -> None:
+    """Removes what processes left that were killed between their last steps in a cache."""
+    for prefix in ("build-", "fetch-", "module-"):
+        clear(cache, prefix)
+    for path in cache.glob("*.lock"):
+        with suppress(OSError, Held):
+            _released(path, _taken(path, wait=False))
 
 
 def _emptied(folder: Path) -> None:

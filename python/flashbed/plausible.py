@@ -19,8 +19,8 @@ _SIGNED = {"result"}
 _ANY = {"seed"}
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "cases": ("board", "kernel", "fs", "pattern", "requests"),
-    "requests": ("seq", "op"),
-    "flash": ("seq", "kind"),
+    "requests": ("op",),
+    "flash": ("kind",),
     "wear": ("block",),
     "not_measured": ("reason",),
     "power_cuts": ("change", "verdict"),

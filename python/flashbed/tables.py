@@ -440,7 +440,11 @@ class RunDirectory:
         folder = self.path / "parts"
         if not folder.is_dir():
             return []
-        return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+        parts = sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+        for part in parts:
+            if not (part.name.isascii() and part.name.isdigit()):
+                raise InputError(f"{shown(part)}: no part of a run; remove it")
+        return parts
 
 
 def _stored(folder: Path, name: str) -> pl.DataFrame | None:

@@ -169,8 +169,11 @@ class Zygote:
     def _forget(self, command: Command) -> None:
         """Removes from the cache what a command is to build."""
         for pattern in command.builds:
-            for folder in self.cache.glob(pattern):
-                shutil.rmtree(folder)
+            for path in self.cache.glob(pattern):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
     def _left(self, command: Command, cwd: Path) -> dict[str, str]:
         """Bytes of what a command has left, and the names of all that is in the cache with it."""

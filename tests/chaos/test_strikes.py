@@ -59,11 +59,11 @@ EMULATED = (
     ),
 )
 PREPARED = (
-    Command("prepare", ("prepare", "--on", "uml"), builds=("flashbed_nand-um-*",)),
+    Command("prepare", ("prepare", "--on", "uml"), builds=("flashbed_nand-*",)),
     Command(
         "prepare-emulator",
         ("prepare", "--on", "emulator"),
-        builds=("flashbed_nand-arm-*",),
+        builds=("flashbed_nand-*",),
     ),
 )
 

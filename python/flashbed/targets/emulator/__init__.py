@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed import places
-from flashbed.locking import clear
+from flashbed.locking import clear, tidy
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.emulator import dice
@@ -60,6 +60,7 @@ class EmulatorTarget:
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "emulator"
         clear(self.work, RUN)  # also if nothing is to be run any more
+        tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
         self.wait = wait

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from flashbed import places
-from flashbed.locking import clear
+from flashbed.locking import clear, tidy
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
@@ -56,6 +56,7 @@ class UmlTarget:
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "uml"
         clear(self.work, RUN)  # also if nothing is to be run any more
+        tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 
     def prepare(self, say: Callable[[str], None]) -> None:

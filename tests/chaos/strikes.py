@@ -155,7 +155,8 @@ class Zygote:
         for kind, moment in trial.strikes:
             ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
             _was_told(kind, ended)
-            assert _none_left([cwd, self.root, self.cache]) == [], kind
+            running = _none_left([cwd, self.root, self.cache])
+            assert not running, f"{kind}: {running}"
         ended = self.run(command.words, cwd)
         assert ended.status == 0, ended.err
         left = self._left(command, cwd)

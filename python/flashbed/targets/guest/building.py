@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.children import dies_with_us
 
 __all__ = ["build"]
 
@@ -36,7 +36,8 @@ def build(
 def _status(step: Sequence[str], folder: Path, said: IO[str], timeout_s: float) -> int:
     """How a command ends. What it has started ends with it, whatever ends us."""
     process = subprocess.Popen(
-        [*_ends_with_us(), *step],
+        # make hands SIGTERM on to what it has started.
+        [*dies_with_us("TERM"), *step],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=said,
@@ -49,12 +50,6 @@ def _status(step: Sequence[str], folder: Path, said: IO[str], timeout_s: float) 
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
-
-
-def _ends_with_us() -> list[str]:
-    """A prefix for when we are killed outright: make hands SIGTERM on to what it has started."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
 
 
 def _why(log: Path) -> str:

@@ -34,7 +34,8 @@ Ps = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Blocks = Annotated[int, Field(gt=0, le=65_536)]
 PagesPerBlock = Annotated[int, Field(gt=0, le=1_024)]
 PageBytes = Annotated[int, Field(ge=256, le=65_536)]
-OobBytes = Annotated[int, Field(gt=0, le=16_384)]
+OobBytes = Annotated[int, Field(ge=8, le=16_384)]
+"""8 of pages of 256 bytes are the fewest of any NAND; JFFS2's cleanmarker is as long."""
 PAGES_MAX = 1 << 23
 """Of a chip: 64 GiB in pages of 8 KiB."""
 Mib = Annotated[int, Field(gt=0, le=65_536)]

@@ -432,7 +432,8 @@ def _databases(values: Any) -> Iterator[dict[str, Any]]:
     grids = values.get("grid")
     for grid in grids if isinstance(grids, list) else []:
         found = grid.get("database", []) if isinstance(grid, dict) else []
-        yield from (t for t in _one_or_more(found) if isinstance(t, dict))
+        tables = found if isinstance(found, list) else [found]
+        yield from (table for table in tables if isinstance(table, dict))
 
 
 def _check_script(experiment: Experiment, script: str) -> None:

@@ -104,8 +104,11 @@ def read_json(
 def whole(path: Path) -> Iterator[Path]:
     """A new file beside `path` to be written, which then takes its place.
 
-    Raises `RunError` that names the file and its folder if it cannot be written.
+    Raises `RunError` that names the file and its folder if it cannot be written, `InputError` if
+    the path is a folder's whatever is there.
     """
+    if path.name in ("", ".."):
+        raise InputError(f"{shown(path)}: a folder, not a file to be written")
     new = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

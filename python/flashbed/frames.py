@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
-__all__ = ["UNREADABLE", "DamagedError", "pieces", "read_arrow", "read_parquet", "silent"]
+from flashbed.errors import InputError
+from flashbed.footer import extent
+from flashbed.places import shown
+
+__all__ = [
+    "UNREADABLE",
+    "DamagedError",
+    "check_extent",
+    "check_text",
+    "pieces",
+    "read_parquet",
+    "silent",
+]
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """What Polars raises for a file that is damaged, or has other columns."""
-
-
+CELLS_MAX = 1 << 29
+"""Of a table: 4 GiB of numbers."""
+TEXT_BYTES_MAX = 4 << 30
+"""Of all its texts, each as often as it is there: a text that is repeated is in the file once."""
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -22,14 +37,38 @@ class DamagedError(ValueError):
     """A table cannot be read. The message is the one of Polars."""
 
 
+def check_extent(path: Path) -> None:
+    """Refuses a Parquet file before any of it is read.
+
+    Raises `DamagedError`, and `InputError` for one that is too large.
+    """
+    try:
+        there = extent(path)
+    except (OSError, ValueError) as why:
+        raise DamagedError(str(why)) from None
+    if there.rows * there.columns > CELLS_MAX:
+        most = CELLS_MAX // there.columns
+        raise InputError(f"{shown(path)}: {there.rows:,} rows, {most:,} at most")
+
+
+def check_text(path: Path, text_bytes: int) -> None:
+    """Raises `InputError` for more text than a table may have."""
+    if text_bytes > TEXT_BYTES_MAX:
+        most = TEXT_BYTES_MAX >> 20
+        raise InputError(f"{shown(path)}: {text_bytes >> 20:,} MiB of text, {most:,} MiB at most")
+
+
 def read_parquet(path: Path) -> pl.DataFrame:
-    """A Parquet file. Raises `DamagedError`."""
-    return _read(pl.read_parquet, path)
-
-
-def read_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow file. Raises `DamagedError`."""
-    return _read(pl.read_ipc, path)
+    """A Parquet file. Raises `DamagedError`, and `InputError` for one that is too large."""
+    check_extent(path)
+    with silent():
+        try:
+            frame = pl.read_parquet(path)
+            lengths = frame.select(cs.string().str.len_bytes().sum())
+        except UNREADABLE as why:
+            raise DamagedError(str(why)) from None
+    check_text(path, sum(lengths.row(0)) if lengths.width else 0)
+    return frame
 
 
 def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -37,14 +76,6 @@ def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     count = rows.select(pl.len()).collect(engine="streaming").item()
     for at in range(0, max(count, 1), _ROWS_AT_ONCE):
         yield rows.slice(at, _ROWS_AT_ONCE).collect(engine="streaming")
-
-
-def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
-    with silent():
-        try:
-            return reader(path)
-        except UNREADABLE as why:
-            raise DamagedError(str(why)) from None
 
 
 @contextmanager

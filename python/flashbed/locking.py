@@ -21,7 +21,7 @@ from pathlib import Path
 from flashbed.errors import InputError
 from flashbed.places import shown
 
-__all__ = ["LOCK", "Held", "Scratch", "held", "locked", "scratch"]
+__all__ = ["LOCK", "Held", "Scratch", "clear", "held", "locked", "scratch", "tidy"]
 
 LOCK = ".lock"
 """The lock file of a folder, in it."""
@@ -136,15 +136,18 @@ class Scratch:
 
 def scratch(below: Path, prefix: str) -> Scratch:
     """A new folder below another. First clears those of processes that were killed."""
-    _clear(below, prefix)
+    clear(below, prefix)
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=below))
         with suppress(Held, FileNotFoundError):  # cleared between the two
             return Scratch(path, _taken(path / LOCK, wait=False))
 
 
-def _clear(below: Path, prefix: str) -> None:
-    """A folder with a lock that nobody holds is a dead process's; one without is kept."""
+def clear(below: Path, prefix: str) -> None:
+    """Removes the folders of processes that were killed, as `scratch` does before it makes one.
+
+    A folder with a lock that nobody holds is a dead process's; one without is kept.
+    """
     for folder in below.glob(f"{prefix}*"):
         with suppress(OSError, Held):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
@@ -153,6 +156,15 @@ def _clear(below: Path, prefix: str) -> None:
                 Scratch(folder, _taken(folder / LOCK, wait=False)).close()
             else:
                 folder.rmdir()  # empty, if it was killed between its last two steps
+
+
+def tidy(cache: Path) -> None:
+    """Removes what processes left that were killed between their last steps in a cache."""
+    for prefix in ("build-", "fetch-", "module-"):
+        clear(cache, prefix)
+    for path in cache.glob("*.lock"):
+        with suppress(OSError, Held):
+            _released(path, _taken(path, wait=False))
 
 
 def _emptied(folder: Path) -> None:

@@ -21,7 +21,7 @@ from flashbed.case import FORCED
 from flashbed.columns import SCHEMAS, Rows, conform
 from flashbed.errors import InputError, RunError
 from flashbed.files import whole
-from flashbed.frames import UNREADABLE, read_arrow, read_parquet, silent
+from flashbed.frames import UNREADABLE, check_extent, read_parquet, silent
 from flashbed.places import shown
 
 __all__ = [
@@ -59,9 +59,8 @@ def stored(folder: Path, name: str) -> pl.DataFrame | None:
     Columns that an earlier version did not have are null.
     """
     for file in _files(folder, name):
-        read = read_arrow if file.suffix == ".arrow" else read_parquet
         try:
-            frame = read(file)
+            frame = read_parquet(file)
             if name in SCHEMAS:
                 return as_now(conform(frame, name), name)
             return frame.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
@@ -84,12 +83,8 @@ def _damaged(file: Path) -> InputError:
 def _files(folder: Path, name: str) -> list[Path]:
     """The files of a table in a folder, in the order of their rows."""
     pieces = sorted(folder.glob(f"{name}-*.parquet"))
-    ends = (folder / f"{name}.parquet", folder / f"{name}.arrow")
-    return [*pieces, *[file for file in ends if file.is_file()][:1]]
-
-
-def _scan(file: Path) -> pl.LazyFrame:
-    return pl.scan_ipc(file) if file.suffix == ".arrow" else pl.scan_parquet(file)
+    last = folder / f"{name}.parquet"
+    return [*pieces, last] if last.is_file() else pieces
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class _Source:
 
     def rows(self) -> pl.LazyFrame:
         """All of it, with `_folder`."""
-        frame = as_now(conform(_scan(self.file), self.table), self.table)
+        frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
         return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
 
     def cases(self) -> pl.DataFrame:
@@ -110,6 +105,10 @@ class _Source:
 
         In the order of their first row. Raises `InputError` for a damaged file.
         """
+        try:
+            check_extent(self.file)
+        except UNREADABLE:
+            raise _damaged(self.file) from None
         numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
         row = pl.col("_row").cast(_WHOLE)
         cases = numbered.group_by(*_CASE, "_folder").agg(
@@ -121,7 +120,7 @@ class _Source:
 
     def pieces(self) -> Iterator[pl.DataFrame]:
         """Its rows, some at a time. Raises `InputError` for a damaged file."""
-        rows = int(self._read(_scan(self.file).select(pl.len())).item())
+        rows = int(self._read(pl.scan_parquet(self.file).select(pl.len())).item())
         for at in range(0, rows, ROWS_AT_ONCE):
             yield self._read(self.rows().slice(at, ROWS_AT_ONCE))
 

@@ -24,10 +24,11 @@ import polars.selectors as cs
 from flashbed.columns import SCHEMAS, TABLES, conform, empty_table
 from flashbed.errors import InputError
 from flashbed.files import begun, read_json, read_text, whole
-from flashbed.frames import UNREADABLE, silent
+from flashbed.frames import UNREADABLE, check_extent, check_text, silent
 from flashbed.locking import LOCK
 from flashbed.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
 from flashbed.places import shown
+from flashbed.plausible import implausible
 
 __all__ = [
     "CHIP_ALONE",
@@ -69,6 +70,11 @@ def _is_ours(path: Path) -> bool:
     if path.name == LOCK or begun(path.name) in _WRITTEN:
         return True
     return path.name.startswith(".") and path.stem[1:] in _WRITTEN
+
+
+def _write_part(frame: pl.DataFrame, path: Path) -> None:
+    """Parquet, as what is merged: a damaged Arrow file makes its reader end the process."""
+    frame.write_parquet(path, compression="uncompressed", statistics=False)
 
 
 def _write_text(text: str, path: Path) -> None:
@@ -120,20 +126,31 @@ def _cannot_be_read(path: Path) -> InputError:
 
 
 def _scanned(path: Path, table: str) -> pl.LazyFrame:
-    """Raises one of UNREADABLE for a table that is damaged or another's, so far as that is seen."""
+    """Raises one of UNREADABLE for a table that is damaged or another's, so far as that is seen.
+
+    Raises `InputError` for one that is too large, or that no run can have written.
+    """
+    check_extent(path)
     rows = conform(pl.scan_parquet(path), table)
-    _check(rows, quoting=table in _QUOTING)
+    _check(rows, path, quoting=table in _QUOTING)
+    odd = implausible(rows, table)
+    if odd:
+        raise InputError(f"{shown(path)}: {odd}; run the experiment again")
     return as_now(rows, table)
 
 
-def _check(rows: pl.LazyFrame, *, quoting: bool) -> None:
+def _check(rows: pl.LazyFrame, path: Path, *, quoting: bool) -> None:
     """Reads every row. Raises `ValueError` for texts that a terminal cannot be shown."""
-    texts, others = cs.string(), ~cs.string()
-    checked = texts.null_count() if quoting else texts.str.contains(r"[\p{Cc}\p{Cf}]").any()
-    found = rows.select(checked, others.null_count()).collect(engine="streaming").to_dicts()[0]
-    odd = [name for name, value in found.items() if value is True]
-    if odd:
-        raise ValueError(f"{odd[0]}: not one line")
+    texts = [name for name, kind in rows.collect_schema().items() if kind == pl.String]
+    others = (~cs.string()).null_count()
+    lengths = [pl.col(name).str.len_bytes().sum().alias(f"{name} bytes") for name in texts]
+    odd = pl.col(texts).str.contains(r"[\p{Cc}\p{Cf}]").any()
+    asked = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
+    found = rows.select(asked).collect(engine="streaming").to_dicts()[0]
+    check_text(path, sum(found[f"{name} bytes"] for name in texts))
+    wrong = [name for name in texts if found.get(name) is True]
+    if wrong:
+        raise ValueError(f"{wrong[0]}: not one line")
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -234,8 +251,8 @@ class RunDirectory:
                 file.rename(temporary / f"{name}-{at:08}.parquet")
         for name, frame in tables.items():
             if name == "cases" or frame.height:
-                conform(frame, name).write_ipc(temporary / f"{name}.arrow")
-        finished.select(*FINISHED).write_ipc(temporary / "finished.arrow")
+                _write_part(conform(frame, name), temporary / f"{name}.parquet")
+        _write_part(finished.select(*FINISHED), temporary / "finished.parquet")
         temporary.rename(parts / f"{number:06}")
 
     def parts(self) -> Path:
@@ -289,4 +306,8 @@ class RunDirectory:
         folder = self.path / "parts"
         if not folder.is_dir():
             return []
-        return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+        parts = sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+        for part in parts:
+            if not (part.name.isascii() and part.name.isdigit()):
+                raise InputError(f"{shown(part)}: no part of a run; remove it")
+        return parts

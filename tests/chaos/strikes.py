@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,11 +41,15 @@ _ERRORS = {"full": FULL, "read-only": READ_ONLY}
 
 @dataclass(frozen=True)
 class Command:
-    """A command, what runs before it, and the results it leaves."""
+    """A command, what runs before it, and the results it leaves.
+
+    `builds` are patterns of folders in the cache, which are not there when it begins.
+    """
 
     name: str
     words: tuple[str, ...]
     before: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,13 @@ class Zygote:
     process: subprocess.Popen[str]
     root: Path
     environment: Mapping[str, str]
-    expected: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
-    """Command -> events of files, and bytes that it leaves."""
+    expected: dict[str, tuple[int, float, dict[str, str]]] = field(default_factory=dict)
+    """Command -> events of files, seconds that it takes, and bytes that it leaves."""
+
+    @property
+    def cache(self) -> Path:
+        """Where what is fetched and built is kept."""
+        return Path(self.environment["FLASHBED_CACHE"])
 
     def run(
         self, words: Sequence[str], cwd: Path, strike: Mapping[str, Any] | None = None
@@ -95,7 +105,7 @@ class Zygote:
         asked = {
             "words": list(words),
             "cwd": str(cwd),
-            "folders": [str(cwd), str(self.root / "build")],
+            "folders": [str(cwd), str(self.root / "build"), str(self.cache)],
             "environment": dict(self.environment),
             **files,
             **(strike or {}),
@@ -120,40 +130,65 @@ class Zygote:
         """Runs a command with nothing that strikes, and learns what it does."""
         cwd = folder / f"alone-{command.name}"
         cwd.mkdir()
+        self._forget(command)
         if command.before:
             assert self.run(command.before, cwd).status == 0
         began = time.monotonic()
         count = folder / f"{command.name}.count"
         ended = self.run(command.words, cwd, {"count": str(count)})
         assert ended.status == 0, ended.err
-        self.took_s = time.monotonic() - began
-        self.expected[command.name] = int(count.read_text()), bytes_of(cwd)
+        took_s = time.monotonic() - began
+        events, left = int(count.read_text()), self._left(command, cwd)
+        self.expected[command.name] = events, took_s, left
 
     def survive(self, trial: Trial, folder: Path) -> None:
         """Strikes a command, and has it complete."""
         command = trial.command
         if command.name not in self.expected:
             self.alone(command, folder)
-        events, expected = self.expected[command.name]
+        events, took_s, expected = self.expected[command.name]
         cwd = folder / f"trial-{trial.number}"
         cwd.mkdir()
+        self._forget(command)
         if command.before:
             assert self.run(command.before, cwd).status == 0
         for kind, moment in trial.strikes:
-            ended = self.run(command.words, cwd, _strike(kind, moment, events))
+            ended = self.run(command.words, cwd, _strike(kind, moment, events, took_s))
             _was_told(kind, ended)
-            assert _none_left([cwd, self.root]) == [], kind
+            running = _none_left([cwd, self.root, self.cache])
+            assert not running, f"{kind}: {running}"
         ended = self.run(command.words, cwd)
         assert ended.status == 0, ended.err
-        left = bytes_of(cwd)
+        left = self._left(command, cwd)
         other = [name for name in left | expected if left.get(name) != expected.get(name)]
         assert not other, other
         for place in ("uml", "emulator", "board"):
             kept = list((self.root / "build" / place).glob("*-*/"))
             assert kept == [], "a folder of a run that is over"
+        assert list((self.root / "build").glob("**/.lock")) == []
+
+    def _forget(self, command: Command) -> None:
+        """Removes from the cache what a command is to build."""
+        for pattern in command.builds:
+            for path in self.cache.glob(pattern):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+    def _left(self, command: Command, cwd: Path) -> dict[str, str]:
+        """Bytes of what a command has left, and the names of all that is in the cache with it."""
+        left = bytes_of(cwd)
+        if command.builds:
+            left |= {f"cache/{path.name}": "" for path in self.cache.iterdir()}
+            # Not the bytes: compilers put the folder that they work in into a module's build ID.
+            for pattern in command.builds:
+                for path in self.cache.glob(f"{pattern}/*"):
+                    left[f"{path.parent.name}/{path.name}"] = ""
+        return left
 
 
-def _strike(kind: str, moment: float, events: int) -> dict[str, Any]:
+def _strike(kind: str, moment: float, events: int, took_s: float) -> dict[str, Any]:
     at = 1 + int(moment * events)
     if kind in _SIGNALS:
         return {"at": at, "signal": int(_SIGNALS[kind])}
@@ -165,7 +200,7 @@ def _strike(kind: str, moment: float, events: int) -> dict[str, Any]:
         return {"memory_bytes": int((100 + 1500 * moment) * MIB)}
     if kind == "clock":
         return {"clock_seed": 1 + int(1e6 * moment)}
-    return {"after_s": 2 * moment}
+    return {"after_s": took_s * moment}
 
 
 def _was_told(kind: str, ended: Ended) -> None:

@@ -62,7 +62,14 @@ class Worker:
             self._process = None
 
     def finding(self, call: Call) -> str | None:
-        """What is wrong with the end of a call; None if nothing is."""
+        """What is wrong with the end of a call, also in a new process; None if nothing is."""
+        found = self._finding(call)
+        if found is not None:
+            self.close()
+            found = self._finding(call)
+        return found
+
+    def _finding(self, call: Call) -> str | None:
         try:
             return wrong(call.arguments, *self.ends(call))
         except EndedError as why:

@@ -6,101 +6,42 @@ time.
 
 from __future__ import annotations
 
-import io
-import os
 import tomllib
-import zipfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hostile.calls import ROOT, Call, Worker, lay_out
+from tests.hostile.calls import ROOT, Call, Worker
+from tests.hostile.conftest import Kept
 from tests.hostile.drawn import bent_lines, bent_toml, damaged, texts
+from tests.hostile.good import (
+    COUNTERS,
+    EXPERIMENT,
+    FLASHMON,
+    LEVEL,
+    METADATA,
+    OPERATION_WORDS,
+    OPERATIONS,
+    POSTMARK,
+    RECORDING,
+    SCRIPT,
+    SCRIPT_WORDS,
+    SQL,
+    STREAM,
+    check,
+    few,
+    lines_of,
+    session,
+    toml_of,
+)  # fmt: skip
+from tests.hostile.known import KNOWN
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
 pytestmark = pytest.mark.timeout(100_000)
 
-EXAMPLES = int(os.environ.get("FLASHBED_FUZZ_EXAMPLES", "40"))
-few = settings(
-    max_examples=EXAMPLES,
-    derandomize="FLASHBED_FUZZ_EXAMPLES" not in os.environ,
-    database=None,
-    deadline=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
-
-EXPERIMENT: dict[str, Any] = {
-    "experiment": {"id": "t/x", "title": "t", "question": "q", "source": "s"},
-    "workload": {
-        "kind": "micro-read", "request_bytes": 4096, "file_bytes": 65_536, "settle_ns": 1_000_000,
-    },
-    "grid": [{
-        "targets": ["sim"], "board": ["emulated-small"], "kernel": ["6.1"], "fs": ["jffs2"],
-        "read_ahead_kib": [0, 128], "pattern": ["random"], "requests": [4], "seed": [1],
-        "state": [{"valid": 0.2, "invalid": 0.05, "worn": {"mean": 100, "spread": 10}}],
-        "faults": [{"bad_blocks": [1]}], "advice": ["none"], "pause_ns": [0],
-    }],
-}  # fmt: skip
-SQL: dict[str, Any] = {
-    **EXPERIMENT,
-    "workload": {"kind": "sqlite", "request_bytes": 100, "settle_ns": 1_000_000},
-    "grid": [{
-        "targets": ["sim"], "board": ["emulated"], "kernel": ["6.1"], "fs": ["ubifs"],
-        "read_ahead_kib": [0], "pattern": ["script"], "requests": [1], "seed": [1],
-        "database": [{"name": "mine", "script": "my.sql", "records": 10, "page_bytes": 1024}],
-    }],
-}  # fmt: skip
-POSTMARK: dict[str, Any] = {
-    **EXPERIMENT,
-    "workload": {
-        "kind": "postmark", "request_bytes": 512, "file_bytes": 5000, "settle_ns": 1_000_000,
-        "script": "set number 5",
-    },
-    "grid": [{**EXPERIMENT["grid"][0], "pattern": ["all"], "requests": [5]}],
-}  # fmt: skip
-OPERATIONS = (
-    "flashbed-ops 1", "mkdir d", "open 0 d/a rw,create", "write 0 0 4096 1 50", "fsync 0",
-    "truncate 0 100", "close 0", "sync", "prepared", "drop_caches", "open 1 d/a rw", "mark",
-    "read 1 0 100", "write 1 4096 8192 2 0", "fdatasync 1", "fadvise 1 0 0 random", "pause 1000000",
-    "compute 100", "close 1", "rename d/a d/b", "unlink d/b", "rmdir d", "remount",
-)  # fmt: skip
-OPERATION_WORDS = tuple({word for line in OPERATIONS for word in line.split(" ")})
-SCRIPT = (
-    "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT) ;", "INSERT INTO t VALUES (1, 'x') ;",
-    "-- measured", "SELECT * FROM t WHERE a = 1 ;", "UPDATE t SET b = 'y' ;", "DROP TABLE t ;",
-)  # fmt: skip
-SCRIPT_WORDS = (
-    "ATTACH", "'/tmp/x'", "AS", "PRAGMA", "journal_mode", "=", "WAL", "VACUUM", "BEGIN", "COMMIT",
-    "load_extension('x')", "zeroblob(1000000000)", "randomblob(-1)", "randomblob(10)", ";", "'",
-    "WITH", "RECURSIVE", "writefile('x','y')", "(SELECT", "1)", "mmap_size", "CREATE", "t",
-)  # fmt: skip
-COUNTERS = (
-    "ubi0: max/mean erase counter: 431/213, WL threshold: 4096",
-    "Current maximum erase counter value: 500", "Total amount of logical eraseblocks: 2000",
-    "physical_block_number erase_count", "0 10", "1 20", "2 30 good", "3 -1 bad",
-)  # fmt: skip
-STREAM = (
-    "flashbed-trace 1", "info kernel 6.1", "flash 100 read 1 2 0 2048 7 cat",
-    "vfs 100 20 read 5 0 4096 4096 7 cat file.bin", "func 100 20 jffs2_read 0 7 cat",
-    "ecc 0 0 0", "lost 0", "end 0",
-)  # fmt: skip
-STREAM_WORDS = ("read", "erase", "vfs", "flash", "R;1;a", ";", "0.1;R;1;x", "-")
-FLASHMON = ("0.100000;R;100;cat", "0.200000;W;101;cat", "0.300000;E;1;gc", "# comment")
-LOAD = range(41, 60)
-RECORDING = (
-    "time_s,cpu_W,D0",
-    *(
-        f"{n / 100},{1 if 40 < n < 60 else 0.1 + n % 3 / 100},{int(40 < n < 60)}"
-        for n in range(100)
-    ),
-)
 OPTIONS: dict[str, tuple[str, ...]] = {
     "run": ("--on", "--set", "--out", "--case", "--trace", "--erase"),
     "trace": ("--on", "--set", "--case", "--fs", "--board", "--read-ahead-kib", "--format",
@@ -112,10 +53,16 @@ OPTIONS: dict[str, tuple[str, ...]] = {
                 "--set", "--repeat", "--endurance", "--format"),
     "report": ("--out",),
     "table": ("--format",),
+    "list": ("--format",),
+    "model": ("--out",),
+    "doctor": ("--format", "--on", "--profile", "--partition"),
+    "prepare": ("--on",),
+    "fuzz": ("--class", "--fs", "--cases", "--seed", "--on", "--minutes", "--board", "--kernel",
+             "--without", "--batch", "--format"),
     "reproduce": ("--on", "--set", "--format", "--erase"),
     "validate": ("--suite", "--on", "--kernel", "--format", "--erase"),
     "calibrate": ("--on", "--kernel", "--erase"),
-    "verdicts": ("--format",),
+    "verdicts": ("--format", "--results", "--on", "--sentences", "--check"),
     "power": ("--rail", "--unit", "--rate", "--marker", "--windows", "--offset", "--accuracy",
               "--board", "--activity", "--fs", "--pattern", "--read-ahead", "--format"),
 }  # fmt: skip
@@ -128,7 +75,9 @@ GOOD_WORDS = (
 )  # fmt: skip
 BEGINS = {
     "power": ("fit",), "trace": ("--on", "sim"), "validate": ("--on", "sim"),
-    "calibrate": ("emulated", "--on", "sim"),
+    "calibrate": ("emulated", "--on", "sim"), "model": ("sqlite",), "prepare": ("--on", "sim"),
+    "fuzz": ("--on", "sim", "--cases", "1", "--minutes", "0.01", "--no-shrink"),
+    "verdicts": ("small",),
 }  # fmt: skip
 """What stands before what is drawn, so that no kernel is booted."""
 LINKS = ("/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/", "nothing")
@@ -136,76 +85,6 @@ BENT_AXES = (
     "requests", "seed", "pause_ns", "file_bytes", "request_bytes", "read_ahead_kib", "state",
     "faults", "database", "compressor", "bulk_read", "nothing",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A process for calls, whose checkout has the profiles and one experiment."""
-    folder = tmp_path_factory.mktemp("hostile")
-    root = folder / "root"
-    boards = {
-        f"boards/{path.relative_to(ROOT / 'boards')}": path.read_bytes()
-        for path in (ROOT / "boards").rglob("*.toml")
-    }
-    small = (ROOT / "tests" / "small.toml").read_bytes()
-    lay_out(root, {**boards, "experiments/small/one.toml": small})
-    made = Worker(folder, root)
-    yield made
-    made.close()
-
-
-class Kept(dict[str, bytes]):
-    """Files by their names, too long for a message."""
-
-    def __repr__(self) -> str:
-        return f"{len(self)} files"
-
-
-@pytest.fixture(scope="module")
-def result(worker: Worker) -> Kept:
-    """The files of a good result, and of a trace, by their names below `good` and `traced`."""
-    run = ("run", "x.toml", "--out", "good", "--trace", "flash,wear")
-    assert worker.ends(Call(run, {"x.toml": toml_of(EXPERIMENT)}))[0] == 0
-    found = files_of(worker.folder / "work")
-    trace = ("trace", "--on", "sim", "--flash", "x.ops", "--out", "traced")
-    assert worker.ends(Call(trace, {"x.ops": lines_of(OPERATIONS)}))[0] == 0
-    return Kept({**found, **files_of(worker.folder / "work")})
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def toml_of(values: dict[str, Any]) -> bytes:
-    from tests.hostile.toml_text import toml
-
-    return toml(values).encode()
-
-
-def session(metadata: bytes, samples: bytes) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("version", "2")
-        archive.writestr("metadata", metadata)
-        archive.writestr("analog-1-3-1", samples)
-        archive.writestr("logic-1-1", bytes(len(samples) // 4))
-    return packed.getvalue()
-
-
-METADATA = (
-    "[device 1]", "samplerate=1 kHz", "total probes=2", "probe1=D0", "probe2=D1",
-    "total analog=1", "analog3=A0", "unitsize=1",
-)  # fmt: skip
-LEVEL = np.where(np.arange(100) % 50 > 30, 1.0, 0.1).astype("<f4").tobytes()
-"""A load of twenty samples, twice."""
-
-
-def lines_of(lines: Sequence[str]) -> bytes:
-    return "\n".join((*lines, "")).encode()
 
 
 GOOD = {
@@ -233,9 +112,10 @@ def test_what_is_bent_is_good(worker: Worker, name: str) -> None:
     assert worker.ends(GOOD[name])[0] == 0
 
 
-def check(worker: Worker, call: Call) -> None:
-    finding = worker.finding(call)
-    assert finding is None, finding
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_once_ended_badly(worker: Worker, kind: str) -> None:
+    found = [(call.arguments, worker.finding(call)) for call in KNOWN[kind]()]
+    assert [one for one in found if one[1] is not None] == []
 
 
 @few

@@ -1,9 +1,9 @@
-"""Runs the program again and again, each call in a process of its own: one JSON line a call.
+"""Runs the program again and again in processes that have imported it: one JSON line a call.
 
 A call names its folder and arguments; the answer is its status, and what was said on standard error
-by whomever (a panic is not said by Python). The process of a call is this one's child, so nothing
-need be imported again and nothing is left of it. It has little memory; whoever started this process
-ends both when a call takes too long.
+by whomever (a panic is not said by Python). Calls are made in a child of this process, a few dozen
+in each: nothing need be imported again, and little is left of those before. A child has little
+memory; whoever started this process ends both when a call takes too long.
 """
 
 from __future__ import annotations
@@ -14,21 +14,47 @@ import resource
 import sys
 import tempfile
 from importlib import import_module
+from typing import IO, Any
 
 MEMORY_BYTES = 4 << 30
 """Of what is written to: the engine of the figures reserves more addresses than that."""
 FILE_BYTES = 256 << 20
 SAID_BYTES = 100_000
+CALLS = 40
+"""Of one child."""
 _MODULES = (
     "flashbed.cli", "flashbed.runner", "flashbed.targets.sim", "flashbed.report",
     "flashbed.report.trace", "flashbed.tracing.record", "flashbed.power.measure",
     "flashbed.power.drawing", "flashbed.lifetime.observed", "flashbed.costs.fit",
-    "flashbed.powercut.run",
+    "flashbed.powercut.run", "flashbed.validation.kept", "flashbed.targets.uml",
+    "flashbed.targets.emulator", "flashbed.targets.ssh",
 )  # fmt: skip
+_OVER = 77
+"""A child's status when it has answered all its calls."""
 
 
-def run(folder: str, arguments: list[str], said: int) -> None:
-    """The program, in a process that it ends."""
+class Streams:
+    """Where calls come from and answers go, and the file that holds standard error."""
+
+    def __init__(self, said: IO[bytes]) -> None:
+        self.calls = os.fdopen(os.dup(0), encoding="utf-8")
+        self.answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        self.said = said
+
+    def answer(self, status: int) -> None:
+        """Says how a call ended."""
+        self.said.seek(0)
+        words = self.said.read(SAID_BYTES).decode("utf-8", "replace")
+        print(json.dumps((status, words)), file=self.answers, flush=True)
+
+    def forget(self) -> None:
+        """Empties standard error for the next call."""
+        self.said.seek(0)
+        self.said.truncate()
+
+
+def confine(said: int) -> None:
+    """A child's limits, and its standard streams."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number, file in ((0, nothing), (1, nothing), (2, said)):
         os.dup2(file, number)
@@ -38,39 +64,56 @@ def run(folder: str, arguments: list[str], said: int) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (most, most))
-    os.chdir(folder)
-    sys.argv = ["flashbed", *arguments]
-    import_module("flashbed.cli").main()
 
 
-def call(folder: str, arguments: list[str]) -> tuple[int, str]:
-    """Status, negative for a process that was killed, and standard error."""
-    with tempfile.TemporaryFile() as said:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run(folder, arguments, said.fileno())
-            except SystemExit as ended:
-                status = ended.code if isinstance(ended.code, int) else 1
-            except BaseException as error:  # it would be a traceback
-                os.write(2, f"{type(error).__name__} came through: {error}\n".encode())
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
-        _, status = os.waitpid(child, 0)
-        said.seek(0)
-        words = said.read(SAID_BYTES).decode("utf-8", "replace")
-        return os.waitstatus_to_exitcode(status), words
+def call(asked: dict[str, Any]) -> int:
+    """The program's status for one command line."""
+    os.chdir(asked["folder"])
+    sys.argv = ["flashbed", *asked["arguments"]]
+    try:
+        import_module("flashbed.cli").main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    except BaseException as error:  # it would be a traceback
+        os.write(2, f"{type(error).__name__} came through: {error}\n".encode())
+        return 1
+    finally:
+        sys.stderr.flush()
+    return 0
+
+
+def child(streams: Streams) -> None:
+    """Answers some calls. A warning is said in each, though a process says it once."""
+    import_module("warnings").simplefilter("always")
+    confine(streams.said.fileno())
+    for _ in range(CALLS):
+        line = streams.calls.readline()
+        if not line:
+            return
+        streams.forget()
+        streams.answer(call(json.loads(line)))
+    os._exit(_OVER)
 
 
 def main() -> None:
-    """Answers until standard input ends."""
+    """Forks children until standard input ends; answers for those that a call has ended."""
     for module in _MODULES:
         import_module(module)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(call(asked["folder"], asked["arguments"])), flush=True)
+    # Built once: the parser of the command line takes longer than most calls.
+    names = vars(import_module("flashbed.cli"))
+    names["app"] = import_module("typer.main").get_command(names["app"])
+    with tempfile.TemporaryFile(buffering=0) as said:
+        streams = Streams(said)
+        while True:
+            begun = os.fork()
+            if begun == 0:
+                child(streams)
+                os._exit(0)
+            status = os.waitstatus_to_exitcode(os.waitpid(begun, 0)[1])
+            if status == 0:
+                return
+            if status != _OVER:
+                streams.answer(status)
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     for text, says in (
         ("{", "not a model"),
         ('{"format": "flashbed-model 2"}', "format"),
-        (model.model_dump_json().replace('"page_kib"', '"pages"', 1), "a term of the model"),
+        (model.model_dump_json().replace('"page_kib"', '"pages"', 1), "other terms than"),
         (model.model_dump_json().replace('"cases"', '"sizes"', 1), "not a model"),
     ):
         path.write_text(text)

@@ -196,7 +196,7 @@ def test_damaged_parquet_is_refused_quietly(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("name", ["finished.parquet", "parts/000001/finished.arrow"])
+@pytest.mark.parametrize("name", ["finished.parquet", "parts/000001/finished.parquet"])
 def test_a_damaged_result_is_one_line(tmp_path: Path, name: str) -> None:
     directory = RunDirectory.create(tmp_path / "run", "a/b")
     path = directory.path / name

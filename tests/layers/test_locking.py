@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.locking import LOCK, held, locked, scratch
+from flashbed.locking import LOCK, held, locked, scratch, tidy
 
 HOLDS = """
 import sys, time
@@ -112,3 +112,27 @@ def test_scratch_folders_of_dead_processes_are_cleared_those_of_others_are_not(
             assert set(tmp_path.iterdir()) == {own, kept.path, Path(alive)}
         assert not own.exists()
     assert (kept.path / "console.log").read_text() == "panic"
+
+
+def test_a_child_ends_with_its_parent_also_one_that_is_killed_before_the_child_knows() -> None:
+    """Between fork and PR_SET_PDEATHSIG the parent's end sends nothing: user-mode Linux ran on."""
+    from flashbed.targets.guest.children import dies_with_us
+
+    prefix = dies_with_us()
+    if not prefix:
+        pytest.skip("no setpriv")
+    ours = subprocess.run([*prefix, "echo", "ran"], capture_output=True, text=True, check=True)
+    assert ours.stdout == "ran\n"
+    orphan = [*prefix[:-1], "1", "echo", "ran"]
+    assert subprocess.run(orphan, capture_output=True, text=True, check=False).stdout == ""
+
+
+def test_a_cache_is_tidied_of_what_killed_processes_left(tmp_path: Path) -> None:
+    (tmp_path / "module-dead").mkdir()
+    (tmp_path / "module-dead" / LOCK).write_text("pid 1 on x\n")
+    (tmp_path / "module-dead" / "part").write_text("x")
+    (tmp_path / "a.lock").write_text("pid 1 on x\n")
+    (tmp_path / "kept").mkdir()
+    with locked(tmp_path / "b.lock"), scratch(tmp_path, "fetch-") as alive:
+        tidy(tmp_path)
+        assert sorted(tmp_path.iterdir()) == sorted([alive, tmp_path / "b.lock", tmp_path / "kept"])

@@ -145,6 +145,7 @@ def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
         ('"hardware-page"', '"software"', "ecc.kind: "),
         ('transfer = "bytes"', 'transfer = "bits"', "chip.transfer: "),
         ("oob_bytes = 64", "oob_bytes = -1", "chip.oob_bytes: "),
+        ("oob_bytes = 64", "oob_bytes = 7", "chip.oob_bytes: "),
         ("\n[chip]\n", "\n[chip\n", "not TOML"),
         ('name = "omap3evm"', 'name = "omap4"', "name = 'omap4' is not the file's name"),
         ("read_array_ns = 25_000", "read_array_ns = 0", "cannot be 0"),

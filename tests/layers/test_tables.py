@@ -61,7 +61,7 @@ def test_parts_that_were_being_removed_hide_nothing(
     removed = shutil.rmtree
 
     def killed(path: Path, *, ignore_errors: bool = False) -> None:
-        for table in path.glob("*/requests.arrow"):
+        for table in path.glob("*/requests.parquet"):
             table.unlink()
             raise KeyboardInterrupt
         removed(path, ignore_errors=ignore_errors)

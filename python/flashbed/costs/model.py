@@ -12,13 +12,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from flashbed.costs.terms import TERMS
 from flashbed.errors import InputError
 from flashbed.files import read_text
 from flashbed.places import shown
+from flashbed.plausible import NUMBER_MAX
 
 __all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "Source", "load"]
 
 MODEL_BYTES_MAX = 16 << 20
+REAL_MAX = 1e30
+"""Of a price or a variance: products of some of them are still numbers."""
 QUANTITIES = {
     "time_ns": "ns",
     "flash_reads": "operations",
@@ -29,9 +33,10 @@ QUANTITIES = {
 }
 """What is predicted, by its column of `cases`, and its unit."""
 
-Bounds = tuple[int, int]
-Real = Annotated[float, Field(allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+Bounds = tuple[Count, Count]
+Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=REAL_MAX, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
@@ -48,7 +53,7 @@ class Setting(_Strict):
     board: str
     kernel: str
     fs: str
-    read_ahead_kib: int
+    read_ahead_kib: Annotated[int, Field(ge=0, le=1 << 20)]
     bulk_read: bool
     state: str
     faults: str
@@ -60,7 +65,7 @@ class Ranges(_Strict):
 
     requests: Bounds
     request_bytes: Bounds
-    page_bytes: Annotated[tuple[int, ...], Field(min_length=1)]
+    page_bytes: Annotated[tuple[Count, ...], Field(min_length=1)]
     cache_pages: Bounds
     records: Bounds
     terms: dict[str, NotNegative]
@@ -93,8 +98,8 @@ class CostModel(_Strict):
     board_sha256: str
     kernel_sha256: str
     energy_convention: str | None
-    cases: int
-    held_out_cases: int
+    cases: Count
+    held_out_cases: Count
     held_out_requests: tuple[int, ...]
     held_out_request_bytes: tuple[int, ...]
     ranges: Ranges
@@ -112,8 +117,8 @@ class CostModel(_Strict):
             rows = (len(found.covariance), *(len(row) for row in found.covariance))
             if tuple(found.prices) != self.terms or set(rows) != {size}:
                 raise ValueError(f"quantities.{name}: other terms than the model's")
-        if set(self.terms) - set(self.ranges.terms):
-            raise ValueError("ranges.terms: a term of the model is missing")
+        if set(self.ranges.terms) != set(TERMS) or not set(self.terms) <= set(TERMS):
+            raise ValueError("ranges.terms: other terms than those of this version")
         return self
 
 
@@ -123,7 +128,7 @@ class Source(_Strict):
     experiment: str
     experiment_sha256: str | None
     commit: str | None
-    cases: int
+    cases: Count
 
 
 class Model(_Strict):

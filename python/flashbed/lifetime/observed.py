@@ -20,6 +20,7 @@ from flashbed.lifetime.counters import UBI_WL_THRESHOLD, Counters
 from flashbed.lifetime.estimate import DAY_S, Observed, dispersion
 from flashbed.names import is_name
 from flashbed.places import shown
+from flashbed.plausible import implausible
 from flashbed.profiles import Board, ProfileError, load_board
 from flashbed.tables import SCHEMAS, read_table
 from flashbed.toml_models import read_model, read_toml
@@ -223,6 +224,9 @@ def wear_table_of(path: Path, rounds_per_day: float, board: Board | None) -> lis
         raise InputError(f"{shown(path)}: no wear table: a column has another type") from None
     if not wear.height:
         raise InputError(f"{shown(path)}: a wear table without rows")
+    odd = implausible(wear.select(*types), "wear")
+    if odd:
+        raise InputError(f"{shown(path)}: no wear table: {odd}")
     parts = wear.partition_by("case_id", "target", as_dict=True, maintain_order=True)
     return [
         _of_wear(rows, str(case_id), Workload(None, rounds_per_day, True, None, None, None, None),
@@ -240,8 +244,8 @@ def _of_wear(
     A board that does not know the state of its blocks is taken to have good ones.
     """
     good = _erases(wear.filter(pl.col("state").fill_null("good") == "good"))
-    if not good.len() or (good < 0).any():
-        raise InputError(f"{name}: no good block with a count of erases in its wear table")
+    if not good.len() or good.null_count() or (good < 0).any():
+        raise InputError(f"{name}: its wear table has no count of erases of every good block")
     observed = Observed(
         seconds=DAY_S / workload.rounds_per_day,
         blocks=good.len(),

@@ -218,6 +218,8 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
     if not (directory / "wear.parquet").is_file():
         return []
     wear = read_table(directory, "wear")
+    if not wear.height:
+        return []
     boards = {name: kept_board(directory, name) for name in cases["board"].unique()}
     endurance = {
         name: board.endurance.cycles if board.endurance else None for name, board in boards.items()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import polars as pl
+from pydantic import TypeAdapter
 
 from flashbed.errors import InputError, RunError
 from flashbed.files import begun, read_json, whole
@@ -20,6 +21,7 @@ from flashbed.frames import read_parquet
 from flashbed.locking import LOCK
 from flashbed.merging import write_parquet
 from flashbed.places import shown
+from flashbed.plausible import NUMBER_MAX, implausible
 from flashbed.tables import SCHEMAS, conform
 
 __all__ = [
@@ -73,6 +75,10 @@ class Facts:
     ecc: tuple[int, int, int] | None = None
     info: dict[str, str] = field(default_factory=dict)
     cost: Cost | None = None
+
+
+_CHECKED = TypeAdapter(Facts)
+_SIZE_MAX = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -153,20 +159,38 @@ def load(directory: Path) -> Trace:
         }
     except (OSError, ValueError, pl.exceptions.PolarsError):
         raise _no_trace(directory) from None
+    for name, frame in tables.items():
+        odd = implausible(frame.drop("case_id", "target"), name)
+        if odd:
+            raise InputError(f"{shown(directory)}: {name}: {odd}")
     return Trace(facts, **tables)
 
 
 def facts_of(directory: Path) -> Facts:
     """What is known of the trace in a folder, without its tables. Raises `InputError`."""
     try:
-        facts = read_json(directory / _FACTS)
-        if facts.pop("format") != FORMAT:
+        given = read_json(directory / _FACTS)
+        if given.pop("format") != FORMAT or set(given) - {one.name for one in fields(Facts)}:
             raise ValueError
-        cost = facts.pop("cost")
-        ecc = facts.pop("ecc")
-        return Facts(**facts, ecc=tuple(ecc) if ecc else None, cost=Cost(**cost) if cost else None)
+        facts = _CHECKED.validate_json(json.dumps(given), strict=True)
     except (OSError, ValueError, KeyError, TypeError):
         raise _no_trace(directory) from None
+    if not _possible(facts):
+        raise _no_trace(directory)
+    return facts
+
+
+def _possible(facts: Facts) -> bool:
+    """Whether a trace can have these facts: the file may be a stranger's."""
+    cost = facts.cost
+    sizes = (facts.page_bytes, facts.pages_per_block)
+    counts = (facts.lost, *(facts.ecc or ()), *((cost.traced_ns,) if cost else ()))
+    return (
+        all(size is None or 0 < size <= _SIZE_MAX for size in sizes)
+        and all(count is None or 0 <= count <= NUMBER_MAX for count in counts)
+        and (cost is None or 0 < cost.untraced_ns <= NUMBER_MAX)
+        and (facts.status is None or abs(facts.status) <= NUMBER_MAX)
+    )
 
 
 def _no_trace(directory: Path) -> InputError:

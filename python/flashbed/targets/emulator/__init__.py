@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flashbed import places
+from flashbed.locking import clear, tidy
 from flashbed.profiles import Board
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.emulator import dice
@@ -25,7 +26,7 @@ from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
-from flashbed.targets.guest.run import Guest, Progress, run_guest
+from flashbed.targets.guest.run import RUN, Guest, Progress, run_guest
 from flashbed.targets.rows import LongRows
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
@@ -61,6 +62,8 @@ class EmulatorTarget:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
         self.work = work_dir or places.root() / "build" / "emulator"
+        clear(self.work, RUN)  # also if nothing is to be run any more
+        tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
         self.qemu = qemu
         self.wait = wait

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.children import dies_with_us
 
 __all__ = ["Boot", "Machine", "Stopped"]
 
@@ -59,15 +59,6 @@ class Machine:
     """Why the process ended, from its status and what it said, where no console tells."""
 
 
-def _dies_with_us() -> list[str]:
-    """A prefix to a command that ends it when this process is killed outright, where it is there.
-
-    setpriv of util-linux sets PR_SET_PDEATHSIG; Python cannot safely between fork and exec.
-    """
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-
-
 def _keep_on_one_processor(pid: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     with suppress(OSError):  # it has ended, or the host does not let us: slower, not wrong
@@ -98,7 +89,7 @@ class Boot:
             source, stream = folder / "job", folder / "stream"
         with source.open("rb") as given, stream.open("wb") as out, output.open("ab") as said:
             return subprocess.Popen(
-                [*_dies_with_us(), *machine.command],
+                [*dies_with_us(), *machine.command],
                 cwd=folder,
                 stdin=given,
                 stdout=out,

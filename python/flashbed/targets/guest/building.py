@@ -6,12 +6,16 @@ what of them, is theirs.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.children import dies_with_us
 
 __all__ = ["build"]
 
@@ -25,17 +29,27 @@ def build(
     """
     with log.open("w", encoding="utf-8") as said:
         for step in steps:
-            done = subprocess.run(
-                step,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_s,
-                check=False,
-            )
-            if done.returncode:
+            if _status(step, folder, said, timeout_s):
                 raise Unavailable(f"{what} does not build: {_why(log)}; log: {log}")
+
+
+def _status(step: Sequence[str], folder: Path, said: IO[str], timeout_s: float) -> int:
+    """How a command ends. What it has started ends with it, whatever ends us."""
+    process = subprocess.Popen(
+        # make hands SIGTERM on to what it has started.
+        [*dies_with_us("TERM"), *step],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout_s)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def _why(log: Path) -> str:

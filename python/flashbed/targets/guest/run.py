@@ -46,7 +46,10 @@ from flashbed.targets.guest.stream import (
 from flashbed.targets.room import Room
 from flashbed.targets.rows import LongRows
 
-__all__ = ["Guest", "Progress", "run_guest"]
+__all__ = ["RUN", "Guest", "Progress", "run_guest"]
+
+RUN = "run-"
+"""How the folders of boots begin, below that of their target."""
 
 OPERATIONS_A_SECOND = 1_000
 """Fewer than any guest does on a busy host."""
@@ -93,7 +96,7 @@ def run_guest(
     what `progress` counts from. The first rows of a long case without cuts go to `long_rows`, where
     there is one.
     """
-    own = scratch(work, "run-")
+    own = scratch(work, RUN)
     run = _Run(guest, own.path, trace_flash, progress, done, long_rows)
     try:
         for piece in _pieces(programs):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The chip as a whole: made and freed, made new by `ctl`, its factory-bad blocks marked; and what the
- * NAND core remembers of it.
+/* The chip as a whole: made and freed, made new by `ctl`, its factory-bad blocks marked; and what
+ * the NAND core remembers of it.
  *
- * Stands against struct nand_chip of include/linux/mtd/rawnand.h: its bad block table (bbt) and page
- * buffer (pagecache). Leaves out the chip's identification (module.c).
+ * Stands against struct nand_chip of include/linux/mtd/rawnand.h: its bad block table (bbt) and
+ * page buffer (pagecache). Leaves out the chip's identification (module.c).
  */
 #include <linux/slab.h>
 #include <linux/string.h>

@@ -148,7 +148,7 @@ bool group_parse(struct job *job, const char *first, const char *second, bool *w
 	return (*first != '\0') + (*second != '\0') == *wear + job->cut;
 }
 
-int group(struct job *job, const char *id, const char *fs_name, bool wear)
+int group_run(struct job *job, const char *id, const char *fs_name, bool wear)
 {
 	struct ops ops = {0};
 	size_t length = 0;

@@ -68,7 +68,7 @@ static int step(struct job *job)
 		return 1;
 	if (sscanf(job->line, "group %255s %31s %31s %31s", id, word, asked[0], asked[1]) >= 2 &&
 	    group_parse(job, asked[0], asked[1], &wear))
-		return group(job, id, word, wear);
+		return group_run(job, id, word, wear);
 	if (sscanf(job->line, "case %255s %31s %47s", id, asked[0], word) == 3 &&
 	    parse_window(asked[0], &window) && answer_parse(word, &trace))
 		return case_run(job, id, window, &trace);

@@ -202,7 +202,7 @@ int program_parse(struct job *job, char *text, size_t length, struct ops *ops, c
 
 bool group_parse(struct job *job, const char *first, const char *second, bool *wear);
 int group_add_setup(struct job *job, const char *command);
-int group(struct job *job, const char *id, const char *fs_name, bool wear);
+int group_run(struct job *job, const char *id, const char *fs_name, bool wear);
 int group_set_read_ahead(struct job *job, int64_t kib);
 int group_remount(void *job); /* as struct runner calls it */
 

@@ -75,8 +75,8 @@ int phase_sleep_to_round(const struct job *job)
 	return err ? err : phase_sleep_until(until);
 }
 
-/* Where power is to fail, every preparation begins at the same time of day: the clock is put back by
- * whole seconds. File systems write the time into their nodes. So what is on the chip, down to a
+/* Where power is to fail, every preparation begins at the same time of day: the clock is put back
+ * by whole seconds. File systems write the time into their nodes. So what is on the chip, down to a
  * checksum and what ECC makes of a torn page, does not depend on the cases before. Elsewhere the
  * clock is left alone: setting it (timekeeping_inject_offset) moves its coarse second to the next
  * tick, and UBIFS then writes an inode once more.

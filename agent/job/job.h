@@ -73,8 +73,7 @@ struct row {
 };
 
 struct runner {
-	struct sql_run sql; /* first: its address is the runner's own */
-	int directory;      /* paths are relative to it; its own is sql.directory */
+	int directory; /* paths are relative to it; its own is sql.directory */
 	int fd[SLOTS];
 	int drop_caches; /* /proc/sys/vm/drop_caches, or -1 */
 	uint8_t *buffer;
@@ -96,6 +95,7 @@ struct runner {
 	 * is no file system of ours. */
 	int (*remount)(void *context);
 	void *context;
+	struct sql_run sql;
 };
 
 int run_init(struct runner *runner);

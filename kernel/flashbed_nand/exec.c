@@ -39,7 +39,7 @@ void fbn_end(u64 *started_ns, u64 *spent_ns)
 }
 
 /* The part of a whole page's bus time that `bytes` take, rounded down. */
-static u32 share_ns(u32 whole_ns, u32 bytes)
+u32 fbn_share_ns(u32 whole_ns, u32 bytes)
 {
 	return bytes == flashbed.p.raw_bytes
 		       ? whole_ns
@@ -110,7 +110,7 @@ static void move(u32 whole_ns, u32 bytes)
 		}
 	}
 	if (!flashbed.p.transfer_page)
-		charge(share_ns(whole_ns, bytes));
+		charge(fbn_share_ns(whole_ns, bytes));
 	bus->column += bytes;
 }
 

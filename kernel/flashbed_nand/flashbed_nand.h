@@ -323,6 +323,7 @@ void fbn_move_out_whole(const u8 *page, const u8 *oob);
 int fbn_confirm_program(void);
 bool fbn_flip(u8 *bytes, u32 column, u32 length);
 void fbn_record_flags(u8 flags);
+u32 fbn_share_ns(u32 whole_ns, u32 bytes);
 int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only);
 
 /* ecc.c */

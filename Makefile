@@ -21,10 +21,10 @@ export CARGO_TERM_PROGRESS_WHEN := never
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests -name '*.[ch]')
-AGENT := $(wildcard agent/*.c agent/*.h)
-AGENT_SQL := agent/sql/sql.c agent/sql/calls.c agent/sql/sql.h
+AGENT := $(filter-out agent/sql/%.c,$(wildcard agent/*.[ch] agent/*/*.[ch]))
+AGENT_SQL := agent/sql/sql.c agent/sql/syscalls.c
 # -static runs on any board; the host's own agent is what the tests talk to.
-AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s
+AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s -Iagent
 # The first two are those of `make build`, the others are for boards that are reached over ssh.
 AGENTS := $(addprefix build/agent/flashbed-agent-,host armv7)
 BOARD_AGENTS := $(addprefix build/agent/flashbed-agent-,armv5 aarch64 mipsel riscv64 x86_64)
@@ -65,7 +65,7 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/clang-format --dry-run -Werror $(C)
 	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \
-	  --inline-suppr --error-exitcode=1 $(C)
+	  --inline-suppr --error-exitcode=1 -Iagent $(C)
 
 fuzz: build
 	@$(BIN)/flashbed fuzz $(FUZZ)
@@ -186,7 +186,7 @@ $(SQL_AGENTS): build/agent/flashbed-agent-sql-%: $(AGENT) $(AGENT_SQL) build/sql
 	  $(filter %.c,$(AGENT) $(AGENT_SQL)) build/sqlite/sqlite3-$*.o
 
 # Built with its defaults, but: it can load nothing, reads long records through its page cache as 3.7 did, and its fdatasync, which is all
-# its syncs, is the agent's (agent/sql/calls.c).
+# its syncs, is the agent's (agent/sql/syscalls.c).
 SQLITE_FLAGS := -O2 -DHAVE_FDATASYNC=1 -Dfdatasync=board_fdatasync -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_DIRECT_OVERFLOW_READ=0
 
 build/sqlite/sqlite3-%.o: build/sqlite/sqlite3.c Makefile | $(STAMPS)/packages

@@ -34,7 +34,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "base/base.h"
+#include "board/board.h"
+#include "fs/fs.h"
+#include "job/job.h"
+#include "tracing/tracing.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
 static char *load(const char *path, size_t *length)
@@ -128,9 +132,9 @@ static int run(const char *path, const char *directory, bool contents)
 		err = run_open_directory(&runner, directory);
 	if (!err)
 		err = run_ops(&runner, &ops, true);
-	if (err && runner.words[0])
+	if (err && runner.sql.words[0])
 		(void)fprintf(stderr, "%s:%" PRIu32 ": SQLite: %s: %s\n", path, runner.failed_line,
-			      runner.failed_op, runner.words);
+			      runner.failed_op, runner.sql.words);
 	else if (err && runner.failed_op)
 		(void)fprintf(stderr, "%s:%" PRIu32 ": %s: %s: %s\n", path, runner.failed_line,
 			      error_name(err), runner.failed_op, strerror(-err));

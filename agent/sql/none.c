@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of sql.c in the agent without SQLite, which refuses programs that have statements
- * (job.c). */
+ * (job/program.c). */
+#define _GNU_SOURCE
 #include <errno.h>
 
-#include "../agent.h"
+#include "sql/sql.h"
 
 const char *sql_version(void)
 {
@@ -15,15 +16,15 @@ int sql_init(void)
 	return 0;
 }
 
-void sql_ready(struct runner *runner, const struct op *op)
+void sql_ready(struct sql_run *run, const struct op *op)
 {
-	(void)runner;
+	(void)run;
 	(void)op;
 }
 
-int64_t sql_execute(struct runner *runner, const struct op *op)
+int64_t sql_execute(struct sql_run *run, const struct op *op)
 {
-	(void)runner;
+	(void)run;
 	(void)op;
 	return -ENOSYS;
 }
@@ -32,9 +33,9 @@ void sql_close_all(void)
 {
 }
 
-int sql_recover(const struct runner *runner, const char *path, struct channel *out)
+int sql_recover(const char *directory, const char *path, struct channel *out)
 {
-	(void)runner;
+	(void)directory;
 	(void)path;
 	(void)out;
 	return 0;

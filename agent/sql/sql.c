@@ -18,9 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../agent.h"
+#include "sql/sql.h"
 #include "sqlite3.h"
-#include "sql.h"
 
 enum { KEPT = 100, VALUES = 999 };
 
@@ -118,9 +117,9 @@ static void random_blob(sqlite3_context *context, int count, sqlite3_value **val
 	sqlite3_result_blob64(context, blob, bytes, sqlite3_free);
 }
 
-static int64_t fail(struct runner *runner, int code, const char *why)
+static int64_t fail(struct sql_run *run, int code, const char *why)
 {
-	(void)snprintf(runner->words, sizeof(runner->words), "%s", why);
+	(void)snprintf(run->words, sizeof(run->words), "%s", why);
 	return -(int64_t)code;
 }
 
@@ -157,7 +156,7 @@ static int bind_values(sqlite3_stmt *statement)
 }
 
 /* Steps to the end; rows are added to `rows`. */
-static int step_all(struct runner *runner, sqlite3_stmt *statement, int64_t *rows)
+static int step_all(struct sql_run *run, sqlite3_stmt *statement, int64_t *rows)
 {
 	int code = bind_values(statement);
 
@@ -166,17 +165,17 @@ static int step_all(struct runner *runner, sqlite3_stmt *statement, int64_t *row
 	while (code == SQLITE_ROW) {
 		code = sqlite3_step(statement);
 		*rows += code == SQLITE_ROW;
-		if (code == SQLITE_ROW && runner->contents)
-			runner->answer = sum_row(statement, runner->answer);
+		if (code == SQLITE_ROW && run->sum_rows)
+			run->sum = sum_row(statement, run->sum);
 	}
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int64_t run_again(struct runner *runner)
+static int64_t run_again(struct sql_run *run)
 {
 	int64_t rows = 0;
-	const int code = step_all(runner, sql.again, &rows);
-	const int64_t result = code ? fail(runner, code, sqlite3_errmsg(sql.db)) : rows;
+	const int code = step_all(run, sql.again, &rows);
+	const int64_t result = code ? fail(run, code, sqlite3_errmsg(sql.db)) : rows;
 
 	(void)sqlite3_reset(sql.again);
 	return result;
@@ -191,7 +190,7 @@ static int finish(sqlite3_stmt *statement, int code)
 }
 
 /* One statement after the other, prepared and run. */
-static int64_t run_text(struct runner *runner)
+static int64_t run_text(struct sql_run *run)
 {
 	const char *at = sql.statement.text;
 	const char *end = at + sql.statement.length;
@@ -206,21 +205,21 @@ static int64_t run_text(struct runner *runner)
 		if (!code && !statement)
 			break; /* a comment, or nothing */
 		if (!code)
-			code = step_all(runner, statement, &rows);
+			code = step_all(run, statement, &rows);
 		if (code) {
-			const int64_t result = fail(runner, code, sqlite3_errmsg(sql.db));
+			const int64_t result = fail(run, code, sqlite3_errmsg(sql.db));
 
 			(void)sqlite3_finalize(statement);
 			return result;
 		}
 		code = finish(statement, code);
 		if (code)
-			return fail(runner, code, sqlite3_errmsg(sql.db));
+			return fail(run, code, sqlite3_errmsg(sql.db));
 	}
 	return rows;
 }
 
-static int64_t close_database(struct runner *runner)
+static int64_t close_database(struct sql_run *run)
 {
 	for (size_t i = 0; i < sql.kept_count; i++)
 		(void)sqlite3_finalize(sql.kept[i]);
@@ -228,14 +227,14 @@ static int64_t close_database(struct runner *runner)
 	const int code = sqlite3_close(sql.db);
 
 	sql.db = NULL;
-	return code ? fail(runner, code, sqlite3_errstr(code)) : 0;
+	return code ? fail(run, code, sqlite3_errstr(code)) : 0;
 }
 
-static int64_t open_database(struct runner *runner, const struct op *op)
+static int64_t open_database(struct sql_run *run, const struct op *op)
 {
 	char path[2 * MAX_PATH_BYTES];
 
-	(void)snprintf(path, sizeof(path), "%s/%s", runner->directory_path, op->field[0]);
+	(void)snprintf(path, sizeof(path), "%s/%s", run->directory, op->field[0]);
 	sql.seed = op->number[1];
 	sql.drawn = 0;
 	sync_data_only = op->flags & SQL_FDATASYNC;
@@ -250,7 +249,7 @@ static int64_t open_database(struct runner *runner, const struct op *op)
 	if (!code)
 		code = sqlite3_create_function(sql.db, "randomblob", 1, SQLITE_UTF8, NULL,
 					       random_blob, NULL, NULL);
-	int64_t result = code ? fail(runner, code, sqlite3_errmsg(sql.db)) : run_text(runner);
+	int64_t result = code ? fail(run, code, sqlite3_errmsg(sql.db)) : run_text(run);
 
 	if (result < 0) {
 		(void)sqlite3_close(sql.db);
@@ -297,10 +296,10 @@ static void unescape(const char *from)
 	*to = '\0';
 }
 
-void sql_ready(struct runner *runner, const struct op *op)
+void sql_ready(struct sql_run *run, const struct op *op)
 {
-	runner->words[0] = '\0';
-	runner->answer = 0;
+	run->words[0] = '\0';
+	run->sum = 0;
 	sql.again = NULL;
 	if (op->kind == OP_SQL_CLOSE)
 		return;
@@ -310,15 +309,15 @@ void sql_ready(struct runner *runner, const struct op *op)
 			sql.again = sql.kept[i];
 }
 
-int64_t sql_execute(struct runner *runner, const struct op *op)
+int64_t sql_execute(struct sql_run *run, const struct op *op)
 {
 	if (op->kind == OP_SQL_OPEN)
-		return open_database(runner, op);
+		return open_database(run, op);
 	if (!sql.db)
-		return fail(runner, SQLITE_MISUSE, "opening the database had failed");
+		return fail(run, SQLITE_MISUSE, "opening the database had failed");
 	if (op->kind == OP_SQL_CLOSE)
-		return close_database(runner);
-	return sql.again ? run_again(runner) : run_text(runner);
+		return close_database(run);
+	return sql.again ? run_again(run) : run_text(run);
 }
 
 /* Rows and their sum, in the order of the table. */
@@ -376,13 +375,13 @@ static int check(sqlite3 *db, char *words, size_t size)
 	return code ? code : finished;
 }
 
-int sql_recover(const struct runner *runner, const char *path, struct channel *out)
+int sql_recover(const char *directory, const char *path, struct channel *out)
 {
 	char full[2 * MAX_PATH_BYTES];
 	char words[WORDS_BYTES];
 	sqlite3 *db = NULL;
 
-	(void)snprintf(full, sizeof(full), "%s/%s", runner->directory_path, path);
+	(void)snprintf(full, sizeof(full), "%s/%s", directory, path);
 	sync_data_only = false;
 	int code = sqlite3_open_v2(full, &db, SQLITE_OPEN_READWRITE, NULL);
 
@@ -400,7 +399,7 @@ int sql_recover(const struct runner *runner, const char *path, struct channel *o
 
 void sql_close_all(void)
 {
-	static struct runner nobody;
+	static struct sql_run nobody;
 
 	if (sql.db)
 		(void)close_database(&nobody);

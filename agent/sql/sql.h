@@ -1,14 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of the agent with SQLite share: sql.c and calls.c. */
-#ifndef FLASHBED_AGENT_SQL_H
-#define FLASHBED_AGENT_SQL_H
+/* sql/: SQLite itself and a record of the system calls it makes (sql.c, syscalls.c); none.c in the
+ * agent without it.
+ *
+ * Includes: base.
+ */
+#ifndef FLASHBED_SQL_H
+#define FLASHBED_SQL_H
 
-#include <stdbool.h>
+#include "base/base.h"
 
-#include "sqlite3.h"
+/* sql.c, or none.c */
+
+enum { WORDS_BYTES = 200 };
+
+/* How statements are executed, and what came of the last one. */
+struct sql_run {
+	const char *directory;   /* databases are below it */
+	bool sum_rows;           /* sum up the values of a statement's rows */
+	uint32_t sum;            /* that sum */
+	char words[WORDS_BYTES]; /* SQLite's, if the statement failed; else empty */
+};
+
+const char *sql_version(void); /* NULL without it */
+int sql_init(void);
+/* before the time of sql_open, sql or sql_close begins */
+void sql_ready(struct sql_run *run, const struct op *op);
+/* rows, or SQLite's extended code, negative, with `words` filled */
+int64_t sql_execute(struct sql_run *run, const struct op *op);
+void sql_close_all(void);
+/* `d` and `t` rows of a database below a directory */
+int sql_recover(const char *directory, const char *path, struct channel *out);
+
+/* syscalls.c, or none.c: records the calls SQLite makes from here on, paths below the directory;
+ * NULL: none */
+
+void calls_begin(const char *directory);
+void calls_next_row(size_t seq);
+int calls_say(struct channel *out); /* `o` rows */
+
+/* syscalls.c, for sql.c */
+
+struct sqlite3_vfs;
 
 extern bool sync_data_only; /* a sync is fdatasync */
 
-void calls_hook(sqlite3_vfs *vfs);
+void calls_hook(struct sqlite3_vfs *vfs);
 
 #endif

@@ -284,6 +284,23 @@ static int program_main(struct fbn_page *page, const struct fbn_program *program
 	return 0;
 }
 
+/* The sub-pages that a program changes, a bit each. */
+u8 fbn_subpages_touched(const struct fbn_program *program)
+{
+	const u32 bytes = flashbed.p.page_bytes / FBN_SUBPAGES;
+	u8 touched = 0;
+	u32 i;
+
+	for (i = 0; i < FBN_SUBPAGES; i++) {
+		const u32 from = max(program->from, i * bytes);
+		const u32 to = min(program->to, (i + 1) * bytes);
+
+		if (from < to && memchr_inv(program->bytes + from - program->from, 0xff, to - from))
+			touched |= 1U << i;
+	}
+	return touched;
+}
+
 int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program,
 		      struct fbn_effect effect)
 {

@@ -252,7 +252,7 @@ static int obey(const char *command)
 	if (!strcmp(command, "on"))
 		return power_on();
 	if (!strcmp(command, "renew"))
-		return fbn_renew();
+		return fbn_chip_renew();
 	return obey_numbers(command);
 }
 

@@ -19,12 +19,6 @@
 
 #include "flashbed_nand.h"
 
-/* Of a BCH code over a step: m bits a corrected bit, where 2^m exceeds the bits of the step. */
-u32 fbn_ecc_bytes(u32 step_bytes, u32 strength_bits)
-{
-	return DIV_ROUND_UP(strength_bits * fls(step_bytes * 8), 8);
-}
-
 static int layout_ecc(struct mtd_info *mtd, int section, struct mtd_oob_region *region)
 {
 	const u32 total = mtd_to_nanddev(mtd)->ecc.ctx.total;

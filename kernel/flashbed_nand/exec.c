@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The controller and the chip's command set: what nand_base.c asks of exec_op, done on the cells,
- * timed, logged, counted.
+/* The chip's command set: what nand_base.c asks of exec_op, done on the cells, timed, logged,
+ * counted.
  *
  * Stands against struct nand_controller_ops of include/linux/mtd/rawnand.h and the callers in
  * drivers/mtd/nand/raw/nand_base.c (nand_sp_exec_read_page_op, nand_lp_exec_read_page_op,
@@ -487,7 +487,7 @@ static void read_nonsense(const struct nand_operation *op)
 	}
 }
 
-static int exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only)
+int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only)
 {
 	u64 started_ns;
 	u64 spent_ns;
@@ -509,8 +509,3 @@ static int exec_op(struct nand_chip *nand, const struct nand_operation *op, bool
 	fbn_wait(started_ns, spent_ns);
 	return err;
 }
-
-const struct nand_controller_ops fbn_controller_ops = {
-	.attach_chip = fbn_attach_chip,
-	.exec_op = exec_op,
-};

@@ -2,17 +2,26 @@
 /* What the files of flashbed_nand share: a raw NAND chip in memory with its controller.
  *
  * Stands against include/linux/mtd/rawnand.h of Linux 6.1 and 6.12 (struct nand_controller_ops) and
- * in the place of nandsim. There is one chip a machine, `flashbed`. Layers, each using those above
- * it only:
+ * in the place of nandsim. There is one chip a machine, `flashbed`. Layers, each a file that uses
+ * functions and variables of those above it only (tests/tidy/test_layers_of_c.py):
+ *   state       the variable `flashbed`, of which each layer has its part
  *   parameters  what was asked for, checked
- *   cells       content of the array: blocks, pages; program and erase, whole or torn
  *   faults      what the seed decides: factory-bad blocks, endurance, failures, flipped bits, how a
  *               torn operation is torn
- *   rules, log  what is reported of operations
+ *   cells       content of the array: blocks, pages; program and erase, whole or torn
+ *   rules       the datasheet's rules for programs, and which were broken
+ *   log         a record of each operation
  *   record      snapshot, changes since, power cut, rewind
- *   exec, wait  commands of the chip and their time
+ *   wait        how an operation's time passes
+ *   calls       calls into MTD, which pay for their operations' time
+ *   exec        the chip's commands
  *   ecc         the controller's engine
- *   image, load, raw, debugfs  files
+ *   chip        the chip as a whole: made, made new, marked bad, freed
+ *   load        an image of the chip that is written
+ *   image       the file `chip` of debugfs
+ *   raw         the file `partition`
+ *   debugfs     the other files, and the commands of `ctl`
+ *   module      loading and unloading
  *
  * Invariants:
  * 1. flashbed.lock guards everything here but the parameters, which do not change after init; it is
@@ -189,6 +198,28 @@ int fbn_cells_program(struct fbn_cells *cells, const struct fbn_program *program
 int fbn_cells_erase(struct fbn_cells *cells, u32 block, struct fbn_effect effect);
 bool fbn_cells_marked_bad(const struct fbn_cells *cells, u32 block);
 u32 fbn_marker_column(void);
+u8 fbn_subpages_touched(const struct fbn_program *program);
+
+/* rules.c */
+
+enum fbn_rule { FBN_PROGRAMMED_TWICE, FBN_OUT_OF_ORDER, FBN_TOO_MANY_PROGRAMS };
+
+struct fbn_breach {
+	u64 time_ns;
+	u32 page;
+	u8 rule;
+	char task[16];
+};
+
+struct fbn_breaches {
+	struct fbn_breach *list;
+	u32 size;
+	u32 used;
+};
+
+bool fbn_rules_check(const struct fbn_program *program, u64 time_ns);
+void fbn_breaches_free(void);
+int fbn_breaches_show(struct seq_file *file, void *unused);
 
 /* log.c */
 
@@ -221,28 +252,6 @@ void fbn_log_clear(struct fbn_log *log);
 void fbn_log_free(struct fbn_log *log);
 const struct fbn_record *fbn_log_at(const struct fbn_log *log, u64 number, u32 *run);
 
-/* rules.c */
-
-enum fbn_rule { FBN_PROGRAMMED_TWICE, FBN_OUT_OF_ORDER, FBN_TOO_MANY_PROGRAMS };
-
-struct fbn_breach {
-	u64 time_ns;
-	u32 page;
-	u8 rule;
-	char task[16];
-};
-
-struct fbn_breaches {
-	struct fbn_breach *list;
-	u32 size;
-	u32 used;
-};
-
-bool fbn_rules_check(const struct fbn_program *program, u64 time_ns);
-void fbn_breaches_free(void);
-int fbn_breaches_show(struct seq_file *file, void *unused);
-u8 fbn_subpages_touched(const struct fbn_program *program);
-
 /* record.c */
 
 struct fbn_change;
@@ -265,17 +274,18 @@ int fbn_history_start(void);
 void fbn_history_forget(void);
 int fbn_history_rewind(u64 change, u64 seed);
 
-/* exec.c */
+/* wait.c */
 
-struct fbn_counts {
-	u64 reads;
-	u64 programs;
-	u64 erases;
-	u64 busy_ns;
-	u64 changes;
-	u64 breaches;
-	u64 lost;
-};
+u64 fbn_now_ns(void);
+void fbn_wait(u64 started_ns, u64 spent_ns);
+u64 fbn_owed_ns(void);
+void fbn_pay(void);
+
+/* calls.c */
+
+void fbn_calls_pay(struct mtd_info *mtd);
+
+/* exec.c */
 
 enum fbn_output { FBN_OUT_PAGE, FBN_OUT_STATUS, FBN_OUT_ID };
 
@@ -302,7 +312,6 @@ struct fbn_bus {
 	u32 flip_bits[FBN_FLIPS_MAX];
 };
 
-extern const struct nand_controller_ops fbn_controller_ops;
 extern const u8 fbn_id[NAND_MAX_ID_LEN];
 
 void fbn_begin(void);
@@ -315,26 +324,21 @@ int fbn_confirm_program(void);
 bool fbn_flip(u8 *bytes, u32 column, u32 length);
 void fbn_record_flags(u8 flags);
 u32 fbn_share_ns(u32 whole_ns, u32 bytes);
-
-/* wait.c */
-
-u64 fbn_now_ns(void);
-void fbn_wait(u64 started_ns, u64 spent_ns);
-u64 fbn_owed_ns(void);
-void fbn_pay(void);
-
-/* calls.c */
-
-void fbn_calls_pay(struct mtd_info *mtd);
+int fbn_exec_op(struct nand_chip *nand, const struct nand_operation *op, bool check_only);
 
 /* ecc.c */
 
 int fbn_attach_chip(struct nand_chip *nand);
-u32 fbn_ecc_bytes(u32 step_bytes, u32 strength_bits);
 
-/* image.c, load.c */
+/* chip.c */
 
-extern const struct file_operations fbn_image_fops;
+int fbn_chip_make(void);
+void fbn_chip_free(void);
+int fbn_chip_renew(void);
+int fbn_mark_factory_bad(u32 block);
+void fbn_forget_driver_state(void);
+
+/* load.c, and the format that image.c writes */
 
 #define FBN_IMAGE_MAGIC "flashbed-chip 1\n"
 
@@ -369,6 +373,10 @@ int fbn_load_bytes(const u8 *bytes, size_t count);
 int fbn_load_finish(void);
 void fbn_load_abandon(void);
 
+/* image.c */
+
+extern const struct file_operations fbn_image_fops;
+
 /* raw.c */
 
 extern const struct file_operations fbn_raw_fops;
@@ -377,7 +385,17 @@ extern const struct file_operations fbn_raw_fops;
 
 int fbn_debugfs_create(struct dentry **folder);
 
-/* main.c */
+/* state.c, which stands last here because it holds what the others declare */
+
+struct fbn_counts {
+	u64 reads;
+	u64 programs;
+	u64 erases;
+	u64 busy_ns;
+	u64 changes;
+	u64 breaches;
+	u64 lost;
+};
 
 struct fbn_power {
 	bool off;
@@ -406,9 +424,5 @@ struct fbn {
 };
 
 extern struct fbn flashbed;
-
-void fbn_forget_driver_state(void);
-int fbn_mark_factory_bad(u32 block);
-int fbn_renew(void);
 
 #endif

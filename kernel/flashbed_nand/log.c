@@ -2,8 +2,8 @@
 /* The log: one record of 48 bytes a read, program or erase, in chunks that never move, so that a
  * record can be made longer in place.
  *
- * In the place of kprobe events on nand_read_page_op and its like (agent/flashmon.c). Grows without
- * limit; a record for which there is no memory is counted as lost. Invariant: chunks
+ * In the place of kprobe events on nand_read_page_op and its like (agent/tracing/flashmon.c). Grows
+ * without limit; a record for which there is no memory is counted as lost. Invariant: chunks
  * 0..chunks_used-1 are there, and all but the last of them are full.
  */
 #include <linux/build_bug.h>

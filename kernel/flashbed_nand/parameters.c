@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bitops.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -152,6 +153,12 @@ static int check_words(struct fbn_parameters *to)
 	return 0;
 }
 
+/* Of a BCH code over a step: m bits a corrected bit, where 2^m exceeds the bits of the step. */
+static u32 bch_bytes(u32 step_bytes, u32 strength_bits)
+{
+	return DIV_ROUND_UP(strength_bits * fls(step_bytes * 8), 8);
+}
+
 static int check_ecc(struct fbn_parameters *to)
 {
 	const u32 marker_bytes = page_bytes > 512 ? 2 : 1;
@@ -172,7 +179,7 @@ static int check_ecc(struct fbn_parameters *to)
 		REFUSE_UNLESS(ecc_strength_bits > 0 && ecc_strength_bits <= FBN_FLIPS_MAX,
 			      ecc_strength_bits, "1 to 64 with ecc=hardware-page");
 		to->ecc_strength_bits = ecc_strength_bits;
-		to->ecc_bytes = fbn_ecc_bytes(ecc_step_bytes, ecc_strength_bits);
+		to->ecc_bytes = bch_bytes(ecc_step_bytes, ecc_strength_bits);
 	}
 	to->ecc_step_bytes = ecc_step_bytes;
 	if (page_bytes / ecc_step_bytes * to->ecc_bytes + marker_bytes + CLEAN_MARKER_BYTES >

@@ -2,7 +2,7 @@
 //!
 //! Mirrors drivers/mtd/mtdchar.c of Linux 6.1 (mtdchar_read, mtdchar_write, MEMERASE64) where bytes
 //! are copied, and `partition` of our driver (kernel/flashbed_nand/raw.c) where none is. It is the
-//! one file, `partition`, of a directory of nothing else (agent/raw.c). Left out: the spare area,
+//! one file, `partition`, of a directory of nothing else (agent/fs/raw.c). Left out: spare area,
 //! sizes that no kernel buffer holds (4 MiB), a page that is programmed again before its block is
 //! erased (refused, but for blocks that are bad from the factory, which take nothing).
 //!

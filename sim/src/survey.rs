@@ -1,7 +1,8 @@
 //! What a power cut left: every file there is, and whether one can go on.
 //!
-//! The simulator's side of agent/cuts.c and agent/survey.c: the file system is mounted, every file read, and a new one
-//! written, synced and read back. What bytes are is known, not recognized, so no run is "other".
+//! The simulator's side of agent/job/cuts.c and agent/job/survey.c: the file system is mounted, every
+//! file read, and a new one written, synced and read back. What bytes are is known, not recognized, so
+//! no run is "other".
 
 use crate::content::Source;
 use crate::fs::{FlashFs, FsError};
@@ -9,7 +10,7 @@ use crate::ops::{Advice, Flags};
 use crate::units::Ns;
 use crate::vfs::{Vfs, EIO};
 
-/// The new file, as in agent/cuts.c.
+/// The new file, as in agent/job/cuts.c.
 const PROBE: &str = "flashbed-probe";
 const PROBE_BYTES: u64 = 6000;
 const PROBE_SOURCE: Source = Source { seed: 0x0070_726f_6265, compressibility: 0 };

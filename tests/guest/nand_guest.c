@@ -6,7 +6,7 @@
  * host that the kernel's command line names (`host=PATH`, user-mode Linux's hostfs) is /host: the
  * script is /host/script and results go to /host/result; without it they are /script and the
  * console. A result is `NUMBER COMMAND ERRNO NANOSECONDS DETAIL`, 0 for a success, with the time
- * the command took. File systems are made by the agent (agent/fs.c). Linked with it; not part of
+ * the command took. File systems are made by the agent (agent/fs/fs.c). Linked with it; not part of
  * it.
  */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "fs/fs.h"
 #include "tree.h"
 
 enum { FIELDS = 64, BUFFER = 1 << 22, DETAIL = 4096 };
@@ -35,14 +35,6 @@ static uint8_t *buffer;
 static char detail[DETAIL];
 static char *field[FIELDS];
 static int fields;
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t number(int at)
 {

@@ -4,7 +4,7 @@
  * here.
  *
  * The script is the host's file `job`, what comes of it the host's `stream`, by semihosting
- * (agent/channel.c). A line is one of
+ * (agent/base/channel.c). A line is one of
  *   fs NAME              a fresh file system of that name, mounted on /mnt
  *   run WORD...          the agent with these arguments; what it says, then `exit STATUS`
  *   killed MS WORD...    the same, killed by SIGKILL after so many milliseconds; `killed`
@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "base/base.h"
 
 int agent_main(int argc, char **argv);
 

@@ -80,19 +80,22 @@ def test_what_is_really_imported_is_found_by_reading(module: str) -> None:
 def test_code_that_is_compiled_is_told_apart_by_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names without folders made one file of agent/board.c and kernel/board.c."""
+    """Names without folders made one file of agent/board/board.c and kernel/nand/board.c."""
     monkeypatch.setenv("FLASHBED_ROOT", str(tmp_path))
-    for name in ("agent/sql", "kernel/nand", "sim/src/fs", "bind/src"):
+    for name in ("agent/board", "agent/base", "kernel/nand", "sim/src/fs", "bind/src"):
         (tmp_path / name).mkdir(parents=True)
-    files = {"agent/board.c": "one", "kernel/nand/board.c": "two", "sim/src/fs/mod.rs": "three",
-             "kernel/nand/Kbuild": "four", "kernel/LICENSE": "five"}  # fmt: skip
+    files = {"agent/board/board.c": "one", "kernel/nand/board.c": "two",
+             "sim/src/fs/mod.rs": "three", "kernel/nand/Kbuild": "four", "kernel/LICENSE": "five",
+             "agent/base/base.h": "six"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     names = [name for name, _ in sources_of("flashbed.targets.uml") if "python" not in name]
-    assert names == ["agent/board.c", "kernel/nand/Kbuild", "kernel/nand/board.c"]
+    assert names == [
+        "agent/base/base.h", "agent/board/board.c", "kernel/nand/Kbuild", "kernel/nand/board.c"
+    ]  # fmt: skip
     assert "sim/src/fs/mod.rs" in dict(sources_of("flashbed.targets.sim"))
     seen = {module: digest_of(sources_of(module)) for module in MODULES}
-    (tmp_path / "agent/board.c").write_text("two")
+    (tmp_path / "agent/board/board.c").write_text("two")
     (tmp_path / "kernel/nand/board.c").write_text("one")
     after = {module: digest_of(sources_of(module)) for module in MODULES}
     assert [m for m in MODULES if seen[m] == after[m]] == ["flashbed.targets.sim"]

@@ -275,7 +275,7 @@ def test_cases_that_write_end_their_group() -> None:
 
 
 def test_the_clock_is_set_only_where_power_is_to_fail() -> None:
-    """Counting a case's changes and cutting it have to begin alike (agent/job.c)."""
+    """Counting a case's changes and cutting it have to begin alike (agent/job/phases.c)."""
     one = program("a")
     for asked in (replace(one, record_changes=True), replace(one, cuts=(Cut(1, 1),))):
         text = text_of(groups_of(items_of([asked], {"a": 0})), trace_flash=False, our_chip=True)

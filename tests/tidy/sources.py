@@ -19,9 +19,11 @@ __all__ = [
     "PROJECT",
     "Function",
     "circle",
+    "code_of_c",
     "files",
     "functions",
     "imports",
+    "symbols_of_c",
     "text",
 ]
 
@@ -30,6 +32,14 @@ _TAB = 8
 _RUST_FN = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn (\w+)")
 _RUST_USE = re.compile(r"\bcrate::((?:\w+::)*\w+)")
 _C_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+_C_PROSE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_C_MEMBER = re.compile(r"(?:\b(?:struct|enum|union) |->|\.)\w+")
+# What other files may use: a function's body or a variable's value follows its name at the margin.
+_C_DEFINED = re.compile(
+    r"^(?!static\b|extern\b|typedef\b|return\b)[a-z][\w *]*?\b(\w+)"
+    r"(?:\((?:[^;{}()]|\([^()]*\))*\)\s*\{|(?:\[\w*\])?(?: = |;))",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,28 @@ def _c_uses(root: str, path: str) -> set[str]:
         here = str(PurePosixPath(path).parent / name)
         found |= {there for there in (here, f"{root}/{name}") if there in files(".h")}
     return found
+
+
+def code_of_c(body: str) -> str:
+    """A C file without its comments and what stands between quotes."""
+    return _C_PROSE.sub(" ", body)
+
+
+@cache
+def symbols_of_c(root: str, without: tuple[str, ...] = ()) -> dict[str, set[str]]:
+    """For each C file below a folder, the others whose functions and variables it uses."""
+    code = {path: code_of_c(text(path)) for path in files(".c") if path.startswith(f"{root}/")}
+    for path in without:
+        del code[path]
+    home = {match[1]: path for path, body in code.items() for match in _C_DEFINED.finditer(body)}
+    words = {
+        path: set(re.findall(r"\b[a-z_]\w*", _C_MEMBER.sub(" ", body)))
+        for path, body in code.items()
+    }
+    return {
+        path: {home[word] for word in found if word in home} - {path}
+        for path, found in words.items()
+    }
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:

@@ -61,7 +61,8 @@ def test_a_path_that_a_document_names_exists(path: str) -> None:
     body = re.sub(r"```.*?```", "", text(path), flags=re.DOTALL)
     here = PROJECT / PurePosixPath(path).parent
     missing = [to for to in _LINKED.findall(body) if not (here / to).exists()]
-    roots = (PROJECT, PROJECT / "python/flashbed", PROJECT / "sim/src", here)
+    sources = ("agent", "python/flashbed", "sim/src")
+    roots = (PROJECT, *(PROJECT / folder for folder in sources), here)
     for name in _NAMED.findall(body):
         if name in EXCEPTIONS.get("paths", {}):
             continue

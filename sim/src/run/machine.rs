@@ -1,6 +1,6 @@
 //! A stack with the program's point in time: runs what comes before the mark, and what is measured.
 //!
-//! The agent's side of it is agent/job.c and agent/run.c.
+//! The agent's side of it is agent/job/ (group.c, case.c, run.c).
 
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
 use crate::chip::{Counts, Flash};
@@ -14,15 +14,15 @@ use crate::units::{BlockNo, Ns};
 use crate::vfs::{ENOSPC, TIMER_SLACK};
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
-/// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.
+/// least twice `LEAD_NS` (agent/job/phases.c): the kernel's ticks fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A fresh file system is mounted and a preparation begins at multiples of this (DICE_NS there), both of a second and of the 128 ticks of 4 ms that
+/// A fresh file system is mounted and a preparation begins at multiples of this (ROUND_NS there), both of a second and of the 128 ticks of 4 ms that
 /// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
 /// A machine runs no longer than this since its chip was made: 31 years, which leaves room for every sum of times.
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
-/// How long the threads of the file system have after a flush to erase what it made free (agent/job.c).
+/// How long the threads of the file system have after a flush to erase what it made free (agent/job/phases.c).
 const SETTLE_NS: u64 = 100_000_000;
 
 /// A stack with the program's point in time.
@@ -239,7 +239,7 @@ impl<S: Stack> Machine<S> {
     }
 
     /// What the measured part left in memory goes to the flash, as the agent's `sync()` makes it go
-    /// (agent/answer.c). None where the model refuses it: the case itself is measured by then.
+    /// (agent/job/answer.c). None where the model refuses it: the case itself is measured by then.
     fn flush(&mut self) -> Option<Flush> {
         let counts = self.stack.flash().counts();
         let causes = self.stack.causes();

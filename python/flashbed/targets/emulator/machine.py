@@ -2,7 +2,7 @@
 
 The guest's time is a count of instructions (`-icount shift=N,sleep=off`: 2^N ns each, waits are
 jumped over), its date a constant, its random numbers seeded; it gets nothing timed by the host. Job
-and stream reach the guest by ARM semihosting (agent/channel.c).
+and stream reach the guest by ARM semihosting (agent/base/channel.c).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One boot of a guest: a child process in a folder of its own, watched through the files it writes.
 
 Job and stream are the files `job` and `stream` of the folder, which the agent reads and writes
-(agent/channel.c), or which are the process's standard input and output; the console is
+(agent/base/channel.c), or which are the process's standard input and output; the console is
 `console.log`, what the process itself says `said.log`. All are named relative to the folder, so
 that no path of the host reaches the guest.
 """

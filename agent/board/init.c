@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the
+ * modules, runs the job and powers off.
+ *
+ * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program),
+ * /dev/console and /modules, a text with one module a line in the order to load, `PATH PARAMETERS`.
+ * The job is the host's file `job`, the stream the host's file `stream`, both in the directory
+ * where the guest was started (channel.c); user-mode Linux mounts that directory (hostfs), the
+ * emulated board has semihosting. What goes wrong before the stream is open goes to the console.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "board/board.h"
+
+static int complain(int err, const char *what)
+{
+	if (err)
+		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", what, strerror(-err));
+	return err;
+}
+
+static int mount_at(const char *type, const char *path)
+{
+	(void)mkdir(path, 0755);
+	return complain(mount(type, path, type, 0, NULL) ? -errno : 0, path);
+}
+
+static int load_module(char *line)
+{
+	char *parameters = strchr(line, ' ');
+
+	if (parameters)
+		*parameters++ = '\0';
+	const int fd = open(line, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return complain(-errno, line);
+	const int err = syscall(SYS_finit_module, fd, parameters ? parameters : "", 0) ? -errno : 0;
+
+	(void)close(fd);
+	return err == -EEXIST ? 0 : complain(err, line);
+}
+
+static int load_modules(void)
+{
+	static char text[16384];
+	char *line = text;
+	int err = read_file("/modules", text, sizeof(text));
+
+	if (err < 0)
+		return complain(err, "/modules");
+	for (err = 0; *line && !err;) {
+		char *end = line + strcspn(line, "\n");
+		char *next = *end ? end + 1 : end;
+
+		*end = '\0';
+		err = load_module(line);
+		line = next;
+	}
+	return err;
+}
+
+/* What a kernel may do without: tracefs where the driver has a log, debugfs where there are probes,
+ * hostfs where there is semihosting. */
+static bool mounted_if_there(const char *type, const char *path)
+{
+	(void)mkdir(path, 0755);
+	return mount(type, path, type, 0, NULL) == 0;
+}
+
+static int set_up(bool *has_hostfs)
+{
+	int err = mount_at("proc", "/proc");
+
+	if (!err)
+		err = mount_at("sysfs", "/sys");
+	if (!err)
+		err = mount_at("devtmpfs", "/dev");
+	(void)mounted_if_there("tracefs", "/sys/kernel/tracing");
+	(void)mounted_if_there("debugfs", "/sys/kernel/debug");
+	*has_hostfs = mounted_if_there("hostfs", "/host");
+	return err ? err : load_modules();
+}
+
+static int open_channels(struct channel *in, struct channel *out, bool hostfs)
+{
+	int err = hostfs ? channel_open_mounted(in, "/host/job", false)
+			 : channel_open_host(in, "job", false);
+
+	if (err)
+		return complain(err, "the host's file job");
+	err = hostfs ? channel_open_mounted(out, "/host/stream", true)
+		     : channel_open_host(out, "stream", true);
+	return complain(err, "the host's file stream");
+}
+
+int init_main(void)
+{
+	static struct channel in;
+	static struct channel out;
+	const struct job_place place = {.mount_point = "/mnt"};
+	bool hostfs = false;
+	int err = set_up(&hostfs);
+
+	if (!err)
+		err = open_channels(&in, &out, hostfs);
+	if (!err)
+		err = complain(job_run(&in, &out, &place), "the job");
+	if (reboot(RB_POWER_OFF))
+		(void)complain(-errno, "power off");
+	return err ? 1 : 0;
+}

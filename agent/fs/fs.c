@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fresh file system on an erased MTD partition (format.c), and the same one mounted again. UBIFS
+ * gets one dynamic volume of all the space, and makes its default file system at the first mount.
+ *
+ * Kernel interfaces: /dev/mtdN with MEMGETINFO (mtd/mtd-user.h), /dev/ubi_ctrl with UBI_IOCATT and
+ * UBI_IOCDET, /dev/ubiN with UBI_IOCMKVOL (mtd/ubi-user.h), mount(2). Leaves out more than one UBI
+ * volume.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <mtd/mtd-user.h>
+#include <mtd/ubi-user.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/fs.h"
+
+static const char *const names[] = {"", "jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"};
+
+static int read_number(const char *path, uint64_t *number)
+{
+	char text[32];
+	const int got = read_file(path, text, sizeof(text));
+
+	*number = got > 0 ? strtoull(text, NULL, 10) : 0;
+	return got < 0 ? got : 0;
+}
+
+int fs_init(struct fs *fs, int mtd, const char *mount_point)
+{
+	struct mtd_info_user info;
+
+	memset(fs, 0, sizeof(*fs));
+	fs->mtd = mtd;
+	fs->mount_point = mount_point;
+	const int fd = open_mtd(fs);
+
+	if (fd < 0)
+		return fs_fail(fs, fd, "opening the device");
+	int err = ioctl(fd, MEMGETINFO, &info) ? -errno : 0;
+
+	(void)close(fd);
+	if (err)
+		return fs_fail(fs, err, "MEMGETINFO");
+	fs->geometry =
+		(struct flash_geometry){info.writesize, info.oobsize, info.erasesize, info.size};
+	/* There the size has 32 bits. */
+	err = mtd_value(fs->mtd, "size", &fs->geometry.size_bytes);
+	return fs_fail(fs, err, "reading the partition's size");
+}
+
+/* The number of a partition is another one's when drivers are loaded anew: its name is read again
+ * before anything is erased or written. */
+static int insist(struct fs *fs)
+{
+	char name[64];
+
+	if (!fs->name)
+		return 0;
+	const int err = mtd_name(fs->mtd, name, sizeof(name));
+
+	return fs_fail(fs,
+		       err                           ? err
+		       : strcmp(name, fs->name) != 0 ? -EPERM
+						     : 0,
+		       "the partition is not called what it was when it was confirmed");
+}
+
+/* A device node appears a moment after the kernel object. */
+static int open_soon(const char *path)
+{
+	const struct timespec tick = {0, 10000000};
+	int fd = -1;
+
+	for (int i = 0; i < 100 && fd < 0; i++) {
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			(void)nanosleep(&tick, NULL);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int ubi_number(const struct fs *fs, const char *name, uint64_t *number)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/ubi/ubi%d/%s", fs->ubi, name);
+	return read_number(path, number);
+}
+
+static int make_volume(const struct fs *fs)
+{
+	char path[24];
+	struct ubi_mkvol_req volume = {.vol_id = 0,
+				       .alignment = 1,
+				       .vol_type = UBI_DYNAMIC_VOLUME,
+				       .name_len = 8,
+				       .name = "flashbed"};
+	uint64_t blocks = 0;
+	uint64_t bytes = 0;
+	int err = ubi_number(fs, "avail_eraseblocks", &blocks);
+
+	if (!err)
+		err = ubi_number(fs, "eraseblock_size", &bytes);
+	if (err)
+		return err;
+	volume.bytes = (int64_t)(blocks * bytes);
+	(void)snprintf(path, sizeof(path), "/dev/ubi%d", fs->ubi);
+	const int fd = open_soon(path);
+
+	if (fd < 0)
+		return fd;
+	err = ioctl(fd, UBI_IOCMKVOL, &volume) ? -errno : 0;
+	(void)close(fd);
+	return err;
+}
+
+static int ubi_control(unsigned long request, void *argument)
+{
+	const int fd = open("/dev/ubi_ctrl", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	const int err = ioctl(fd, request, argument) ? -errno : 0;
+
+	(void)close(fd);
+	return err;
+}
+
+static int mount_on_mtd(struct fs *fs, const char *type, const char *what)
+{
+	char device[32];
+
+	(void)snprintf(device, sizeof(device),
+		       window_needs_disk(type) ? "/dev/mtdblock%d" : "mtd%d", fs->mtd);
+	return fs_fail(fs, mount(device, fs->mount_point, type, 0, fs->options) ? -errno : 0, what);
+}
+
+/* The kernel gives the UBI device its number: a board may have others. */
+static int mount_ubifs(struct fs *fs, bool new)
+{
+	struct ubi_attach_req attach = {.ubi_num = UBI_DEV_NUM_AUTO, .mtd_num = fs->mtd};
+	char device[24];
+	int err = fs_fail(fs, ubi_control(UBI_IOCATT, &attach), "attaching UBI");
+
+	if (err)
+		return err;
+	fs->ubi = attach.ubi_num;
+	(void)snprintf(device, sizeof(device), "ubi%d_0", fs->ubi);
+	if (new)
+		err = fs_fail(fs, make_volume(fs), "making the UBI volume");
+	if (!err)
+		err = fs_fail(fs,
+			      mount(device, fs->mount_point, "ubifs", 0, fs->options) ? -errno : 0,
+			      "mounting ubifs");
+	if (err)
+		(void)ubi_control(UBI_IOCDET, &fs->ubi);
+	return err;
+}
+
+static int mount_kind(struct fs *fs, enum fs_kind kind, bool new)
+{
+	int err = insist(fs);
+
+	if (err)
+		return err;
+	if (raw_kind(kind))
+		err = fs_fail(fs, raw_link(fs, kind), "naming the partition");
+	else if (kind == FS_JFFS2)
+		err = mount_on_mtd(fs, "jffs2", "mounting jffs2");
+	else if (kind == FS_YAFFS2)
+		err = mount_on_mtd(fs, "yaffs2", "mounting yaffs2");
+	else
+		err = mount_ubifs(fs, new);
+	if (!err)
+		fs->mounted = kind;
+	return err;
+}
+
+static int leave_directory(struct fs *fs)
+{
+	fs->mounted = FS_NONE;
+	return fs_fail(fs, remove_folder(fs->mount_point), "removing the folder of the cases");
+}
+
+int fs_unmount(struct fs *fs)
+{
+	int err = 0;
+
+	if (fs->directory)
+		return leave_directory(fs);
+	if (raw_kind(fs->mounted))
+		err = fs_fail(fs, raw_unlink(fs), "naming the partition");
+	else if (fs->mounted != FS_NONE && umount(fs->mount_point))
+		return fs_fail(fs, -errno, "unmounting");
+	if (fs->mounted == FS_UBIFS)
+		err = fs_fail(fs, ubi_control(UBI_IOCDET, &fs->ubi), "detaching UBI");
+	fs->mounted = FS_NONE;
+	return err;
+}
+
+int fs_room(struct fs *fs, struct fs_room *room)
+{
+	struct statfs now;
+	uint32_t first = 0;
+	int err = statfs(fs->mount_point, &now) ? -errno : 0;
+
+	*room = (struct fs_room){.pages = -1, .bad_blocks = -1};
+	if (err)
+		return fs_fail(fs, err, "asking for the room that is left");
+	room->bytes = (uint64_t)now.f_bavail * (uint64_t)now.f_bsize;
+	if (!nandlog_there())
+		return 0;
+	err = first_block(fs, &first);
+	if (!err)
+		err = nandlog_blocks(first, block_count(fs), NULL, &room->pages, &room->bad_blocks);
+	return fs_fail(fs, err, "asking for the state of the blocks");
+}
+
+/* A folder in a directory that is mounted takes the place of a fresh file system: what is there is
+ * as it is. */
+int fs_use_directory(struct fs *fs, const char *directory, const char *folder)
+{
+	struct mounted mounted;
+	int err = folder_mounted(directory, &mounted);
+
+	memset(fs, 0, sizeof(*fs));
+	if (err) {
+		(void)snprintf(fs->detail, sizeof(fs->detail), "%.120s: %s", directory,
+			       strerror(-err));
+		return err;
+	}
+	for (fs->kind = FS_UBIFS;
+	     fs->kind != FS_NONE && strcmp(names[fs->kind], mounted.type) != 0;)
+		fs->kind--;
+	fs->mtd = mounted.mtd;
+	fs->ubi = mounted.ubi;
+	fs->volume = mounted.volume;
+	fs->directory = directory;
+	fs->mount_point = folder;
+	/* Not by ioctl: a directory's user need not be root. */
+	const int read = mounted.mtd < 0 ? 0 : mtd_geometry(fs->mtd, &fs->geometry);
+
+	return fs_fail(fs, read, "reading the geometry of the flash below the directory");
+}
+
+int fs_format(struct fs *fs, const char *name)
+{
+	const size_t length = strcspn(name, ",");
+	const char *options = name[length] ? name + length + 1 : "";
+	enum fs_kind kind = FS_MTD_DRIVER;
+
+	while (kind != FS_NONE &&
+	       (strlen(names[kind]) != length || strncmp(name, names[kind], length) != 0))
+		kind--;
+	int err = fs_unmount(fs);
+
+	if (kind == FS_NONE)
+		return fs_fail(fs, -ENODEV, "this agent has no such file system");
+	if (raw_kind(kind) && *options)
+		return fs_fail(fs, -EINVAL, "mount options of a partition");
+	if (fs->directory)
+		return err ? err
+		       : kind == fs->kind && !*options
+			       ? 0
+			       : fs_fail(fs, -EINVAL, "another file system than is mounted there");
+	(void)snprintf(fs->options, sizeof(fs->options), "%s", options);
+	if (!err)
+		err = insist(fs);
+	if (!err)
+		err = format_partition(fs, kind);
+	if (!err)
+		fs->kind = kind;
+	return err;
+}
+
+int fs_mount_fresh(struct fs *fs)
+{
+	int err;
+
+	err = mkdir(fs->mount_point, 0755) && errno != EEXIST
+		      ? fs_fail(fs, -errno, "making the directory to mount on")
+		      : 0;
+	if (fs->directory && !err)
+		fs->mounted = fs->kind;
+	else if (!err)
+		err = mount_kind(fs, fs->kind, true);
+	return err ? err : fs_room(fs, &fs->fresh);
+}
+
+int fs_mount(struct fs *fs)
+{
+	return fs->kind == FS_NONE || fs->directory ? -ENODEV : mount_kind(fs, fs->kind, false);
+}
+
+int fs_remount(struct fs *fs)
+{
+	const int err = fs->mounted == FS_NONE ? -ENODEV : fs_unmount(fs);
+
+	return err ? err : fs_mount(fs);
+}
+
+/* Where the window of what is mounted is set; empty where nowhere. */
+static void find_window(const struct fs *fs, char *path, size_t size)
+{
+	struct stat about;
+	const bool there = stat(fs->mount_point, &about) == 0;
+	const struct window_of of = {names[fs->mounted], there ? about.st_dev : 0, fs->ubi,
+				     fs->volume};
+
+	if (!there || window_path(&of, path, size))
+		path[0] = '\0';
+}
+
+void fs_try_window(struct fs *fs)
+{
+	struct window_trial *trial = &fs->trials[fs->mounted];
+	char path[WINDOW_PATH_BYTES];
+
+	find_window(fs, path, sizeof(path));
+	*trial = (struct window_trial){.tried = true, .kib = -1};
+	trial->err = window_try(fs->mount_point, *path ? path : NULL, trial);
+}
+
+static int lacks_window(struct fs *fs, const char *path)
+{
+	const int err = fs->trials[fs->mounted].err;
+
+	if (err)
+		(void)snprintf(fs->detail, sizeof(fs->detail),
+			       "which window its files have could not be tried: %.100s",
+			       strerror(-err));
+	else if (*path)
+		(void)snprintf(fs->detail, sizeof(fs->detail),
+			       "%.120s is not what its files are read ahead by", path);
+	else
+		(void)snprintf(
+			fs->detail, sizeof(fs->detail),
+			"the kernel has no read_ahead_kb of the device that its inodes look at");
+	return -ENOTSUP;
+}
+
+int fs_set_read_ahead(struct fs *fs, int64_t kib, int64_t *there)
+{
+	const struct window_trial *trial = &fs->trials[fs->mounted];
+	char path[WINDOW_PATH_BYTES];
+	uint64_t wanted = (uint64_t)kib;
+
+	*there = 0;
+	if (raw_kind(fs->mounted))
+		return kib > 0 ? fs_fail(fs, -EINVAL, "setting read_ahead_kb of a partition") : 0;
+	find_window(fs, path, sizeof(path));
+	if (!*path || (trial->tried && !trial->switched)) {
+		*there = trial->tried ? trial->kib : -1;
+		return *there >= 0 && (kib == WINDOW_SHIPPED || kib == *there)
+			       ? 0
+			       : lacks_window(fs, path);
+	}
+	int err = kib == WINDOW_SHIPPED ? window_shipped(path, &wanted) : 0;
+
+	if (!err)
+		err = window_set(path, wanted);
+	*there = (int64_t)wanted;
+	return fs_fail(fs, err, "setting read_ahead_kb");
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The partition itself, below any file system: the one file, `partition`, of the directory that
+ * operations are relative to.
+ *
+ * FS_MTD is MTD's character device, read and written from user space. FS_MTD_DRIVER is a file of
+ * our driver that calls MTD from within the kernel and hands no byte to the program: what the
+ * driver alone costs. Kernel interfaces: drivers/mtd/mtdchar.c; `partition` of flashbed_nand in
+ * debugfs. Leaves out the spare area and other chips' drivers, which have no such file.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <mtd/mtd-user.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "fs/fs.h"
+
+enum { PATH_BYTES = 256 };
+
+bool raw_kind(enum fs_kind kind)
+{
+	return kind == FS_MTD || kind == FS_MTD_DRIVER;
+}
+
+static void name(const struct fs *fs, char *path)
+{
+	(void)snprintf(path, PATH_BYTES, "%s/partition", fs->mount_point);
+}
+
+int raw_unlink(const struct fs *fs)
+{
+	char path[PATH_BYTES];
+
+	name(fs, path);
+	return unlink(path) && errno != ENOENT ? -errno : 0;
+}
+
+int raw_link(const struct fs *fs, enum fs_kind kind)
+{
+	char path[PATH_BYTES];
+	char device[64];
+	const int err = raw_unlink(fs);
+
+	if (err)
+		return err;
+	name(fs, path);
+	(void)snprintf(device, sizeof(device),
+		       kind == FS_MTD ? "/dev/mtd%d" : "/sys/kernel/debug/flashbed_nand/partition",
+		       fs->mtd);
+	if (access(device, R_OK | W_OK))
+		return -errno;
+	return symlink(device, path) ? -errno : 0;
+}
+
+/* Whole blocks; what is no MTD device has ENOTTY. */
+int raw_erase(int fd, uint64_t offset, uint64_t length)
+{
+	struct erase_info_user64 blocks = {.start = offset, .length = length};
+
+	return ioctl(fd, MEMERASE64, &blocks) ? -errno : 0;
+}

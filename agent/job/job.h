@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job/: a job's groups and cases: prepared, run, measured, and answered as rows of the stream
+ * (docs/formats.md).
+ *
+ * Includes: base, tracing, fs, sql.
+ */
+#ifndef FLASHBED_JOB_H
+#define FLASHBED_JOB_H
+
+#include "base/base.h"
+#include "fs/fs.h"
+#include "sql/sql.h"
+#include "tracing/tracing.h"
+
+/* As many as kernel/flashbed_nand takes of either kind of chosen failure, and some. */
+enum {
+	MAX_ID = 255,
+	ROW_BYTES = 160,
+	LINE_BYTES = 65536,
+	CHIP_COMMANDS = 160,
+	CHIP_COMMAND_BYTES = 64
+};
+
+/* flash.c: flash operations, from the chip's driver (fs/nandlog.c) or by kprobe events
+ * (tracing/flashmon.c) */
+
+/* `points`: where operations are seen, or what is wrong; then nobody sees them */
+int flash_arm(const struct fs *fs, char *points, size_t size);
+bool flash_seen(void);
+int flash_counts(struct flash_counts *counts);
+int flash_discard(void);
+int flash_events(flash_sink sink, void *context); /* everything since the last discard */
+bool flash_knows_durations(void);
+void flash_disarm(void);
+
+/* wear.c: erases of every block */
+
+struct block_wear {
+	uint32_t before;   /* the group */
+	uint32_t measured; /* since the mark */
+	uint32_t later;    /* since the end of the case */
+	uint32_t flushed;  /* of these, before `sync()` had returned */
+};
+
+struct wear {
+	struct block_wear *of; /* by block of the chip */
+	size_t blocks;
+};
+
+int wear_begin(struct wear *wear); /* what was erased so far does not count */
+void wear_mark(struct wear *wear);
+int wear_erased(struct wear *wear, uint32_t block);   /* since the mark */
+int wear_say(struct wear *wear, struct channel *out); /* `w` rows */
+/* since the end of the case */
+int wear_erased_later(struct wear *wear, uint32_t block, bool flushed);
+int wear_say_flushed(const struct wear *wear, struct channel *out); /* `b` rows */
+void wear_free(struct wear *wear);
+
+/* run.c: executing operations */
+
+struct row {
+	uint32_t line;
+	uint64_t start_ns; /* absolute */
+	uint64_t latency_ns;
+	int64_t result;
+	int64_t flash_ns; /* chip time in it, -1 when nobody knows */
+	/* made to the chip since the mark when it had returned, -1 when not asked for */
+	int64_t changes;
+	/* `crc32` is of the bytes a read returned, or of the values of a statement's rows */
+	bool summed;
+	uint32_t crc32;
+	char *words; /* SQLite's, of a statement that failed; else NULL */
+};
+
+struct runner {
+	int directory; /* paths are relative to it; its own is sql.directory */
+	int fd[SLOTS];
+	int drop_caches; /* /proc/sys/vm/drop_caches, or -1 */
+	uint8_t *buffer;
+	size_t buffer_bytes;
+	struct row *rows;
+	size_t rows_capacity;
+	size_t rows_count;
+	uint64_t mark_ns;
+	uint32_t failed_line; /* of the unmeasured operation that failed */
+	const char *failed_op;
+	bool contents; /* sum up what measured reads and statements return */
+	bool calls;    /* record the calls that SQLite makes */
+	/* count the changes to the chip; its driver has to record them */
+	bool changes;
+	/* Called between the last unmeasured operation and the mark, and may sleep; NULL for
+	 * nothing. */
+	int (*before_mark)(void *context);
+	/* Unmounts and mounts again, with the directory closed and opened again; NULL where there
+	 * is no file system of ours. */
+	int (*remount)(void *context);
+	void *context;
+	struct sql_run sql;
+};
+
+int run_init(struct runner *runner);
+int run_open_directory(struct runner *runner, const char *path);
+int run_ops(struct runner *runner, const struct ops *ops, bool measure);
+/* an `r` row without its line feed */
+void run_print_row(const struct runner *runner, size_t index, char *text, size_t size);
+void run_close_all(struct runner *runner);
+void run_free(struct runner *runner);
+
+/* survey.c: the files of a directory and what they hold */
+
+struct content {
+	uint64_t seed;
+	uint64_t compressibility;
+};
+
+struct contents {
+	struct content *list;
+	size_t count;
+	size_t capacity;
+	char database[MAX_PATH_BYTES + 1]; /* that was opened last; empty for none */
+};
+
+/* what of it is not there yet */
+int contents_add(struct contents *contents, const struct ops *ops);
+void contents_free(struct contents *contents);
+int survey(struct channel *out, const struct contents *contents, const char *path);
+
+/* cuts.c: one power cut */
+
+int cuts_make(struct fs *fs, struct runner *runner, const struct contents *contents,
+	      struct channel *out, const char *id, uint64_t change, uint64_t seed);
+
+/* A job under way */
+
+/* What a case's TRACE asks for besides counts. */
+struct trace {
+	bool flash;
+	bool contents;
+	bool changes;
+	bool wear;
+	bool calls;
+	bool flush;
+};
+
+struct job {
+	struct channel *in;
+	struct channel *out;
+	struct fs fs;
+	struct runner runner;
+	struct flash_counts before;
+	struct flash_counts flushed; /* when `sync()` after the case had returned */
+	/* by the end of the case; -1 when they were not counted yet */
+	int64_t bad_blocks;
+	struct wear wear;
+	bool shared;               /* as of struct job_place */
+	bool cut;                  /* power is to fail in cases of the group */
+	uint64_t counted_since_ns; /* between the two readings of the counters */
+	uint64_t counted_until_ns;
+	bool group_ready;
+	bool read_ahead_set;       /* of this mount; else it is as mounting left it */
+	int64_t read_ahead_kib;    /* or WINDOW_SHIPPED */
+	int64_t window_kib;        /* that was read back; -1 for not known */
+	struct contents contents;  /* of the group's writes and its cases' */
+	char recorded[MAX_ID + 1]; /* the case whose changes the chip remembers, or empty */
+	char chip[CHIP_COMMANDS][CHIP_COMMAND_BYTES]; /* for the next mark */
+	size_t chip_count;
+	char (*setup)[CHIP_COMMAND_BYTES]; /* for the next group, before it is formatted */
+	size_t setup_count;
+	size_t setup_room;
+	char traced[MAX_LINE]; /* what is to be traced in the next case, or empty */
+	struct tracer *tracer;
+	char line[LINE_BYTES];
+};
+
+/* answer.c: the rows of a case that was measured, but for its `end`; and of what failed */
+
+bool answer_parse(char *words, struct trace *trace); /* TRACE of a case line, which it changes */
+int answer(struct job *job, const struct trace *trace, const struct flash_counts *after);
+int answer_count_bad(struct job *job); /* the bad blocks by now, where they are known */
+int answer_error(struct job *job, const char *scope, const char *id, uint32_t line,
+		 const char *code, const char *message);
+/* of an operation that failed before the mark, or whatever else `err` is */
+int answer_run_error(struct job *job, const char *scope, const char *id, int err);
+
+/* phases.c: when a group and a case begin */
+
+uint64_t phase_next(const struct job *job); /* the next time at which one may */
+int phase_sleep_until(uint64_t ns);
+int phase_sleep_before(uint64_t mark_ns); /* until the flash counters are read */
+int phase_settle(void);                   /* after a flush */
+int phase_sleep_to_round(const struct job *job);
+int phase_set_time_of_day(const struct job *job);
+
+/* program.c: a program's text, and its operations, which point into it */
+
+int program_read(struct job *job, char **text, size_t *length);
+/* 1 when what is wrong was answered */
+int program_parse(struct job *job, char *text, size_t length, struct ops *ops, const char *scope,
+		  const char *id);
+
+/* group.c */
+
+bool group_parse(struct job *job, const char *first, const char *second, bool *wear);
+int group_add_setup(struct job *job, const char *command);
+int group_run(struct job *job, const char *id, const char *fs_name, bool wear);
+int group_set_read_ahead(struct job *job, int64_t kib);
+int group_remount(void *job); /* as struct runner calls it */
+
+/* case.c */
+
+int case_run(struct job *job, const char *id, int64_t read_ahead_kib, const struct trace *trace);
+int case_before_mark(void *job); /* as struct runner calls it */
+
+/* job.c: groups and cases of flashbed-job 1 */
+
+struct job_place {
+	int mtd;               /* the partition that is formatted */
+	const char *name;      /* and is called so; NULL where the kernel is ours */
+	const char *directory; /* or a directory that is mounted */
+	/* where a partition is mounted; the folder to make in a directory */
+	const char *mount_point;
+	/* the board is somebody's: time is real, and what it lacks is said and gone without */
+	bool shared;
+};
+
+int job_run(struct channel *in, struct channel *out, const struct job_place *place);
+
+#endif

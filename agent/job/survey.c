@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in a directory: every file below it and what its bytes are, as rows `s` and `p` of
+ * `flashbed-stream 1`.
+ *
+ * Every byte is named by something it equals: zero, or what `write` generates from a seed and a
+ * compressibility (data.c), of those the caller lists. At each offset the longest match is taken,
+ * zero before any other and the first listed before the later ones. So the rows are the content in
+ * another form, whoever wrote it: nothing depends on which write a run is credited to. `other` is
+ * what equals none of them.
+ *
+ * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that
+ * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/job.h"
+
+enum { READ_BYTES = 4096, LINE = 64, WORD = 8 };
+
+struct surveyor {
+	struct channel *out;
+	const struct contents *contents;
+	char path[MAX_PATH_BYTES + 1];
+	uint8_t *bytes;
+	size_t capacity;
+};
+
+int contents_add(struct contents *contents, const struct ops *ops)
+{
+	for (size_t i = 0; i < ops->count; i++) {
+		const struct content new = {ops->list[i].number[3], ops->list[i].number[4]};
+		size_t known = 0;
+
+		if (ops->list[i].kind == OP_SQL_OPEN)
+			(void)snprintf(contents->database, sizeof(contents->database), "%s",
+				       ops->list[i].field[0]);
+		if (ops->list[i].kind != OP_WRITE)
+			continue;
+		while (known < contents->count &&
+		       memcmp(&contents->list[known], &new, sizeof(new)) != 0)
+			known++;
+		if (known < contents->count)
+			continue;
+		if (contents->count == contents->capacity) {
+			const size_t capacity = contents->capacity ? 2 * contents->capacity : 64;
+			struct content *more = realloc(contents->list, capacity * sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			contents->list = more;
+			contents->capacity = capacity;
+		}
+		contents->list[contents->count++] = new;
+	}
+	return 0;
+}
+
+void contents_free(struct contents *contents)
+{
+	free(contents->list);
+	memset(contents, 0, sizeof(*contents));
+}
+
+static size_t zeros(const uint8_t *bytes, size_t length)
+{
+	size_t count = 0;
+
+	while (count < length && bytes[count] == 0)
+		count++;
+	return count;
+}
+
+/* How many bytes at `offset` of a file are those of the content: a word first, which turns most
+ * contents down, then line by line. */
+static size_t matching(const struct content *content, const uint8_t *bytes, uint64_t offset,
+		       size_t length)
+{
+	uint8_t line[LINE];
+	size_t unit = WORD;
+	size_t done = 0;
+
+	while (done < length) {
+		const uint64_t at = offset + done;
+		const size_t left = length - done;
+		const size_t step = left < unit - at % unit ? left : unit - (size_t)(at % unit);
+		size_t same = 0;
+
+		data_fill(line, at, step, content->seed, content->compressibility);
+		while (same < step && line[same] == bytes[done + same])
+			same++;
+		done += same;
+		if (same < step)
+			break;
+		unit = LINE;
+	}
+	return done;
+}
+
+/* The longest run at the beginning of `bytes`, which are at `offset` of their file, and its name; 0
+ * when they are nobody's. */
+static size_t name_run(const struct contents *contents, const uint8_t *bytes, uint64_t offset,
+		       size_t length, char *name, size_t size)
+{
+	size_t longest = zeros(bytes, length);
+
+	(void)snprintf(name, size, "zero");
+	for (size_t i = 0; i < contents->count && longest < length; i++) {
+		const size_t same = matching(&contents->list[i], bytes, offset, length);
+
+		if (same > longest) {
+			longest = same;
+			(void)snprintf(name, size, "%" PRIu64 ":%" PRIu64, contents->list[i].seed,
+				       contents->list[i].compressibility);
+		}
+	}
+	return longest;
+}
+
+static int say_run(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
+		   const char *what)
+{
+	return channel_printf(surveyor->out, "p %" PRIu64 " %" PRIu64 " %s\n", offset, length,
+			      what);
+}
+
+/* `length` bytes that could be read, at `offset` of their file. */
+static int say_bytes(const struct surveyor *surveyor, uint64_t offset, size_t length)
+{
+	size_t nobodys = 0; /* bytes before `at` that no content has */
+	char name[48];
+	int err = 0;
+
+	for (size_t at = 0; at < length && !err;) {
+		const size_t run = name_run(surveyor->contents, surveyor->bytes + at, offset + at,
+					    length - at, name, sizeof(name));
+
+		if (!run) {
+			at++;
+			nobodys++;
+			continue;
+		}
+		if (nobodys)
+			err = say_run(surveyor, offset + at - nobodys, nobodys, "other");
+		if (!err)
+			err = say_run(surveyor, offset + at, run, name);
+		nobodys = 0;
+		at += run;
+	}
+	return !err && nobodys ? say_run(surveyor, offset + length - nobodys, nobodys, "other")
+			       : err;
+}
+
+static int say_unreadable(const struct surveyor *surveyor, uint64_t offset, uint64_t length,
+			  int error)
+{
+	char what[16];
+
+	(void)snprintf(what, sizeof(what), "%" PRId64, result_number(error));
+	return say_run(surveyor, offset, length, what);
+}
+
+/* Reads from `offset` on until the end or a page that cannot be read: bytes read, and in `error`
+ * why no more. */
+static size_t read_on(struct surveyor *surveyor, int fd, uint64_t offset, uint64_t size, int *error)
+{
+	size_t done = 0;
+
+	*error = 0;
+	while (offset + done < size) {
+		const ssize_t got =
+			pread(fd, surveyor->bytes + done, READ_BYTES, (off_t)(offset + done));
+
+		if (got <= 0) {
+			*error = got < 0 ? -errno : -ENODATA;
+			break;
+		}
+		done += (size_t)got;
+	}
+	return done;
+}
+
+static int say_content(struct surveyor *surveyor, int fd, uint64_t size)
+{
+	const size_t needed = (size_t)size + READ_BYTES;
+	uint64_t at = 0;
+	int error = 0;
+	int err = 0;
+
+	if (needed > surveyor->capacity) {
+		uint8_t *more = realloc(surveyor->bytes, needed);
+
+		if (!more)
+			return -ENOMEM;
+		surveyor->bytes = more;
+		surveyor->capacity = needed;
+	}
+	while (at < size && !err) {
+		const size_t got = read_on(surveyor, fd, at, size, &error);
+
+		err = say_bytes(surveyor, at, got);
+		at += got;
+		if (!err && error) {
+			const uint64_t page_end = (at / READ_BYTES + 1) * READ_BYTES;
+			const uint64_t end = page_end < size ? page_end : size;
+
+			err = say_unreadable(surveyor, at, end - at, error);
+			at = end;
+		}
+	}
+	return err;
+}
+
+/* The database's own and its journals': no write of the operations', and SQLite will say what they
+ * hold (sql/sql.c). */
+static bool is_sqlites(const struct surveyor *surveyor)
+{
+	const char *database = surveyor->contents->database;
+	const size_t length = strlen(database);
+
+	return length && strncmp(surveyor->path, database, length) == 0 &&
+	       (surveyor->path[length] == '\0' || surveyor->path[length] == '-');
+}
+
+static int say_file(struct surveyor *surveyor, int directory, const char *name, uint64_t size,
+		    int error)
+{
+	const int fd = error ? -1 : openat(directory, name, O_RDONLY | O_CLOEXEC);
+
+	if (!error && fd < 0)
+		error = -errno;
+	int err = channel_printf(surveyor->out, "s %" PRIu64 " %s\n", size, surveyor->path);
+
+	if (!err && (error || !is_sqlites(surveyor)))
+		err = error ? say_unreadable(surveyor, 0, size, error)
+			    : say_content(surveyor, fd, size);
+	if (fd >= 0)
+		(void)close(fd);
+	return err;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_names(char **names, size_t count)
+{
+	while (count)
+		free(names[--count]);
+	free(names);
+}
+
+/* The names in a directory but `.` and `..`, sorted; `*error` is what ended the listing before its
+ * time. */
+static int list_names(DIR *stream, char ***names, size_t *count, int *error)
+{
+	size_t capacity = 0;
+
+	*names = NULL;
+	*count = 0;
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(stream);
+
+		if (!entry)
+			break;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (*count == capacity) {
+			capacity = capacity ? 2 * capacity : 64;
+			char **more = realloc(*names, capacity * sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			*names = more;
+		}
+		(*names)[*count] = strdup(entry->d_name);
+		if (!(*names)[(*count)++])
+			return -ENOMEM;
+	}
+	*error = -errno;
+	if (*count)
+		qsort(*names, *count, sizeof(**names), in_order);
+	return 0;
+}
+
+static int survey_below(struct surveyor *surveyor, int directory);
+
+/* An entry by its name in `directory`; the path up to there is `length` long. */
+static int survey_entry(struct surveyor *surveyor, int directory, const char *name, size_t length)
+{
+	struct stat status = {0};
+	const int error = fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+
+	if (length + strlen(name) + 2 > sizeof(surveyor->path))
+		return -ENAMETOOLONG;
+	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s",
+		       length ? "/" : "", name);
+	if (error || !S_ISDIR(status.st_mode))
+		return say_file(surveyor, directory, name, (uint64_t)status.st_size, error);
+	const int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return below < 0 ? say_file(surveyor, directory, name, 0, -errno)
+			 : survey_below(surveyor, below);
+}
+
+/* Everything in an open directory, which it closes. */
+static int survey_below(struct surveyor *surveyor, int directory)
+{
+	const size_t length = strlen(surveyor->path);
+	char **names = NULL;
+	size_t count = 0;
+	int error = 0;
+	DIR *stream = fdopendir(directory);
+
+	if (!stream) {
+		(void)close(directory);
+		return -ENOMEM;
+	}
+	int err = list_names(stream, &names, &count, &error);
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = survey_entry(surveyor, directory, names[i], length);
+	surveyor->path[length] = '\0';
+	/* A directory that does not say all it has stands among the files with what it says
+	 * instead. */
+	if (!err && error)
+		err = say_file(surveyor, directory, ".", 0, error);
+	free_names(names, count);
+	(void)closedir(stream);
+	return err;
+}
+
+int survey(struct channel *out, const struct contents *contents, const char *path)
+{
+	struct surveyor surveyor = {.out = out, .contents = contents};
+	const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int err = directory < 0 ? -errno : survey_below(&surveyor, directory);
+
+	free(surveyor.bytes);
+	return err;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Loading and unloading: one chip, identified by the NAND core as any other, and one partition of
+ * it as the only MTD device.
+ *
+ * Stands against nand_scan_with_ids and nand_cleanup of drivers/mtd/nand/raw/nand_base.c and
+ * drivers/mtd/mtdcore.c. The core wants a chip of a power of two of MiB: it is told the next one,
+ * and what lies past the last block is outside the partition, reads as 0xff and cannot be
+ * programmed or erased.
+ *
+ * Invariant: whatever init had made when it failed is gone when it returns.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/mtd/partitions.h>
+#include <linux/sizes.h>
+
+#include "flashbed_nand.h"
+
+static struct dentry *folder;
+
+static const struct nand_controller_ops controller_ops = {
+	.attach_chip = fbn_attach_chip,
+	.exec_op = fbn_exec_op,
+};
+
+static int scan(void)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const u32 mib = ((u64)p->pages * p->page_bytes + SZ_1M - 1) >> 20;
+	struct nand_chip *nand = &flashbed.nand;
+	struct mtd_info *mtd = nand_to_mtd(nand);
+	struct nand_flash_dev ids[2] = {};
+	int i;
+
+	ids[0].name = "flashbed";
+	for (i = 0; i < sizeof(fbn_id); i++)
+		ids[0].id[i] = fbn_id[i];
+	ids[0].id_len = sizeof(fbn_id);
+	ids[0].pagesize = p->page_bytes;
+	ids[0].oobsize = p->oob_bytes;
+	ids[0].erasesize = p->page_bytes * p->pages_per_block;
+	ids[0].chipsize = roundup_pow_of_two(mib);
+	nand_controller_init(&flashbed.controller);
+	flashbed.controller.ops = &controller_ops;
+	nand->controller = &flashbed.controller;
+	mtd->owner = THIS_MODULE;
+	mtd->name = "flashbed-chip";
+	return nand_scan_with_ids(nand, 1, ids);
+}
+
+static int add_partition(void)
+{
+	const struct fbn_parameters *p = &flashbed.p;
+	const u64 block_bytes = (u64)p->page_bytes * p->pages_per_block;
+	const struct mtd_partition part = {
+		.name = FBN_PARTITION,
+		.offset = p->first_block * block_bytes,
+		.size = p->partition_blocks * block_bytes,
+	};
+
+	return mtd_device_register(nand_to_mtd(&flashbed.nand), &part, 1);
+}
+
+static int __init flashbed_init(void)
+{
+	int err = fbn_parameters_check(&flashbed.p);
+
+	if (err)
+		return err;
+	err = fbn_chip_make();
+	if (err)
+		goto free;
+	err = scan();
+	if (err)
+		goto free;
+	fbn_calls_pay(nand_to_mtd(&flashbed.nand));
+	err = add_partition();
+	if (err)
+		goto clean_up;
+	err = fbn_debugfs_create(&folder);
+	if (err)
+		goto unregister;
+	return 0;
+
+unregister:
+	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
+clean_up:
+	nand_cleanup(&flashbed.nand);
+free:
+	fbn_load_abandon();
+	fbn_chip_free();
+	pr_err("not loaded: error %d\n", err);
+	return err;
+}
+
+static void __exit flashbed_exit(void)
+{
+	debugfs_remove_recursive(folder);
+	WARN_ON(mtd_device_unregister(nand_to_mtd(&flashbed.nand)));
+	nand_cleanup(&flashbed.nand);
+	fbn_load_abandon();
+	fbn_chip_free();
+}
+
+module_init(flashbed_init);
+module_exit(flashbed_exit);
+
+MODULE_LICENSE("GPL v2");
+MODULE_DESCRIPTION("A raw NAND chip in memory, with a datasheet's times, a log and power cuts");
+MODULE_AUTHOR("flashbed");

@@ -1,0 +1,109 @@
+"""C uses what stands below it, and nothing else.
+
+The agent is in rooms: docs/agent.md says which a room may include. The files of flashbed_nand are
+layers: its header says in which order. Both orders are read from there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.tidy.sources import circle, code_of_c, files, imports, symbols_of_c, text
+
+AGENT = "agent"
+CHIP = "kernel/flashbed_nand"
+_ROW = re.compile(r"^\| `(\w+)(?:/|\.c)` \|[^|]*\| ([^|]*) \|$", re.MULTILINE)
+_INCLUDES = re.compile(r"^ \* Includes: ([^.]*)\.$", re.MULTILINE)
+_LAYER = re.compile(r"^ \*   (\w+) {2,}\S", re.MULTILINE)
+
+
+def _named(cell: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", cell))
+
+
+def _rooms() -> dict[str, frozenset[str]]:
+    """Each room, and `main`, with what it may include, in the order of docs/agent.md."""
+    section = text("docs/agent.md").split("## Rooms")[1].split("| file |")[0]
+    return {row[1]: _named(row[2]) for row in _ROW.finditer(section)}
+
+
+def _layers() -> list[str]:
+    """The files of flashbed_nand without their ending, the lowest first."""
+    listed = text(f"{CHIP}/flashbed_nand.h").split("Layers,")[1].split("Invariants:")[0]
+    return _LAYER.findall(listed)
+
+
+def _room_of(path: str) -> str:
+    return PurePosixPath(path).relative_to(AGENT).with_suffix("").parts[0]
+
+
+def _own(folder: str, *suffixes: str) -> list[str]:
+    return [path for path in files(*suffixes) if path.startswith(f"{folder}/")]
+
+
+def test_every_room_is_in_the_order_and_has_one_header() -> None:
+    paths = _own(AGENT, ".c", ".h")
+    assert {_room_of(path) for path in paths} == set(_rooms())
+    headers = {path for path in paths if path.endswith(".h")}
+    assert headers == {f"{AGENT}/{room}/{room}.h" for room in _rooms() if room != "main"}
+
+
+def test_a_room_may_include_only_rooms_above_it_in_the_list() -> None:
+    above: set[str] = set()
+    for room, may in _rooms().items():
+        assert may <= above, room
+        above.add(room)
+
+
+@pytest.mark.parametrize("path", _own(AGENT, ".c", ".h"))
+def test_a_file_of_the_agent_includes_what_its_room_may(path: str) -> None:
+    room = _room_of(path)
+    includes = re.findall(r'^#include "([^"]+)"', text(path), re.MULTILINE)
+    # SQLite's own header is compiled in, not ours.
+    rooms = {PurePosixPath(name).parts[0] for name in includes if name != "sqlite3.h"}
+    assert rooms <= _rooms()[room] | {room}
+
+
+@pytest.mark.parametrize("room", [room for room in _rooms() if room != "main"])
+def test_a_header_says_which_rooms_it_includes(room: str) -> None:
+    path = f"{AGENT}/{room}/{room}.h"
+    said = _INCLUDES.search(text(path))
+    assert said, f"{path} has no line ` * Includes: ….`"
+    assert _named(said[1].removeprefix("nothing of the agent's")) == _rooms()[room]
+
+
+def test_files_of_the_agent_do_not_use_each_other_in_a_circle() -> None:
+    uses = symbols_of_c(AGENT, without=("agent/sql/none.c",))
+    assert circle(uses) == []
+    for path, others in uses.items():
+        room = _room_of(path)
+        assert {_room_of(other) for other in others} <= _rooms()[room] | {room}, path
+
+
+def test_the_layers_of_the_chip_are_its_files() -> None:
+    stems = sorted(PurePosixPath(path).stem for path in _own(CHIP, ".c"))
+    assert sorted(_layers()) == stems
+
+
+@pytest.mark.parametrize("path", _own(CHIP, ".c"))
+def test_a_layer_of_the_chip_uses_those_above_it(path: str) -> None:
+    order = _layers()
+    used = {PurePosixPath(other).stem for other in symbols_of_c(CHIP)[path]}
+    assert used <= set(order[: order.index(PurePosixPath(path).stem)])
+
+
+def test_agent_and_kernel_share_no_file() -> None:
+    """Their licences differ."""
+    for one, licence in ((AGENT, "Apache-2.0"), ("kernel", "GPL-2.0-only")):
+        for path in _own(one, ".c", ".h"):
+            assert f"SPDX-License-Identifier: {licence}" in text(path).splitlines()[0], path
+    assert not {used for uses in imports("kernel", ".c").values() for used in uses} & set(
+        _own(AGENT, ".h")
+    )
+
+
+def test_what_a_comment_names_is_no_use() -> None:
+    assert "never" not in code_of_c('int a; /* never */ char *b = "never"; // never\n')

@@ -29,7 +29,7 @@ static const uint64_t LEAD_NS = 2000000;
 static const uint64_t SETTLE_NS = 100000000;
 /* Whole seconds and whole rounds of 128 ticks of 4 ms: JFFS2 throws its dice with `jiffies % 128`,
  * and the timer of YAFFS2's thread, which begins with the mount, is rounded to so many ticks
- * (sim/src/run.rs has the same phases).
+ * (sim/src/run/mod.rs has the same phases).
  */
 static const uint64_t DICE_NS = 64000000000;
 static const time_t PREPARED_AT_S = 1577923200; /* 2020-01-02 */

@@ -2,34 +2,23 @@
 //!
 //! ops (what a program asks for) -> vfs (page cache, read-ahead, write-back) -> [`fs`] (jffs2,
 //! yaffs2, ubifs on ubi) -> [`mtd`] (the driver)
-//! -> [`chip`].
+//! -> [`flash`].
 //!
 //! Calls go down with the time and come back with a later one; nothing here reads a clock, a file
 //! or the environment, and nothing depends on chance: the same arguments give the same result to
 //! the bit on every machine.
 
 pub mod causes;
-pub mod chip;
+mod collections;
 pub mod compress;
 pub mod content;
-pub mod fault;
+pub mod flash;
 pub mod fs;
 pub mod mtd;
-pub mod mtdchar;
 pub mod ops;
-mod pieces;
-pub mod powercut;
 pub mod profile;
-mod rcu;
 pub mod run;
 pub mod sched;
-mod search;
-mod slab;
-mod sorted;
-mod stack;
-pub mod survey;
-pub mod ticks;
-pub mod trace;
 pub mod ubi;
 pub mod units;
 pub mod vfs;

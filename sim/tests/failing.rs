@@ -5,7 +5,7 @@
 mod support;
 
 use sim::causes::Cause;
-use sim::fault::Faults;
+use sim::flash::Faults;
 use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, RunError, Setting};
 use sim::vfs::EIO;
 use std::fmt::Write;

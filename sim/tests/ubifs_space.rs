@@ -131,7 +131,7 @@ fn a_file_that_fits_can_be_rewritten_for_ever() {
 fn the_fewest_blocks_there_can_be_hold_a_file() {
     let mut board = support::board("emulated");
     board.partition.blocks = 44 + 17;
-    let flash = sim::chip::Chip::new(board.chip);
+    let flash = sim::flash::Chip::new(board.chip);
     Ubifs::format(Mtd::new(flash, &board), Ns::ZERO, support::kernel("6.1").ubifs)
         .expect("17 LEBs");
     let mut body = String::from("mark\n");

@@ -10,11 +10,10 @@ pub mod ubifs;
 pub mod yaffs2;
 
 use crate::causes::Causes;
-use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
+use crate::flash::{Failed, Fault, Flash};
 use crate::mtd::Mtd;
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use thiserror::Error;
 

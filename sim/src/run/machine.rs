@@ -2,14 +2,13 @@
 //!
 //! The agent's side of it is agent/job.c and agent/run.c.
 
+use super::stack::Stack;
+use super::survey::Survey;
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
-use crate::chip::{Counts, Flash};
+use crate::flash::{Counts, Flash, FlashOp};
 use crate::fs::FsError;
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
-use crate::stack::Stack;
-use crate::survey::Survey;
-use crate::trace::FlashOp;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::{ENOSPC, TIMER_SLACK};
 

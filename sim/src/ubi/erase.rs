@@ -11,7 +11,7 @@
 use super::io::{Seen, RETRIES};
 use super::{Block, Header, Holds, Ubi};
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -10,7 +10,7 @@
 
 use super::{Header, Holds, Leb, Ubi, HEADER_BYTES};
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -14,7 +14,7 @@ use super::io::Seen;
 use super::wl::{Step, FREE_MAX_DIFF, THRESHOLD};
 use super::{Holds, Leb, Ubi};
 use crate::causes::{Cause, Causes};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

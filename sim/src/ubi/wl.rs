@@ -2,7 +2,7 @@
 //!
 //! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
 //! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The thread is a task of
-//! its own (sched.rs): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
+//! its own (sched/): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
 //! it works on is in erase.rs and moves.rs.
 //!
 //! Invariants:
@@ -13,10 +13,9 @@ use super::erase::Erase;
 use super::free::FreeBlocks;
 use super::moves::Move;
 use super::{Leb, Ubi};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
-use crate::sched::{Mutex, Sched};
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
 

@@ -11,7 +11,7 @@
 use super::completions::Completions;
 use super::wb_workfn::{Check, Wait, Work, Writing};
 use crate::fs::Writeback;
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::VecDeque;
 

@@ -18,7 +18,7 @@ use super::wb_workfn::Reason;
 use super::writeback::DirtyState;
 use crate::content::Contents;
 use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, Writeback, PAGE_BYTES};
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
 

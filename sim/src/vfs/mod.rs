@@ -29,7 +29,7 @@ use crate::content::{Overwritten, Source};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 use completions::Completions;
 use flusher::Flusher;

@@ -12,7 +12,7 @@ use super::wb_workfn::Wait;
 use super::Vfs;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FlashFs, FsError};
-use crate::trace::Task;
+use crate::sched::Task;
 use crate::units::Ns;
 
 /// vm.dirty_background_ratio and vm.dirty_ratio, percent.

@@ -394,7 +394,7 @@ impl Inodes {
 mod tests {
     use super::super::completions::Completions;
     use super::*;
-    use crate::ticks::Ticks;
+    use crate::sched::Ticks;
 
     const S: u64 = 1_000_000_000;
 

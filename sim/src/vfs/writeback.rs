@@ -10,7 +10,7 @@ use super::wb_workfn::{Reason, Wait};
 use super::{untold, Outcome, Vfs, EBADF};
 use crate::fs::tasks::{run_other, wait_for_flusher};
 use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
-use crate::trace::Task;
+use crate::sched::Task;
 use crate::units::Ns;
 
 /// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).

@@ -13,7 +13,7 @@ use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{Entry, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Ino, Name, PageCache, Rename, Result};
 use crate::units::Ns;
 

@@ -11,7 +11,7 @@ use super::nodelist::Node;
 use super::space::{Books, List};
 use super::tasks::{again, Call};
 use super::Jffs2;
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{PageCache, Result};
 use crate::units::Ns;
 

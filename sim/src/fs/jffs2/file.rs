@@ -5,7 +5,7 @@
 use super::layout::RAW_INODE_BYTES;
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 

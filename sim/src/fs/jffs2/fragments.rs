@@ -8,8 +8,8 @@
 
 use super::nodelist::{NodeId, Nodes, State};
 use super::rbtree::{Place, RbTree};
+use crate::collections::sorted::{Position, Sorted, Start};
 use crate::fs::PAGE_BYTES;
-use crate::sorted::{Position, Sorted, Start};
 use std::ops::Range;
 
 /// struct jffs2_node_frag: a run of file bytes provided by one node.

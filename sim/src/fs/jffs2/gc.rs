@@ -15,7 +15,7 @@ use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
 use super::space::List;
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;

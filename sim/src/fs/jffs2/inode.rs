@@ -10,7 +10,7 @@ use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{InodeNodes, NameId, Node, NodeId, Role};
 use super::nodemgmt::{Priority, Summary};
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Ino, PageCache, Result};
 use crate::units::Ns;
 use std::collections::BTreeMap;

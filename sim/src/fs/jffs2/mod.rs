@@ -36,16 +36,14 @@ mod tasks;
 mod wbuf;
 mod write;
 
-use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
-use crate::sched::{Mutex, Sched};
-use crate::ticks::Ticks;
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Collector;
 use compr::Compression;

@@ -6,9 +6,9 @@
 
 use super::layout::{pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::packed::Packed;
+use crate::collections::slab::{Key, Slab};
 use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
-use crate::slab::{Key, Slab};
 use std::collections::BTreeMap;
 
 /// Which node of [`Nodes`].

@@ -18,7 +18,7 @@ use super::nodelist::{Node, NodeId, Role, State};
 use super::space::List;
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 

@@ -6,7 +6,7 @@ use super::layout::RAW_INODE_BYTES;
 use super::nodelist::{NodeId, Role};
 use super::tasks::{again, Call};
 use super::Jffs2;
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 

@@ -13,7 +13,7 @@ use super::nodemgmt::Summary;
 use super::space::List;
 use super::Jffs2;
 use crate::causes::{Cause, Causes, Held};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

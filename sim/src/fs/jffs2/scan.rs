@@ -14,7 +14,7 @@ use super::nodemgmt::Summary;
 use super::space::List;
 use super::wbuf::WriteBuffer;
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
 

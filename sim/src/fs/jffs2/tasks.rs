@@ -12,11 +12,10 @@
 use super::background::Collector;
 use super::{Jffs2, Options, WbufFlush};
 use crate::causes::Causes;
-use crate::chip::{Done, Flash};
+use crate::flash::{Done, Flash};
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
-use crate::sched::{Mutex, Sched};
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
 /// A call into MTD.

@@ -14,7 +14,7 @@ use super::space::List;
 use super::tasks::Call;
 use super::Jffs2;
 use crate::causes::{Cause, Held};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 use serde::Deserialize;

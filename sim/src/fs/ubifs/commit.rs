@@ -8,7 +8,7 @@
 use super::geometry::{align, MASTER_BYTES, MASTER_LEB};
 use super::journal::CommitState;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

@@ -9,7 +9,7 @@ use super::geometry::{align, index_node_bytes, LPT_FANOUT};
 use super::heap::Category;
 use super::lprops::{Change, Properties, INDEX, TAKEN};
 use super::lpt::Lpt;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

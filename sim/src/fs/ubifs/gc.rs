@@ -13,7 +13,7 @@ use super::key::Key;
 use super::lprops::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

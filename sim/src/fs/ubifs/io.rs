@@ -11,7 +11,7 @@ use super::key::Place;
 use super::lprops::Change;
 use super::Ubifs;
 use crate::causes::{Cause, Held};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -21,10 +21,10 @@ use super::lprops::{Change, TAKEN};
 use super::stored::What;
 use super::tnc::believed;
 use super::Ubifs;
-use crate::chip::Flash;
 use crate::compress::work::Work;
 use crate::compress::UbifsData;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
 use crate::units::Ns;
 

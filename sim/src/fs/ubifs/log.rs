@@ -8,7 +8,7 @@
 use super::geometry::{align, Geometry, COMMIT_START_BYTES, LOG_LEB, REFERENCE_BYTES};
 use super::journal::{CommitState, Journal};
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

@@ -8,7 +8,7 @@
 use super::geometry::{align, index_node_bytes, SMALLEST_WRITE_BYTES};
 use super::heap::Category;
 use super::lpt::Lpt;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

@@ -41,15 +41,14 @@ mod tnc_index;
 mod tnc_insert;
 mod znode;
 
-use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
+use crate::flash::Flash;
 use crate::fs::tasks;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use budget::Budget;

@@ -21,10 +21,10 @@ use super::orphan::Orphans;
 use super::replay::Sizes;
 use super::stored::What;
 use super::Ubifs;
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{Found, FsError, Ino, Result, PAGE_BYTES, ROOT};
-use crate::trace::Task;
+use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::{BTreeMap, VecDeque};
 

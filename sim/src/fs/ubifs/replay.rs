@@ -15,7 +15,7 @@ use super::lprops::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::stored::{Stored, What};
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::collections::BTreeMap;

@@ -19,9 +19,9 @@ use super::lprops::Change;
 use super::lpt::Lpt;
 use super::tnc_index::OldIndex;
 use super::znode::{Branch, Znode, NONE};
-use crate::chip::Flash;
+use crate::collections::pieces::Pieces;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
-use crate::pieces::Pieces;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 

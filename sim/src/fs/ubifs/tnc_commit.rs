@@ -12,7 +12,7 @@ use super::lprops::{Change, INDEX, TAKEN};
 use super::lpt::LebWrite;
 use super::scan::Node;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -10,7 +10,7 @@ use super::lprops::Change;
 use super::lpt::Lpt;
 use super::tnc::{Leaf, Tnc};
 use super::znode::NONE;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

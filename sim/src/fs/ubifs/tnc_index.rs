@@ -7,7 +7,7 @@ use super::key::Key;
 use super::lpt::Lpt;
 use super::tnc::Tnc;
 use super::znode::NONE;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

@@ -9,7 +9,7 @@ use super::lprops::Change;
 use super::lpt::Lpt;
 use super::tnc::{Leaf, Tnc};
 use super::znode::{Branch, Znode, NONE};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

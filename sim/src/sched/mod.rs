@@ -1,9 +1,8 @@
 //! The scheduler: which of the tasks that want to run has the processor.
 //!
 //! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption, and
-//! kernel/locking/mutex.c ([`Mutex`]), on which its tasks wait. A task that should make way does so when it next
-//! asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
+//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Its tasks wait on a [`Mutex`].
+//! A task that should make way does so when it next asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
 //!
 //! The scheduler's clock counts nanoseconds where an architecture has such a clock, and ticks
 //! where it has none (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks a
@@ -16,10 +15,17 @@
 //! 1. Some task has the processor if any is runnable.
 //! 2. `min_vruntime` never goes back.
 
-use crate::rcu::{GracePeriod, Rcu};
-use crate::trace::{Task, TaskSet, TASKS};
+mod mutex;
+mod rcu;
+mod task;
+mod ticks;
+
+pub use mutex::Mutex;
+pub use task::{Task, TaskSet, TASKS, TASK_NAMES};
+pub use ticks::Ticks;
+
 use crate::units::Ns;
-use std::collections::VecDeque;
+use rcu::{GracePeriod, Rcu};
 
 /// sysctl_sched_latency and sysctl_sched_min_granularity on one processor.
 const LATENCY_NS: u64 = 6_000_000;
@@ -490,66 +496,6 @@ impl Sched {
     }
 }
 
-/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next unlocked
-/// (MUTEX_FLAG_HANDOFF).
-#[derive(Clone, Debug, Default)]
-pub struct Mutex {
-    owner: Option<Task>,
-    waiters: VecDeque<Task>,
-    /// The first waiter is to have it.
-    handoff: bool,
-}
-
-impl Mutex {
-    /// Who has it.
-    #[inline]
-    pub fn owner(&self) -> Option<Task> {
-        self.owner
-    }
-
-    /// Whether a task has asked for it in vain.
-    pub fn is_awaited_by(&self, task: Task) -> bool {
-        self.waiters.contains(&task)
-    }
-
-    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
-    /// asks again.
-    #[inline]
-    pub fn lock(&mut self, task: Task) -> bool {
-        if self.owner.is_none() && self.waiters.is_empty() {
-            self.owner = Some(task);
-            return true;
-        }
-        self.lock_contended(task)
-    }
-
-    #[inline(never)]
-    fn lock_contended(&mut self, task: Task) -> bool {
-        let waits_at = self.waiters.iter().position(|&waiter| waiter == task);
-        if self.owner.is_some_and(|owner| owner != task) {
-            match waits_at {
-                Some(at) => self.handoff |= at == 0,
-                None => self.waiters.push_back(task),
-            }
-            return false;
-        }
-        assert!(self.owner.is_none() || waits_at.is_some(), "{task:?} would wait for itself");
-        self.owner = Some(task);
-        if let Some(at) = waits_at {
-            self.waiters.remove(at);
-        }
-        true
-    }
-
-    /// mutex_unlock: who is to be woken.
-    #[inline]
-    pub fn unlock(&mut self) -> Option<Task> {
-        let first = self.waiters.front().copied();
-        self.owner = first.filter(|_| std::mem::take(&mut self.handoff));
-        first
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -666,22 +612,5 @@ mod tests {
             let next = if frees { Task::UbiThread } else { Task::Program };
             assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
         }
-    }
-
-    #[test]
-    fn a_mutex_is_handed_to_who_was_woken_in_vain() {
-        let mut mutex = Mutex::default();
-        assert!(mutex.lock(Task::Program));
-        assert!(!mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
-        assert!(mutex.lock(Task::Program), "who comes first has it");
-        assert!(!mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
-        assert!(!mutex.lock(Task::Program), "it was handed over");
-        assert!(mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Program));
-        assert!(mutex.is_awaited_by(Task::Program) && mutex.lock(Task::Program));
-        assert!(!mutex.is_awaited_by(Task::Program));
-        assert_eq!(mutex.unlock(), None);
     }
 }

@@ -11,7 +11,7 @@
 //! 2. Requests reach MTD within the partition and aligned as the chip wants them.
 
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::FsError;
 use crate::mtd::Mtd;
 use crate::ops::{Flags, Operation, SLOTS};

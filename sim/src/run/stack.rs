@@ -1,13 +1,12 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
+use super::survey::{survey, Survey};
 use crate::causes::Causes;
-use crate::chip::Flash;
 use crate::content::Source;
+use crate::flash::Flash;
 use crate::fs::{FlashFs, FsError};
-use crate::mtd::Mtd;
-use crate::mtdchar::MtdChar;
+use crate::mtd::{Mtd, MtdChar};
 use crate::ops::Operation;
-use crate::survey::{survey, Survey};
 use crate::units::Ns;
 use crate::vfs::{answered, Outcome, Vfs};
 

@@ -12,6 +12,7 @@ pub mod causes;
 mod collections;
 pub mod compress;
 pub mod content;
+pub mod errno;
 pub mod flash;
 pub mod fs;
 pub mod mtd;

@@ -2,13 +2,12 @@
 
 mod support;
 
+use sim::errno::ENOSPC;
 use sim::fs::ubifs::Ubifs;
 use sim::mtd::Mtd;
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use sim::units::Ns;
 use std::fmt::Write;
-
-const ENOSPC: i64 = -28;
 
 /// A partition of so many blocks of the emulated board, of which UBI keeps 44.
 fn run_on(blocks: u32, body: &str) -> Measured {

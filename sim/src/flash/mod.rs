@@ -14,6 +14,7 @@ pub use faulty::{Faults, Faulty};
 pub use power_cut::PowerCut;
 pub use traced::Traced;
 
+use crate::errno::FsError;
 use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
@@ -81,6 +82,17 @@ pub struct Failed {
     pub at: Ns,
     /// What went wrong.
     pub fault: Fault,
+}
+
+/// What MTD answers (mtd_read, mtd_write, mtd_erase).
+impl From<Failed> for FsError {
+    fn from(Failed { at, fault }: Failed) -> FsError {
+        match fault {
+            Fault::PowerLost => FsError::PowerLost(at),
+            Fault::Uncorrectable => FsError::Unreadable(at),
+            Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
+        }
+    }
 }
 
 /// What was being done when the power failed.

@@ -5,12 +5,12 @@
 use super::stack::Stack;
 use super::survey::Survey;
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
+use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
-use crate::fs::FsError;
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
+use crate::sched::TIMER_SLACK;
 use crate::units::{BlockNo, Ns};
-use crate::vfs::{ENOSPC, TIMER_SLACK};
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
 /// least twice `LEAD_NS` (agent/job.c): the kernel's ticks fall into the same places whatever ran before.

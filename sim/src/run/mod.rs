@@ -11,11 +11,12 @@ pub mod survey;
 
 pub use results::{BlockWear, Flush, Measured, Request, Room};
 
+use crate::errno::FsError;
 use crate::flash::{Chip, Faults, Faulty, Flash, FlashOp, PowerCut, Traced};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
-use crate::fs::{FlashFs, FsError};
+use crate::fs::FlashFs;
 use crate::mtd::{Access, Mtd, MtdChar};
 use crate::ops::{self, OperationError};
 use crate::profile::{BoardProfile, EccKind};

@@ -3,12 +3,13 @@
 use super::survey::{survey, Survey};
 use crate::causes::Causes;
 use crate::content::Source;
+use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Flash;
-use crate::fs::{FlashFs, FsError};
+use crate::fs::FlashFs;
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::Operation;
 use crate::units::Ns;
-use crate::vfs::{answered, Outcome, Vfs};
+use crate::vfs::Vfs;
 
 /// Two things only: the VFS over a file system, and MTD's character device.
 pub trait Stack: Clone {

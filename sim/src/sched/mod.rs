@@ -39,6 +39,8 @@ const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
 /// sched_prio_to_weight of nice 0 and of nice 10.
 const WEIGHT: u64 = 1024;
 const WEIGHT_NICE_10: u64 = 110;
+/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
+pub const TIMER_SLACK: Ns = Ns(50_000);
 
 /// se->load.weight. JFFS2's thread makes itself nice (set_user_nice), no other does.
 fn weight(task: Task) -> u64 {

@@ -11,8 +11,8 @@
 use super::io::Seen;
 use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
+use crate::errno::{FsError, Result};
 use crate::flash::Flash;
-use crate::fs::{FsError, Result};
 use crate::mtd::{Mtd, TornAt};
 use crate::sched::{Sched, Task};
 use crate::units::{BlockNo, Ns};

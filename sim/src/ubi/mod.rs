@@ -21,8 +21,8 @@ mod wl;
 
 use crate::causes::{Cause, Causes};
 use crate::compress::work::Priced;
+use crate::errno::{FsError, Result};
 use crate::flash::Flash;
-use crate::fs::{FsError, Result};
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
 use crate::sched::{Sched, Task};

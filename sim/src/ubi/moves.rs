@@ -14,8 +14,8 @@ use super::io::Seen;
 use super::wl::{Step, FREE_MAX_DIFF, THRESHOLD};
 use super::{Holds, Leb, Ubi};
 use crate::causes::{Cause, Causes};
+use crate::errno::{FsError, Result};
 use crate::flash::Flash;
-use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
 /// The next call into MTD, and what comes before it.

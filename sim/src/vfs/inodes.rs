@@ -17,7 +17,8 @@ use super::truncate::Truncated;
 use super::wb_workfn::Reason;
 use super::writeback::DirtyState;
 use crate::content::Contents;
-use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, Writeback, PAGE_BYTES};
+use crate::errno::{errno, FsError, Result};
+use crate::fs::{Grabbed, Ino, PageCache, Writeback, PAGE_BYTES};
 use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
@@ -135,7 +136,7 @@ impl Inodes {
 
     /// mapping_set_error: a page could not be written, which the next fsync tells.
     pub fn note_error(&mut self, now: Ns, ino: Ino, error: FsError) -> Result<Ns> {
-        let (errno, now) = super::errno(error, now)?;
+        let (errno, now) = errno(error, now)?;
         let index = self.index_of(ino);
         self.list[index].write_error.get_or_insert(errno);
         Ok(now)
@@ -309,7 +310,7 @@ impl PageCache for Inodes {
         let now = match (done, step) {
             (Ok(now), _) => now,
             (Err(error), Writeback::Page(write)) => self.note_error(now, write.ino, error)?,
-            (Err(error), _) => super::errno(error, now)?.1,
+            (Err(error), _) => errno(error, now)?.1,
         };
         self.has_written(now);
         if step == Writeback::Wake {

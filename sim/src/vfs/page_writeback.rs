@@ -10,8 +10,9 @@
 
 use super::wb_workfn::Wait;
 use super::Vfs;
+use crate::errno::FsError;
 use crate::fs::tasks::wait_for_flusher;
-use crate::fs::{FlashFs, FsError};
+use crate::fs::FlashFs;
 use crate::sched::Task;
 use crate::units::Ns;
 

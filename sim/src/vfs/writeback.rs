@@ -7,14 +7,13 @@
 
 use super::inodes::Inode;
 use super::wb_workfn::{Reason, Wait};
-use super::{untold, Outcome, Vfs, EBADF};
+use super::Vfs;
+use crate::errno::{untold, FsError, Outcome, EBADF};
 use crate::fs::tasks::{run_other, wait_for_flusher};
-use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
-use crate::sched::Task;
+use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
+use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
 
-/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
-pub(crate) const TIMER_SLACK: Ns = Ns(50_000);
 /// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
 const EXPECTED_PAGES: usize = 64;
 

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a page is in the cache at most once, and only if the file system has filled it or could not.
 
-use super::inodes::Inode;
+use super::inode::Inode;
 use super::readahead::{self, PreviousPosition, Window};
 use super::{OpenFile, Vfs};
 use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};

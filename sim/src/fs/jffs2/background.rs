@@ -18,7 +18,7 @@
 //! 1. The thread has c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
 //! 2. `work` is empty but in the step `Work`.
 
-use super::tasks::Call;
+use super::call::Call;
 use super::Jffs2;
 use crate::flash::{Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};

@@ -7,7 +7,8 @@
 //! root, which is in memory.
 
 use super::inode::InodeState;
-use super::nodelist::{InodeNodes, NodeId, Role};
+use super::node::{NodeId, Role};
+use super::nodelist::InodeNodes;
 use super::Jffs2;
 use crate::content::Contents;
 use crate::flash::Flash;

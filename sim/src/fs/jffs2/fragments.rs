@@ -6,7 +6,8 @@
 //!
 //! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the last.
 
-use super::nodelist::{NodeId, Nodes, State};
+use super::node::{NodeId, State};
+use super::nodelist::Nodes;
 use super::rbtree::{Place, RbTree};
 use crate::collections::sorted::{Position, Sorted, Start};
 use crate::fs::PAGE_BYTES;

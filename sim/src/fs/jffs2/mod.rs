@@ -14,6 +14,7 @@
 
 mod background;
 mod build;
+mod call;
 mod compr;
 mod dice;
 mod dir;
@@ -23,6 +24,7 @@ mod fragments;
 mod gc;
 mod inode;
 mod layout;
+mod node;
 mod nodelist;
 mod nodemgmt;
 mod packed;
@@ -50,7 +52,8 @@ use compr::Compression;
 use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
-use nodelist::{Names, NodeId, Nodes, Role};
+use node::{NodeId, Role};
+use nodelist::{Names, Nodes};
 use serde::Deserialize;
 use space::{List, Space};
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@
 //! Approximate: index LEBs of equal dirt come in another order out of the kernel's heapsort.
 
 use super::geometry::{align, index_node_bytes, LPT_FANOUT};
-use super::heap::Category;
-use super::lprops::{Change, Properties, INDEX, TAKEN};
 use super::lpt::Lpt;
+use super::properties::Category;
+use super::properties::{Change, Properties, INDEX, TAKEN};
 use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;

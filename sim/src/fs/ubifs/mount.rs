@@ -10,8 +10,8 @@
 //! has taken.
 
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
-use super::lprops::{Change, TAKEN};
 use super::orphan::Orphans;
+use super::properties::{Change, TAKEN};
 use super::Ubifs;
 use crate::flash::Flash;
 use crate::fs::{Result, ROOT};

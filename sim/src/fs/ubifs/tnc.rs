@@ -15,9 +15,9 @@
 
 use super::geometry::{align, index_node_bytes};
 use super::key::{Key, Place};
-use super::lprops::Change;
 use super::lpt::Lpt;
-use super::tnc_index::OldIndex;
+use super::old_index::OldIndex;
+use super::properties::Change;
 use super::znode::{Branch, Znode, NONE};
 use crate::collections::pieces::Pieces;
 use crate::flash::Flash;

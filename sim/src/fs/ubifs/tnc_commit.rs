@@ -8,8 +8,8 @@
 
 use super::budget::largest_znode;
 use super::geometry::{align, index_node_bytes, Geometry, FANOUT};
-use super::lprops::{Change, INDEX, TAKEN};
 use super::lpt::LebWrite;
+use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
 use crate::flash::Flash;

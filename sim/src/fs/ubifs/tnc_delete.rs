@@ -6,8 +6,8 @@
 
 use super::geometry::align;
 use super::key::Key;
-use super::lprops::Change;
 use super::lpt::Lpt;
+use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::NONE;
 use crate::flash::Flash;

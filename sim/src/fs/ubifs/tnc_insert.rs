@@ -5,8 +5,8 @@
 
 use super::geometry::{align, FANOUT};
 use super::key::{Key, Place, NOWHERE};
-use super::lprops::Change;
 use super::lpt::Lpt;
+use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::{Branch, Znode, NONE};
 use crate::flash::Flash;

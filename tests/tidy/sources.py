@@ -114,19 +114,18 @@ def _python_file(stem: str) -> set[str]:
 
 
 def _rust_uses(root: str, path: str) -> set[str]:
-    """Modules named in `use` statements and in `crate::…` and `super::…` paths, as far down as
-    there is a file; tests left out."""
+    """Modules that `use` statements and `crate::…` and `super::…` paths name, but for tests."""
     here = PurePosixPath(path).relative_to(root).with_suffix("").parts
     here = here[:-1] if here[-1] in ("mod", "lib") else here
     body = re.sub(r"//.*", "", text(path).split("#[cfg(test)]")[0])
     named = [words for tree in _RUST_USE.findall(body) for words in _branches(tree)]
     named += [inline.split("::") for inline in _RUST_PATH.findall(body)]
-    found = {_rust_file(root, _absolute(here, words)) for words in named}
-    return found - {None}  # type: ignore[return-value]
+    found = (_rust_file(root, _absolute(here, words)) for words in named)
+    return {path for path in found if path}
 
 
 def _branches(tree: str, before: str = "") -> list[list[str]]:
-    """The paths of a `use` statement: those of `a::{b, c::{d, e}}` are `a::b`, `a::c::d`, …"""
+    """The paths of a `use` statement: of `a::{b, c::{d, e}}` it is `a::b`, `a::c::d`, `a::c::e`."""
     head, brace, rest = tree.partition("{")
     if not brace:
         return [(before + re.sub(r"\s+as\s.*|\s", "", tree)).split("::")]

@@ -12,13 +12,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use sim::causes::Cause;
-use sim::chip::Kind;
-use sim::fault::Faults;
+use sim::flash::{Faults, FlashOp, Kind};
 use sim::ops::{self, Operation, OperationError};
 use sim::profile::BoardProfile;
+use sim::run::survey::{Run, Survey, SurveyedFile};
 use sim::run::{ChipState, Flush, FsKind, KernelProfile, Measured, Recorded, Request};
-use sim::survey::{Run, Survey, SurveyedFile};
-use sim::trace::FlashOp;
 use std::collections::BTreeMap;
 use work::{Ended, Job, Waited};
 
@@ -353,7 +351,7 @@ impl Columns {
         }
         dict.set_item("op_names", ops::NAMES.to_vec())?;
         dict.set_item("kind_names", ["read", "program", "erase"])?;
-        dict.set_item("task_names", sim::trace::TASK_NAMES)?;
+        dict.set_item("task_names", sim::sched::TASK_NAMES)?;
         dict.set_item("file_names", self.files)?;
         dict.set_item("failures", self.failures)?;
         dict.set_item("surveys", self.surveys)?;

@@ -6,12 +6,12 @@
 
 use crate::{bug, chip_state, Case, Columns, Group};
 use pyo3::{Py, PyAny, PyErr, PyResult, Python};
+use sim::flash::FlashOp;
 use sim::profile::BoardProfile;
 use sim::run::{
     run_cases_watched, CaseInput, KernelProfile, Measured, Recorded, Request, RunError, Setting,
     Watch,
 };
-use sim::trace::FlashOp;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};

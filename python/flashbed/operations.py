@@ -1,6 +1,6 @@
 """The operations of a program: `flashbed-ops 1` of docs/formats.md, written and checked.
 
-One of three readers of the format; the others are the simulator (sim/src/ops.rs) and the agent
+One of three readers of the format; the others are the simulator (sim/src/ops/mod.rs) and the agent
 (agent/base/ops.c). All three accept and refuse the same files with the same line and code. This one
 executes nothing.
 """

@@ -401,7 +401,7 @@ class Kernel(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """What sim/src/run.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
+        """What sim/src/run/mod.rs KernelProfile reads, as JSON. Raises `ProfileError`."""
         return self.sim_json_with("any", USUAL_COMPRESSOR)
 
     def sim_json_with(self, fs: str, compressor: str) -> str:

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use sim::mtdchar::Access;
+use sim::mtd::Access;
 use sim::run::{run_cases, CaseInput, FsKind, Setting};
 
 /// Where sizes and sums go from one width into another, and what is near.

@@ -3,9 +3,8 @@
 mod support;
 
 use sim::causes::{Cause, Causes, Held};
-use sim::chip::Kind;
+use sim::flash::{FlashOp, Kind};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
-use sim::trace::FlashOp;
 
 #[test]
 fn a_write_buffer_gives_what_it_was_given_in_that_order() {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use sim::chip::{Chip, Flash, Moves, Span};
+use sim::flash::{Chip, Flash, Moves, Span};
 use sim::units::{BlockNo, Ns, PageNo};
 
 const PAGE: u32 = 2048;

@@ -5,12 +5,10 @@
 mod support;
 
 use sim::causes::Cause;
-use sim::fault::Faults;
+use sim::errno::{EIO, EROFS};
+use sim::flash::Faults;
 use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, RunError, Setting};
-use sim::vfs::EIO;
 use std::fmt::Write;
-
-const EROFS: i64 = -30;
 
 fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));

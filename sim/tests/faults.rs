@@ -2,8 +2,7 @@
 
 mod support;
 
-use sim::chip::{Chip, Failed, Fault, Flash, Moves, Span};
-use sim::fault::{Faults, Faulty};
+use sim::flash::{Chip, Failed, Fault, Faults, Faulty, Flash, Moves, Span};
 use sim::mtd::Mtd;
 use sim::profile::BoardProfile;
 use sim::units::{BlockNo, Ns, PageNo};

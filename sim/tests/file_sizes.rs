@@ -2,9 +2,9 @@
 
 mod support;
 
+use sim::errno::EFBIG;
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
 
-const EFBIG: i64 = -27;
 const UBIFS_BYTES: u64 = 1 << 41;
 /// Chunks of 2 KiB.
 const YAFFS2_BYTES: u64 = ((1 << 28) - 1) * 2048;

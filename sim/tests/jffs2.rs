@@ -2,13 +2,12 @@
 
 mod support;
 
-use sim::chip::{Chip, Flash, Kind};
 use sim::content::Contents;
+use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::jffs2::{Jffs2, Options};
 use sim::fs::{FlashFs, FsError, Grabbed, Ino, Name, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::run::FsKind;
-use sim::trace::{FlashOp, Traced};
 use sim::units::Ns;
 
 type Fs = Jffs2<Traced<Chip>>;

@@ -2,9 +2,8 @@
 
 mod support;
 
-use sim::chip::Kind;
+use sim::flash::{FlashOp, Kind};
 use sim::run::{run_cases, CaseInput, FsKind, Measured, Setting};
-use sim::trace::FlashOp;
 
 const PAGES: u32 = 64;
 

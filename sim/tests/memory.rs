@@ -10,7 +10,7 @@
 mod support;
 
 use allocation_counter::{measure, AllocationInfo};
-use sim::chip::Chip;
+use sim::flash::Chip;
 use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::FlashFs;

@@ -3,10 +3,9 @@
 mod support;
 
 use sim::causes::{Cause, Causes};
-use sim::chip::{Chip, Flash, Kind};
+use sim::flash::{Chip, Flash, Kind, Traced};
 use sim::mtd::Mtd;
 use sim::profile::{BoardProfile, EccKind};
-use sim::trace::Traced;
 use sim::units::Ns;
 
 fn driver(board: &str) -> Mtd<Traced<Chip>> {

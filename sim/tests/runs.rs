@@ -3,10 +3,10 @@
 mod support;
 
 use proptest::prelude::*;
-use sim::chip::Kind;
+use sim::flash::{FlashOp, Kind};
 use sim::profile::EccKind;
 use sim::run::{run_cases, CaseInput, FsKind, Recorded, Setting};
-use sim::trace::{FlashOp, Task};
+use sim::sched::Task;
 use sim::units::Ns;
 use std::fmt::Write;
 

@@ -2,12 +2,11 @@
 
 mod support;
 
-use sim::chip::{Chip, Flash, Kind};
+use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::ubifs::Ubifs;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, PAGE_BYTES, ROOT};
 use sim::mtd::Mtd;
 use sim::profile::BoardProfile;
-use sim::trace::{FlashOp, Traced};
 use sim::units::Ns;
 
 const SECOND: u64 = 1_000_000_000;

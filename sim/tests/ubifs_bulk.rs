@@ -2,7 +2,7 @@
 
 mod support;
 
-use sim::fault::Faults;
+use sim::flash::Faults;
 use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, Setting};
 
 const MIB: u64 = 1 << 20;

@@ -2,13 +2,12 @@
 
 mod support;
 
+use sim::errno::ENOSPC;
 use sim::fs::ubifs::Ubifs;
 use sim::mtd::Mtd;
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
 use sim::units::Ns;
 use std::fmt::Write;
-
-const ENOSPC: i64 = -28;
 
 /// A partition of so many blocks of the emulated board, of which UBI keeps 44.
 fn run_on(blocks: u32, body: &str) -> Measured {
@@ -131,7 +130,7 @@ fn a_file_that_fits_can_be_rewritten_for_ever() {
 fn the_fewest_blocks_there_can_be_hold_a_file() {
     let mut board = support::board("emulated");
     board.partition.blocks = 44 + 17;
-    let flash = sim::chip::Chip::new(board.chip);
+    let flash = sim::flash::Chip::new(board.chip);
     Ubifs::format(Mtd::new(flash, &board), Ns::ZERO, support::kernel("6.1").ubifs)
         .expect("17 LEBs");
     let mut body = String::from("mark\n");

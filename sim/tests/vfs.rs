@@ -2,8 +2,8 @@
 
 mod support;
 
+use sim::flash::FlashOp;
 use sim::run::{run_cases, CaseInput, FsKind, Measured, RunError, Setting};
-use sim::trace::FlashOp;
 use sim::units::Ns;
 
 fn try_run(

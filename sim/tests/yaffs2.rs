@@ -2,12 +2,11 @@
 
 mod support;
 
-use sim::chip::{Chip, Flash, Kind};
+use sim::flash::{Chip, Flash, Kind, Traced};
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::profile::{BoardProfile, SoftwareCosts};
-use sim::trace::Traced;
 use sim::units::Ns;
 
 fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {

@@ -146,7 +146,7 @@ def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
     ((case_id, words),) = raw["failures"]
     assert case_id == "file system"
     assert words.startswith("a bug of flashbed's simulator, please report it with the experiment: ")
-    assert "zero at sim/src/ticks.rs:" in words
+    assert "zero at sim/src/sched/ticks.rs:" in words
     assert "\n" not in words
     assert raw["cases"]["case_index"] == column(1)
 

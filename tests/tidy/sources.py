@@ -30,7 +30,8 @@ __all__ = [
 PROJECT = Path(__file__).resolve().parents[2]
 _TAB = 8
 _RUST_FN = re.compile(r"( *)(?:pub(?:\([a-z: ]+\))? )?(?:const )?fn (\w+)")
-_RUST_USE = re.compile(r"\bcrate::((?:\w+::)*\w+)")
+_RUST_USE = re.compile(r"^[ ]*(?:pub(?:\([a-z: ]+\))? )?use ([^;]+);", re.MULTILINE)
+_RUST_PATH = re.compile(r"\b((?:crate|super)::(?:\w+::)*\w+)")
 _C_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 _C_PROSE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _C_MEMBER = re.compile(r"(?:\b(?:struct|enum|union) |->|\.)\w+")
@@ -123,19 +124,53 @@ def _python_file(stem: str) -> set[str]:
 
 
 def _rust_uses(root: str, path: str) -> set[str]:
-    """Modules named in `crate::…` paths, as far down as there is a file; tests left out."""
-    found: set[str] = set()
-    body = text(path).split("#[cfg(test)]")[0]
-    for match in _RUST_USE.finditer(re.sub(r"//.*", "", body)):
-        words = match[1].split("::")
-        while words:
-            stem = f"{root}/{'/'.join(words)}"
-            there = {name for name in (f"{stem}.rs", f"{stem}/mod.rs") if name in files(".rs")}
-            if there:
-                found |= there
-                break
-            words.pop()
+    """Modules that `use` statements and `crate::…` and `super::…` paths name, but for tests."""
+    here = PurePosixPath(path).relative_to(root).with_suffix("").parts
+    here = here[:-1] if here[-1] in ("mod", "lib") else here
+    body = re.sub(r"//.*", "", text(path).split("#[cfg(test)]")[0])
+    named = [words for tree in _RUST_USE.findall(body) for words in _branches(tree)]
+    named += [inline.split("::") for inline in _RUST_PATH.findall(body)]
+    found = (_rust_file(root, _absolute(here, words)) for words in named)
+    return {path for path in found if path}
+
+
+def _branches(tree: str, before: str = "") -> list[list[str]]:
+    """The paths of a `use` statement: of `a::{b, c::{d, e}}` it is `a::b`, `a::c::d`, `a::c::e`."""
+    head, brace, rest = tree.partition("{")
+    if not brace:
+        return [(before + re.sub(r"\s+as\s.*|\s", "", tree)).split("::")]
+    found: list[list[str]] = []
+    depth, part = 0, ""
+    for sign in rest[: rest.rindex("}")] + ",":
+        if sign == "," and depth == 0:
+            found += _branches(part, before + head.strip()) if part.strip() else []
+            part = ""
+            continue
+        depth += (sign == "{") - (sign == "}")
+        part += sign
     return found
+
+
+def _absolute(here: tuple[str, ...], words: list[str]) -> list[str]:
+    """A path from the crate's root on; one that begins with a name is taken as a child's."""
+    if words[0] == "crate":
+        return words[1:]
+    place = list(here)
+    while words and words[0] in ("self", "super"):
+        place = place[:-1] if words[0] == "super" else place
+        words = words[1:]
+    return place + words
+
+
+def _rust_file(root: str, words: list[str]) -> str | None:
+    """The file of the innermost module that a path names."""
+    while words:
+        stem = f"{root}/{'/'.join(words)}"
+        for name in (f"{stem}.rs", f"{stem}/mod.rs"):
+            if name in files(".rs"):
+                return name
+        words = words[:-1]
+    return None
 
 
 def _c_uses(root: str, path: str) -> set[str]:

@@ -215,7 +215,7 @@ class Batch:
 
 
 NOT_MODELLED = " is not modelled"
-"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/fs/mod.rs)."""
+"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/errno.rs)."""
 
 
 def refused(message: str) -> str | None:

@@ -9,14 +9,14 @@ pub mod tasks;
 pub mod ubifs;
 pub mod yaffs2;
 
+pub use crate::errno::{FsError, Result};
+
 use crate::causes::Causes;
-use crate::chip::{Failed, Fault, Flash};
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::mtd::Mtd;
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::units::Ns;
-use thiserror::Error;
 
 /// An inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,69 +27,6 @@ pub const ROOT: Ino = Ino(1);
 
 /// The page cache's page, 4 KiB on every board that is modelled (PAGE_SIZE).
 pub const PAGE_BYTES: u32 = 4096;
-
-/// What a program would see as errno, and what the model does not do yet.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FsError {
-    /// ENOSPC, and when it was known.
-    #[error("no space left on the partition")]
-    NoSpace(Ns),
-    /// EIO, and when it was known: the flash failed, and the file system found no other way.
-    #[error("input/output error")]
-    Io(Ns),
-    /// EBADMSG: what was read has wrong bits that nobody can put right.
-    #[error("uncorrectable error")]
-    Unreadable(Ns),
-    /// EUCLEAN: what was read is not what was written, by its checksum.
-    #[error("structure needs cleaning")]
-    Damaged(Ns),
-    /// EROFS: after an earlier error nothing is written any more.
-    #[error("read-only file system")]
-    ReadOnly(Ns),
-    /// The power went off; the file system is what lies on the flash.
-    #[error("the power was cut")]
-    PowerLost(Ns),
-    /// The partition cannot hold this file system; the reason.
-    #[error("{0}")]
-    TooSmall(Box<str>),
-    /// The operation is part of flashbed but not yet of this model; refused rather than guessed.
-    #[error("{0} is not modelled")]
-    NotModelled(&'static str),
-}
-
-impl FsError {
-    /// The partition cannot hold this file system.
-    pub fn too_small(reason: impl Into<Box<str>>) -> FsError {
-        FsError::TooSmall(reason.into())
-    }
-}
-
-impl FsError {
-    /// When an error that a program sees was known; none for others.
-    pub fn failed_at(&self) -> Option<Ns> {
-        match *self {
-            FsError::NoSpace(at)
-            | FsError::Io(at)
-            | FsError::Unreadable(at)
-            | FsError::Damaged(at)
-            | FsError::ReadOnly(at) => Some(at),
-            _ => None,
-        }
-    }
-}
-
-impl From<Failed> for FsError {
-    fn from(Failed { at, fault }: Failed) -> FsError {
-        match fault {
-            Fault::PowerLost => FsError::PowerLost(at),
-            Fault::Uncorrectable => FsError::Unreadable(at),
-            Fault::ProgramFailed | Fault::EraseFailed => FsError::Io(at),
-        }
-    }
-}
-
-/// A time or an error.
-pub type Result<T> = core::result::Result<T, FsError>;
 
 /// A write to one page of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 //! Invariant: whoever is blocked is woken before the task in its way sleeps.
 
 use super::{FlashFs, PageCache, Result, Writeback};
-use crate::chip::Flash;
-use crate::trace::Task;
+use crate::flash::Flash;
+use crate::sched::Task;
 use crate::units::Ns;
 
 /// The flusher, which has the processor, does its next step, or makes way before.

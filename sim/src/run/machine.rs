@@ -2,16 +2,15 @@
 //!
 //! The agent's side of it is agent/job/ (group.c, case.c, run.c).
 
+use super::stack::Stack;
+use super::survey::Survey;
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
-use crate::chip::{Counts, Flash};
-use crate::fs::FsError;
+use crate::errno::{FsError, ENOSPC};
+use crate::flash::{Counts, Flash, FlashOp};
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
-use crate::stack::Stack;
-use crate::survey::Survey;
-use crate::trace::FlashOp;
+use crate::sched::TIMER_SLACK;
 use crate::units::{BlockNo, Ns};
-use crate::vfs::{ENOSPC, TIMER_SLACK};
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
 /// least twice `LEAD_NS` (agent/job/phases.c): the kernel's ticks fall into the same places whatever ran before.

@@ -11,11 +11,10 @@
 use super::io::Seen;
 use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
-use crate::chip::Flash;
-use crate::fs::{FsError, Result};
+use crate::errno::{FsError, Result};
+use crate::flash::Flash;
 use crate::mtd::{Mtd, TornAt};
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::units::{BlockNo, Ns};
 use std::collections::{BTreeMap, BTreeSet};
 

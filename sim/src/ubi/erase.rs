@@ -11,8 +11,8 @@
 use super::io::{Seen, RETRIES};
 use super::{Block, Header, Holds, Ubi};
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
-use crate::fs::{FsError, Result};
+use crate::errno::{FsError, Result};
+use crate::flash::{Failed, Fault, Flash};
 use crate::units::Ns;
 
 /// The patterns of torture_peb.

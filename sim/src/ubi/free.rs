@@ -9,6 +9,11 @@
 //! 1. In order of (erases, block), left to right.
 //! 2. The root is black, a red node has black children, and every path down has as many blacks.
 
+/// CONFIG_MTD_UBI_WL_THRESHOLD.
+pub(super) const THRESHOLD: u32 = 4096;
+/// WL_FREE_MAX_DIFF.
+pub(super) const FREE_MAX_DIFF: u32 = 2 * THRESHOLD;
+
 /// No block; also the black leaf below every other.
 const NONE: u32 = u32::MAX;
 const LEFT: usize = 0;

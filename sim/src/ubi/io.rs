@@ -10,8 +10,8 @@
 
 use super::{Header, Holds, Leb, Ubi, HEADER_BYTES};
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
-use crate::fs::{FsError, Result};
+use crate::errno::{FsError, Result};
+use crate::flash::{Failed, Fault, Flash};
 use crate::units::Ns;
 
 /// UBI_IO_RETRIES: so often is tried again what failed.

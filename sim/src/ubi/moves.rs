@@ -10,12 +10,12 @@
 //! Invariant: of the two blocks neither is in a tree while the move lasts.
 
 use super::erase::Erase;
+use super::free::{FREE_MAX_DIFF, THRESHOLD};
 use super::io::Seen;
-use super::wl::{Step, FREE_MAX_DIFF, THRESHOLD};
 use super::{Holds, Leb, Ubi};
 use crate::causes::{Cause, Causes};
-use crate::chip::Flash;
-use crate::fs::{FsError, Result};
+use crate::errno::{FsError, Result};
+use crate::flash::Flash;
 use crate::units::Ns;
 
 /// The next call into MTD, and what comes before it.
@@ -66,6 +66,31 @@ impl Move {
     /// Whether it has locked the LEB that is in its block.
     pub fn has_locked(&self) -> bool {
         !matches!(self.next, Next::ReadHeader | Next::ReadData)
+    }
+}
+
+/// A work that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Erase(Erase),
+    Move(Move),
+}
+
+impl Step {
+    /// Whether the next thing it does is to take the buffer.
+    pub fn locks_buffer(&self) -> bool {
+        match self {
+            Step::Erase(erase) => erase.begins_torture(),
+            Step::Move(moving) => moving.locks_leb(),
+        }
+    }
+
+    /// Whether it has the buffer.
+    pub fn has_buffer(&self) -> bool {
+        match self {
+            Step::Erase(erase) => erase.is_torturing(),
+            Step::Move(moving) => moving.has_locked(),
+        }
     }
 }
 

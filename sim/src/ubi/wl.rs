@@ -2,7 +2,7 @@
 //!
 //! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
 //! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The thread is a task of
-//! its own (sched.rs): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
+//! its own (sched/): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
 //! it works on is in erase.rs and moves.rs.
 //!
 //! Invariants:
@@ -10,20 +10,15 @@
 //! 2. The thread is runnable while there are works, from the moment it was woken.
 
 use super::erase::Erase;
-use super::free::FreeBlocks;
-use super::moves::Move;
+use super::free::{FreeBlocks, FREE_MAX_DIFF, THRESHOLD};
+use super::moves::{Move, Step};
 use super::{Leb, Ubi};
-use crate::chip::Flash;
-use crate::fs::{FsError, Result};
-use crate::sched::{Mutex, Sched};
-use crate::trace::Task;
+use crate::errno::{FsError, Result};
+use crate::flash::Flash;
+use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 use std::collections::{BTreeSet, VecDeque};
 
-/// CONFIG_MTD_UBI_WL_THRESHOLD.
-pub(super) const THRESHOLD: u32 = 4096;
-/// WL_FREE_MAX_DIFF.
-pub(super) const FREE_MAX_DIFF: u32 = 2 * THRESHOLD;
 /// UBI_PROT_QUEUE_LEN.
 const PROTECTED_ERASES: usize = 10;
 
@@ -34,31 +29,6 @@ enum Work {
     Erase { block: u32, torture: bool },
     /// wear_leveling_worker.
     Level,
-}
-
-/// A work that was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Erase(Erase),
-    Move(Move),
-}
-
-impl Step {
-    /// Whether the next thing it does is to take the buffer.
-    fn locks_buffer(&self) -> bool {
-        match self {
-            Step::Erase(erase) => erase.begins_torture(),
-            Step::Move(moving) => moving.locks_leb(),
-        }
-    }
-
-    /// Whether it has the buffer.
-    fn has_buffer(&self) -> bool {
-        match self {
-            Step::Erase(erase) => erase.is_torturing(),
-            Step::Move(moving) => moving.has_locked(),
-        }
-    }
 }
 
 /// The state of ubi->free, used, pq and works.

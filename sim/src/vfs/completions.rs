@@ -9,7 +9,7 @@
 //!
 //! Invariant: the timer is set if more than one page is counted.
 
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 
 /// VM_COMPLETIONS_PERIOD_LEN.

@@ -5,10 +5,11 @@
 //!
 //! Invariant: a page is in the cache at most once, and only if the file system has filled it or could not.
 
-use super::inodes::Inode;
+use super::inode::Inode;
 use super::readahead::{self, PreviousPosition, Window};
-use super::{errno, OpenFile, Outcome, Vfs, EBADF, EISDIR};
-use crate::fs::{FlashFs, FsError, PAGE_BYTES};
+use super::{OpenFile, Vfs};
+use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
+use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {

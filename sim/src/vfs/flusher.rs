@@ -9,9 +9,8 @@
 //! Invariant: an inode is in one of the lists, once, or in none.
 
 use super::completions::Completions;
-use super::wb_workfn::{Check, Wait, Work, Writing};
 use crate::fs::Writeback;
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::VecDeque;
 
@@ -20,6 +19,109 @@ const WRITEBACK_INTERVAL_MS: u64 = 5_000;
 const DIRTY_EXPIRE_MS: u64 = 30_000;
 /// How long the flusher writes before it looks whether that was enough.
 const ROUND_MS: u64 = 100;
+/// MIN_WRITEBACK_PAGES: what is written of an inode at a time if nobody waits for all of it.
+const CHUNK_PAGES: i64 = 1024;
+/// vm.dirty_background_ratio, percent.
+const BACKGROUND_PERCENT: u64 = 10;
+
+/// The background threshold of a machine with so much memory for the page cache.
+pub(super) fn background_pages(dirtyable_pages: u64) -> u64 {
+    dirtyable_pages * BACKGROUND_PERCENT / 100
+}
+
+/// Why pages are written (enum wb_reason).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// sync_inodes_sb: everything (WB_SYNC_ALL).
+    Sync,
+    /// writeback_inodes_sb_nr: somebody needs room.
+    FreeSpace,
+    /// wb_check_start_all.
+    StartAll,
+    /// wb_check_old_data_flush.
+    Periodic,
+    /// wb_check_background_flush.
+    Background,
+}
+
+/// struct wb_writeback_work, and how far wb_writeback is with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub reason: Reason,
+    pub pages: i64,
+    /// When wb_writeback began.
+    pub begun: Ns,
+    /// When writeback_sb_inodes did, and whether it has written anything since.
+    pub round: Option<(Ns, bool)>,
+}
+
+impl Work {
+    pub fn new(reason: Reason, pages: i64) -> Work {
+        Work { reason, pages, begun: Ns::ZERO, round: None }
+    }
+
+    /// Whether somebody waits for it.
+    pub fn has_waiter(&self) -> bool {
+        matches!(self.reason, Reason::Sync | Reason::FreeSpace)
+    }
+
+    /// Pages that are dirty when the inode is begun, and no others (`tagged_writepages`, WB_SYNC_ALL).
+    pub fn is_tagged(&self) -> bool {
+        self.has_waiter()
+    }
+
+    /// Pages of an inode that are written before it is another's turn (writeback_chunk_size).
+    pub fn chunk_pages(&self) -> i64 {
+        match self.is_tagged() {
+            true => i64::MAX,
+            false => CHUNK_PAGES.min(self.pages.max(1)),
+        }
+    }
+
+    /// Whether it ends for the sake of other work.
+    pub fn makes_way(&self) -> bool {
+        matches!(self.reason, Reason::Periodic | Reason::Background)
+    }
+}
+
+/// An inode that is being written (I_SYNC), with its struct writeback_control.
+#[derive(Clone, Debug)]
+pub(super) struct Writing {
+    pub index: usize,
+    pub work: Work,
+    /// Looked up already (a pagevec, or all that is tagged).
+    pub pages: VecDeque<u32>,
+    /// Where the next are looked up.
+    pub cursor: u32,
+    /// `done_index`.
+    pub done_index: u32,
+    pub left: i64,
+    /// Its pages are done with; it is the inode's turn.
+    pub is_inode: bool,
+}
+
+/// How far wb_do_writeback is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Check {
+    #[default]
+    Asleep,
+    WorkList,
+    StartAll,
+    OldData,
+    Background,
+    End,
+}
+
+/// What a program waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// wb_wait_for_completion.
+    Work,
+    /// inode_wait_for_writeback.
+    Inode(usize),
+    /// balance_dirty_pages: so many pages.
+    Pages(u32),
+}
 
 /// struct bdi_writeback. Inodes are named by their index.
 #[derive(Clone, Debug)]

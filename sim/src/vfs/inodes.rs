@@ -10,47 +10,16 @@
 
 use super::cache::FileCache;
 use super::completions::Completions;
-use super::flusher::Flusher;
-use super::page_writeback::background_pages;
+use super::flusher::{background_pages, Flusher, Reason};
+use super::inode::{DirtyState, Inode};
 use super::reclaim::Lru;
 use super::truncate::Truncated;
-use super::wb_workfn::Reason;
-use super::writeback::DirtyState;
 use crate::content::Contents;
-use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, Writeback, PAGE_BYTES};
-use crate::ticks::Ticks;
+use crate::errno::{errno, FsError, Result};
+use crate::fs::{Grabbed, Ino, PageCache, Writeback, PAGE_BYTES};
+use crate::sched::Ticks;
 use crate::units::Ns;
 use std::collections::BTreeMap;
-
-/// struct inode.
-#[derive(Clone, Debug)]
-pub(super) struct Inode {
-    pub ino: Ino,
-    /// The directory it is in, as an index of `Inodes`; none for the root.
-    pub parent: Option<usize>,
-    pub is_directory: bool,
-    /// i_nlink: without a name it goes with its last opener. A power cut in a rename may leave two.
-    pub names: u32,
-    pub size_bytes: u64,
-    pub modified_s: u64,
-    pub cache: FileCache,
-    pub contents: Contents,
-    pub dirty: DirtyState,
-    /// Where the flusher goes on: the last page that was written back.
-    pub writeback_index: u32,
-    /// Why pages could not be written back, until a program is told (`wb_err`).
-    pub write_error: Option<i64>,
-}
-
-impl Inode {
-    /// Its last page is written and it leaves memory (evict, truncate_inode_pages_final). What that comes to.
-    pub fn forget_pages(&mut self) -> Truncated {
-        let gone = Truncated::from(&self.cache, 0);
-        self.cache.drop_clean(0, u32::MAX);
-        self.writeback_index = 0;
-        gone
-    }
-}
 
 /// Every inode but the root's, and who writes back the dirty ones.
 #[derive(Clone, Debug)]
@@ -135,7 +104,7 @@ impl Inodes {
 
     /// mapping_set_error: a page could not be written, which the next fsync tells.
     pub fn note_error(&mut self, now: Ns, ino: Ino, error: FsError) -> Result<Ns> {
-        let (errno, now) = super::errno(error, now)?;
+        let (errno, now) = errno(error, now)?;
         let index = self.index_of(ino);
         self.list[index].write_error.get_or_insert(errno);
         Ok(now)
@@ -172,17 +141,13 @@ impl Inodes {
     /// try_to_free_pages.
     #[cold]
     fn reclaim(&mut self) {
-        let mut lru = std::mem::take(&mut self.lru);
-        lru.shrink(self);
-        self.lru = lru;
+        self.lru.shrink(&mut self.list);
     }
 
     /// Pages have left the cache in another way than by reclaim.
     pub fn pages_gone(&mut self) {
-        let mut lru = std::mem::take(&mut self.lru);
-        lru.note_gone();
-        lru.forget_gone(self);
-        self.lru = lru;
+        self.lru.note_gone();
+        self.lru.forget_gone(&self.list);
     }
 
     /// How many there have ever been.
@@ -309,7 +274,7 @@ impl PageCache for Inodes {
         let now = match (done, step) {
             (Ok(now), _) => now,
             (Err(error), Writeback::Page(write)) => self.note_error(now, write.ino, error)?,
-            (Err(error), _) => super::errno(error, now)?.1,
+            (Err(error), _) => errno(error, now)?.1,
         };
         self.has_written(now);
         if step == Writeback::Wake {

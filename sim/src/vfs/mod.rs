@@ -12,6 +12,7 @@ mod cache;
 mod completions;
 mod filemap;
 mod flusher;
+mod inode;
 mod inodes;
 mod namei;
 mod page_writeback;
@@ -22,41 +23,24 @@ mod truncate;
 mod wb_workfn;
 mod writeback;
 
-pub(crate) use writeback::TIMER_SLACK;
-
 use crate::causes::Causes;
 use crate::content::{Overwritten, Source};
-use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
+use crate::errno::{answered, errno, untold, FsError, Outcome};
+use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
+use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
-use crate::ticks::Ticks;
+use crate::sched::Ticks;
 use crate::units::Ns;
 use completions::Completions;
-use flusher::Flusher;
-use inodes::{Inode, Inodes};
+use flusher::{background_pages, Flusher};
+use inode::Inode;
+use inodes::Inodes;
 use namei::Names;
-pub(crate) use namei::ENOENT;
-use page_writeback::{background_pages, DirtyLimits};
+use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, ReadAheadState, Window};
 use std::ops::Range;
 use truncate::Truncated;
-
-/// errno values a program can see (asm-generic/errno-base.h).
-pub(crate) const EBADF: i64 = -9;
-const EISDIR: i64 = -21;
-const ENOTTY: i64 = -25;
-const EINVAL: i64 = -22;
-/// Input/output error.
-pub const EIO: i64 = -5;
-const EFBIG: i64 = -27;
-const EROFS: i64 = -30;
-const EBADMSG: i64 = -74;
-const EUCLEAN: i64 = -117;
-/// No space left on the device.
-pub const ENOSPC: i64 = -28;
-
-/// How an operation ended: a system call's return value, and when.
-pub type Outcome = core::result::Result<(i64, Ns), FsError>;
 
 /// What a step of a system call found, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
@@ -98,29 +82,6 @@ pub struct Vfs<S> {
     pub cache_misses: u64,
     /// Pages brought into the page cache, asked for or not.
     pub cache_adds: u64,
-}
-
-/// The number of an error that a program would see, and when it does: no sooner than `now`.
-fn errno(error: FsError, now: Ns) -> Outcome {
-    let number = match error {
-        FsError::NoSpace(_) => ENOSPC,
-        FsError::Io(_) => EIO,
-        FsError::ReadOnly(_) => EROFS,
-        FsError::Unreadable(_) => EBADMSG,
-        FsError::Damaged(_) => EUCLEAN,
-        other => return Err(other),
-    };
-    Ok((number, error.failed_at().map_or(now, |at| at.max(now))))
-}
-
-/// A system call whose error is its own.
-pub(crate) fn answered(outcome: Outcome, now: Ns) -> Outcome {
-    outcome.or_else(|error| errno(error, now))
-}
-
-/// When something is over that has nobody to tell its error.
-fn untold(done: core::result::Result<Ns, FsError>, now: Ns) -> core::result::Result<Ns, FsError> {
-    done.or_else(|error| Ok(errno(error, now)?.1))
 }
 
 impl<S: FlashFs> Vfs<S> {

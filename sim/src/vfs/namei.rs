@@ -9,18 +9,15 @@
 //! 1. The root's dentry is always cached, and that of a directory as long as one below it is held.
 //! 2. The inode of a cached dentry is in memory.
 
-use super::{errno, Answer, OpenFile, Outcome, Vfs, EISDIR};
+use super::{Answer, OpenFile, Vfs};
 use crate::content::Contents;
-use crate::fs::{FlashFs, Found, FsError, Ino, Name, PAGE_BYTES, ROOT};
+use crate::errno::{errno, FsError, Outcome};
+use crate::errno::{EEXIST, EISDIR, ENOENT, ENOTDIR};
+use crate::fs::{FlashFs, Found, Ino, Name, PAGE_BYTES, ROOT};
 use crate::ops::Flags;
 use crate::units::Ns;
 use crate::vfs::readahead::ReadAheadState;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// errno values of a walk (asm-generic/errno-base.h).
-pub(crate) const ENOENT: i64 = -2;
-const EEXIST: i64 = -17;
-pub(super) const ENOTDIR: i64 = -20;
 
 /// What there is, and what of it the dentry cache knows.
 #[derive(Clone, Debug, Default)]

@@ -8,15 +8,15 @@
 //!
 //! Invariant: no more pages are dirty when a writer goes on than when it began to wait.
 
-use super::wb_workfn::Wait;
+use super::flusher::{background_pages, Wait};
 use super::Vfs;
+use crate::errno::FsError;
 use crate::fs::tasks::wait_for_flusher;
-use crate::fs::{FlashFs, FsError};
-use crate::trace::Task;
+use crate::fs::FlashFs;
+use crate::sched::Task;
 use crate::units::Ns;
 
-/// vm.dirty_background_ratio and vm.dirty_ratio, percent.
-const BACKGROUND_PERCENT: u64 = 10;
+/// vm.dirty_ratio, percent.
 const LIMIT_PERCENT: u64 = 20;
 /// ratelimit_pages: pages a task dirties before it looks at the limits, and that are written while it waits.
 const RATELIMIT_PAGES: u32 = 32;
@@ -28,11 +28,6 @@ pub(super) struct DirtyLimits {
     freerun: u64,
     /// current->nr_dirtied.
     dirtied: u32,
-}
-
-/// The background threshold of a machine with so much memory for the page cache.
-pub(super) fn background_pages(dirtyable_pages: u64) -> u64 {
-    dirtyable_pages * BACKGROUND_PERCENT / 100
 }
 
 impl DirtyLimits {

@@ -11,7 +11,7 @@
 //! 1. A page in the cache is on exactly one list: the active one if its `ACTIVE` flag is set.
 //! 2. An entry whose page is not in the cache, or on the other list, says nothing and is skipped.
 
-use super::inodes::Inodes;
+use super::inode::Inode;
 use std::collections::VecDeque;
 
 /// SWAP_CLUSTER_MAX: pages that move from the active list at a time.
@@ -71,7 +71,7 @@ impl Lru {
     }
 
     /// Entries that say nothing go.
-    pub fn forget_gone(&mut self, inodes: &Inodes) {
+    pub fn forget_gone(&mut self, inodes: &[Inode]) {
         if !std::mem::take(&mut self.has_gone) {
             return;
         }
@@ -82,7 +82,7 @@ impl Lru {
     }
 
     /// shrink_lruvec until the high watermark is reached, or nothing can be reclaimed.
-    pub fn shrink(&mut self, inodes: &mut Inodes) {
+    pub fn shrink(&mut self, inodes: &mut [Inode]) {
         self.forget_gone(inodes);
         let target = self.capacity.saturating_sub(self.batch);
         // A page is looked at twice at most: once active, once inactive.
@@ -108,7 +108,7 @@ impl Lru {
     }
 
     /// shrink_active_list: the oldest become inactive, used or not.
-    fn shrink_active(&mut self, inodes: &mut Inodes) {
+    fn shrink_active(&mut self, inodes: &mut [Inode]) {
         for _ in 0..CLUSTER_PAGES.min(self.active.len()) {
             let (inode, page) = self.active.pop_front().expect("counted");
             inodes[inode as usize].cache.set_active(page, false);

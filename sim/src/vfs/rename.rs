@@ -7,13 +7,13 @@
 //!
 //! Invariant: a path is in `paths` exactly when the file system has an entry for it.
 
-use super::namei::{ENOENT, ENOTDIR};
-use super::{errno, Answer, Outcome, Vfs, EINVAL, EISDIR};
+use super::{Answer, Vfs};
+use crate::errno::{errno, Outcome};
+use crate::errno::{EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
 use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
 
 /// errno of a directory that is not empty (asm-generic/errno.h).
-const ENOTEMPTY: i64 = -39;
 
 /// A name that was looked up: its directory and what it names.
 type Found = (Option<usize>, Option<usize>);

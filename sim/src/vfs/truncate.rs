@@ -10,7 +10,8 @@
 
 use super::cache::FileCache;
 use super::Vfs;
-use crate::fs::{FlashFs, FsError};
+use crate::errno::FsError;
+use crate::fs::FlashFs;
 use crate::units::Ns;
 
 /// PAGEVEC_SIZE.

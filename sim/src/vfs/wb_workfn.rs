@@ -12,110 +12,14 @@
 //! 1. An inode whose pages are being written (I_SYNC) is in none of the flusher's lists, and stays dirty until that is over.
 //! 2. Somebody waits for a work of the list (`done`) until it is over.
 
-use super::flusher::Flusher;
+use super::flusher::{Check, Flusher, Reason, Wait, Work, Writing};
 use super::inodes::Inodes;
 use crate::fs::{PageWrite, Writeback};
 use crate::units::Ns;
 use std::collections::VecDeque;
 
-/// MIN_WRITEBACK_PAGES: what is written of an inode at a time if nobody waits for all of it.
-const CHUNK_PAGES: i64 = 1024;
 /// PAGEVEC_SIZE: pages that are looked up at a time.
 const PAGEVEC: usize = 15;
-
-/// Why pages are written (enum wb_reason).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// sync_inodes_sb: everything (WB_SYNC_ALL).
-    Sync,
-    /// writeback_inodes_sb_nr: somebody needs room.
-    FreeSpace,
-    /// wb_check_start_all.
-    StartAll,
-    /// wb_check_old_data_flush.
-    Periodic,
-    /// wb_check_background_flush.
-    Background,
-}
-
-/// struct wb_writeback_work, and how far wb_writeback is with it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    reason: Reason,
-    pages: i64,
-    /// When wb_writeback began.
-    begun: Ns,
-    /// When writeback_sb_inodes did, and whether it has written anything since.
-    round: Option<(Ns, bool)>,
-}
-
-impl Work {
-    pub fn new(reason: Reason, pages: i64) -> Work {
-        Work { reason, pages, begun: Ns::ZERO, round: None }
-    }
-
-    /// Whether somebody waits for it.
-    fn has_waiter(&self) -> bool {
-        matches!(self.reason, Reason::Sync | Reason::FreeSpace)
-    }
-
-    /// Pages that are dirty when the inode is begun, and no others (`tagged_writepages`, WB_SYNC_ALL).
-    fn is_tagged(&self) -> bool {
-        self.has_waiter()
-    }
-
-    /// Pages of an inode that are written before it is another's turn (writeback_chunk_size).
-    fn chunk_pages(&self) -> i64 {
-        match self.is_tagged() {
-            true => i64::MAX,
-            false => CHUNK_PAGES.min(self.pages.max(1)),
-        }
-    }
-
-    /// Whether it ends for the sake of other work.
-    fn makes_way(&self) -> bool {
-        matches!(self.reason, Reason::Periodic | Reason::Background)
-    }
-}
-
-/// An inode that is being written (I_SYNC), with its struct writeback_control.
-#[derive(Clone, Debug)]
-pub(super) struct Writing {
-    pub index: usize,
-    work: Work,
-    /// Looked up already (a pagevec, or all that is tagged).
-    pages: VecDeque<u32>,
-    /// Where the next are looked up.
-    cursor: u32,
-    /// `done_index`.
-    done_index: u32,
-    left: i64,
-    /// Its pages are done with; it is the inode's turn.
-    is_inode: bool,
-}
-
-/// How far wb_do_writeback is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Check {
-    #[default]
-    Asleep,
-    WorkList,
-    StartAll,
-    OldData,
-    Background,
-    End,
-}
-
-/// What a program waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// wb_wait_for_completion.
-    Work,
-    /// inode_wait_for_writeback.
-    Inode(usize),
-    /// balance_dirty_pages: so many pages.
-    Pages(u32),
-}
 
 impl Flusher {
     /// wb_queue_work: the flusher is to be woken.
@@ -394,7 +298,7 @@ impl Inodes {
 mod tests {
     use super::super::completions::Completions;
     use super::*;
-    use crate::ticks::Ticks;
+    use crate::sched::Ticks;
 
     const S: u64 = 1_000_000_000;
 

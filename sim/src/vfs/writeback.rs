@@ -5,27 +5,17 @@
 //! them. An inode joins them when something of it becomes dirty and leaves them when the flusher has written it out: its
 //! pages first, then itself. fsync writes the same and leaves the inode where it is in the list.
 
-use super::inodes::Inode;
-use super::wb_workfn::{Reason, Wait};
-use super::{untold, Outcome, Vfs, EBADF};
+use super::flusher::{Reason, Wait};
+use super::inode::Inode;
+use super::Vfs;
+use crate::errno::{untold, FsError, Outcome, EBADF};
 use crate::fs::tasks::{run_other, wait_for_flusher};
-use crate::fs::{FlashFs, FsError, PageWrite, PAGE_BYTES};
-use crate::trace::Task;
+use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
+use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
 
-/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
-pub(crate) const TIMER_SLACK: Ns = Ns(50_000);
 /// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
 const EXPECTED_PAGES: usize = 64;
-
-/// i_state and dirtied_when of an inode.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DirtyState {
-    /// Since when something of it is dirty.
-    pub since: Option<Ns>,
-    /// I_DIRTY_DATASYNC: fdatasync cannot do without the inode, for the size has changed.
-    pub size: bool,
-}
 
 impl<S: FlashFs> Vfs<S> {
     /// clock_nanosleep, with what has become due before.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use sim::content::Source;
+use sim::run::survey::Survey;
 use sim::run::{run_cases, CaseInput, FsKind, Measured};
-use sim::survey::Survey;
 use std::fmt::Write;
 
 const FILES: [&str; 3] = ["a", "b", "c"];

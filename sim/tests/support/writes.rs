@@ -3,15 +3,15 @@
 //! The files are written in order first, four of them side by side, and then again in order or anywhere. Every write has a
 //! seed of its own, so no two pages go on generating the same bytes. The VFS is called without text or rows.
 
-use sim::chip::{Chip, Flash};
 use sim::content::Source;
+use sim::flash::{Chip, Flash};
 use sim::fs::jffs2::Jffs2;
 use sim::fs::ubifs::Ubifs;
 use sim::fs::FlashFs;
 use sim::mtd::Mtd;
 use sim::ops::Flags;
 use sim::profile::BoardProfile;
-use sim::ticks::Ticks;
+use sim::sched::Ticks;
 use sim::units::Ns;
 use sim::vfs::Vfs;
 

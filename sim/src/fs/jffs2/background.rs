@@ -1,7 +1,7 @@
 //! The collector's thread.
 //!
 //! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger, jffs2_garbage_collect_thread): a signal wakes the
-//! thread at once, without one it sleeps 50 ms before each pass. It is a task of its own (sched.rs) of nice 10, and
+//! thread at once, without one it sleeps 50 ms before each pass. It is a task of its own (sched/) of nice 10, and
 //! does what it does in steps, before each of which it may have to make way: a step ends where the kernel's code asks
 //! for a lock, for memory, or whether somebody else should run. Who has the processor, and who waits for whom, is in tasks.rs.
 //!
@@ -18,11 +18,11 @@
 //! 1. The thread has c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
 //! 2. `work` is empty but in the step `Work`.
 
-use super::tasks::Call;
+use super::call::Call;
 use super::Jffs2;
-use crate::chip::{Fault, Flash};
+use crate::flash::{Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
-use crate::trace::Task;
+use crate::sched::Task;
 use crate::units::Ns;
 use std::collections::VecDeque;
 

@@ -7,10 +7,11 @@
 //! root, which is in memory.
 
 use super::inode::InodeState;
-use super::nodelist::{InodeNodes, NodeId, Role};
+use super::node::{NodeId, Role};
+use super::nodelist::InodeNodes;
 use super::Jffs2;
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{Found, Ino, Result, ROOT};
 use crate::mtd::TornAt;
 use crate::units::Ns;

@@ -9,11 +9,11 @@
 //! Invariant: of each name a directory has at most one entry in memory, the one of the highest version.
 
 use super::inode::{File, InodeState};
-use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{Entry, Node, NodeId, Role};
-use super::nodemgmt::{Priority, Summary};
+use super::layout::{Summary, RAW_INODE_BYTES};
+use super::node::{Entry, Node, NodeId, Role};
+use super::nodemgmt::Priority;
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Ino, Name, PageCache, Rename, Result};
 use crate::units::Ns;
 

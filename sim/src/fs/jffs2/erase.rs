@@ -7,11 +7,12 @@
 //!
 //! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
 
-use super::nodelist::Node;
+use super::call::Call;
+use super::node::Node;
 use super::space::{Books, List};
-use super::tasks::{again, Call};
+use super::tasks::again;
 use super::Jffs2;
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{PageCache, Result};
 use crate::units::Ns;
 

@@ -2,10 +2,10 @@
 //!
 //! Mirrors fs/jffs2/file.c of Linux 6.1 (jffs2_write_begin, jffs2_write_end).
 
-use super::layout::RAW_INODE_BYTES;
-use super::nodemgmt::{Priority, Summary};
+use super::layout::{Summary, RAW_INODE_BYTES};
+use super::nodemgmt::Priority;
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 

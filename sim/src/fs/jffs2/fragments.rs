@@ -6,10 +6,11 @@
 //!
 //! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the last.
 
-use super::nodelist::{NodeId, Nodes, State};
+use super::node::{NodeId, State};
+use super::nodelist::Nodes;
 use super::rbtree::{Place, RbTree};
+use crate::collections::sorted::{Position, Sorted, Start};
 use crate::fs::PAGE_BYTES;
-use crate::sorted::{Position, Sorted, Start};
 use std::ops::Range;
 
 /// struct jffs2_node_frag: a run of file bytes provided by one node.

@@ -9,27 +9,17 @@
 use super::dice::Place;
 use super::fragments::Fragment;
 use super::inode::InodeState;
-use super::layout::{is_dirty, RAW_INODE_BYTES};
-use super::nodelist::{InodeNodes, NameId, Node, NodeId, Role, State};
-use super::nodemgmt::{Summary, MIN_DATA_NODE_BYTES};
-use super::space::List;
+use super::layout::{is_dirty, Summary, RAW_INODE_BYTES};
+use super::node::{NameId, Node, NodeId, Role, State};
+use super::nodelist::InodeNodes;
+use super::nodemgmt::MIN_DATA_NODE_BYTES;
+use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;
-
-/// What came of a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
-    /// A block was erased, or a node moved.
-    Progress,
-    /// There is no block to collect, but one is being erased (-EAGAIN).
-    Again,
-    /// There is no block to collect (-EIO).
-    NoBlock,
-}
 
 /// c->gcblock and its gc_node.
 #[derive(Clone, Copy, Debug)]

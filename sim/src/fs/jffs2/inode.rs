@@ -6,11 +6,12 @@
 //! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is `Present`.
 
 use super::fragments::Fragments;
-use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{InodeNodes, NameId, Node, NodeId, Role};
-use super::nodemgmt::{Priority, Summary};
+use super::layout::{Summary, RAW_INODE_BYTES};
+use super::node::{NameId, Node, NodeId, Role};
+use super::nodelist::InodeNodes;
+use super::nodemgmt::Priority;
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Ino, PageCache, Result};
 use crate::units::Ns;
 use std::collections::BTreeMap;

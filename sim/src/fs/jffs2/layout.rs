@@ -30,3 +30,27 @@ pub const fn pad(bytes: u32) -> u32 {
 pub const fn is_dirty(bytes: u32) -> bool {
     bytes > RAW_INODE_BYTES + MIN_DATA_BYTES
 }
+
+/// What the summary of the block being written will need for a node.
+#[derive(Clone, Copy, Debug)]
+pub enum Summary {
+    /// An entry for a data node.
+    Inode,
+    /// An entry for a directory entry with a name of so many bytes.
+    Dirent(u32),
+    /// None: the block gets no summary any more (JFFS2_SUMMARY_NOSUM_SIZE).
+    Unwanted,
+    /// The bound jffs2_garbage_collect_pristine uses, which is the length of the node itself.
+    AtMost(u32),
+}
+
+impl Summary {
+    pub fn bytes(self) -> u32 {
+        match self {
+            Summary::Inode => SUMMARY_INODE_BYTES,
+            Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
+            Summary::AtMost(bytes) => bytes,
+            Summary::Unwanted => 0,
+        }
+    }
+}

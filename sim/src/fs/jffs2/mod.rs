@@ -14,6 +14,7 @@
 
 mod background;
 mod build;
+mod call;
 mod compr;
 mod dice;
 mod dir;
@@ -23,6 +24,7 @@ mod fragments;
 mod gc;
 mod inode;
 mod layout;
+mod node;
 mod nodelist;
 mod nodemgmt;
 mod packed;
@@ -36,23 +38,22 @@ mod tasks;
 mod wbuf;
 mod write;
 
-use crate::chip::Flash;
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
-use crate::sched::{Mutex, Sched};
-use crate::ticks::Ticks;
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Collector;
 use compr::Compression;
 use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
-use nodelist::{Names, NodeId, Nodes, Role};
+use node::{NodeId, Role};
+use nodelist::{Names, Nodes};
 use serde::Deserialize;
 use space::{List, Space};
 use std::collections::BTreeMap;

@@ -9,42 +9,17 @@
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
 use super::dice::Place;
-use super::gc::Pass;
 use super::layout::{
-    is_dirty, pad, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX, SUMMARY_DIRENT_BYTES,
-    SUMMARY_FRAME_BYTES, SUMMARY_INODE_BYTES, SUMMARY_MARKER_BYTES,
+    is_dirty, pad, Summary, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX,
+    SUMMARY_FRAME_BYTES, SUMMARY_MARKER_BYTES,
 };
-use super::nodelist::{Node, NodeId, Role, State};
-use super::space::List;
+use super::node::{Node, NodeId, Role, State};
+use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
-
-/// What the summary of the block being written will need for a node.
-#[derive(Clone, Copy, Debug)]
-pub enum Summary {
-    /// An entry for a data node.
-    Inode,
-    /// An entry for a directory entry with a name of so many bytes.
-    Dirent(u32),
-    /// None: the block gets no summary any more (JFFS2_SUMMARY_NOSUM_SIZE).
-    Unwanted,
-    /// The bound jffs2_garbage_collect_pristine uses, which is the length of the node itself.
-    AtMost(u32),
-}
-
-impl Summary {
-    pub fn bytes(self) -> u32 {
-        match self {
-            Summary::Inode => SUMMARY_INODE_BYTES,
-            Summary::Dirent(name) => SUMMARY_DIRENT_BYTES + name,
-            Summary::AtMost(bytes) => bytes,
-            Summary::Unwanted => 0,
-        }
-    }
-}
 
 /// ALLOC_NORMAL, ALLOC_DELETION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

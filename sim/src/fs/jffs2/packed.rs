@@ -5,7 +5,7 @@
 //!
 //! Invariant: what is unpacked is what was packed.
 
-use super::nodelist::{EntryId, Neighbours, Node, NodeId, Role, State};
+use super::node::{EntryId, Neighbours, Node, NodeId, Role, State};
 use crate::compress::Jffs2Compressor;
 use crate::fs::Ino;
 

@@ -7,7 +7,7 @@
 //!
 //! Invariants: those of a red-black tree.
 
-use crate::slab::{Key, Slab};
+use crate::collections::slab::{Key, Slab};
 
 /// The place of an entry, the same until it is erased.
 pub type Place = Key;

@@ -2,11 +2,12 @@
 //!
 //! Mirrors fs/jffs2/read.c of Linux 6.1 (jffs2_read_inode_range, jffs2_read_dnode) and jffs2_flash_read of wbuf.c.
 
+use super::call::Call;
 use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{NodeId, Role};
-use super::tasks::{again, Call};
+use super::node::{NodeId, Role};
+use super::tasks::again;
 use super::Jffs2;
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 

@@ -9,10 +9,11 @@
 
 use super::inode::InodeState;
 use super::layout::{MIN_HEADER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
-use super::nodelist::{InodeNodes, Node, NodeId, Role, State};
+use super::node::{Node, NodeId, Role, State};
+use super::nodelist::InodeNodes;
 use super::rbtree::{Place, RbTree, Side};
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Ino, Result};
 use crate::units::Ns;
 

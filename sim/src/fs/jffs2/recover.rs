@@ -8,12 +8,12 @@
 //!
 //! Invariant: afterwards every good node lies whole on flash or in the write buffer.
 
-use super::nodelist::{NodeId, Role, State};
-use super::nodemgmt::Summary;
+use super::layout::Summary;
+use super::node::{NodeId, Role, State};
 use super::space::List;
 use super::Jffs2;
 use crate::causes::{Cause, Causes, Held};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -8,13 +8,14 @@
 //! Invariant: blocks are filed once each; the one with the most room that is neither full nor empty is written next.
 
 use super::inode::File;
-use super::layout::{is_dirty, pad, RAW_DIRENT_BYTES, RAW_INODE_BYTES, SUMMARY_FRAME_BYTES};
-use super::nodelist::{Node, NodeId, Role, State};
-use super::nodemgmt::Summary;
+use super::layout::{
+    is_dirty, pad, Summary, RAW_DIRENT_BYTES, RAW_INODE_BYTES, SUMMARY_FRAME_BYTES,
+};
+use super::node::{Node, NodeId, Role, State};
 use super::space::List;
 use super::wbuf::WriteBuffer;
 use super::Jffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Result};
 use crate::units::Ns;
 

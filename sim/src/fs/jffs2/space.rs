@@ -12,7 +12,18 @@
 //! 3. Taking a block off a list costs the same wherever it stands.
 
 use super::layout::is_dirty;
-use super::nodelist::NodeId;
+use super::node::NodeId;
+
+/// What came of a pass of garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// A block was erased, or a node moved.
+    Progress,
+    /// There is no block to collect, but one is being erased (-EAGAIN).
+    Again,
+    /// There is no block to collect (-EIO).
+    NoBlock,
+}
 
 /// Stands for no block in a list's links.
 const NONE: u32 = u32::MAX;

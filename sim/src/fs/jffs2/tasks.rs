@@ -10,40 +10,13 @@
 //! Invariant: a task that waits for another sleeps.
 
 use super::background::Collector;
+use super::call::Call;
 use super::{Jffs2, Options, WbufFlush};
-use crate::causes::Causes;
-use crate::chip::{Done, Flash};
+use crate::flash::{Done, Flash};
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
-use crate::sched::{Mutex, Sched};
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
-
-/// A call into MTD.
-#[derive(Clone, Copy, Debug)]
-pub enum Call {
-    Read {
-        offset: u32,
-        bytes: u32,
-    },
-    /// What is left of a read.
-    ReadOn {
-        offset: u32,
-        bytes: u32,
-    },
-    Write {
-        offset: u32,
-        bytes: u32,
-        causes: Causes,
-    },
-    Erase {
-        block: u32,
-    },
-    /// jffs2_write_nand_cleanmarker.
-    WriteMarker {
-        block: u32,
-    },
-}
 
 /// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its own.
 pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {

@@ -8,13 +8,12 @@
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
 //! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put there.
 
+use super::call::Call;
 use super::dice::Place;
-use super::gc::Pass;
-use super::space::List;
-use super::tasks::Call;
+use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::{Cause, Held};
-use crate::chip::{Failed, Fault, Flash};
+use crate::flash::{Failed, Fault, Flash};
 use crate::fs::{FsError, Ino, PageCache, Result};
 use crate::units::Ns;
 use serde::Deserialize;

@@ -6,13 +6,13 @@
 //! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
 
 use super::compr::Piece;
-use super::layout::RAW_INODE_BYTES;
-use super::nodelist::{Node, NodeId, Role, State};
-use super::nodemgmt::{Priority, Summary, MIN_DATA_NODE_BYTES};
+use super::layout::{Summary, RAW_INODE_BYTES};
+use super::node::{Node, NodeId, Role, State};
+use super::nodemgmt::{Priority, MIN_DATA_NODE_BYTES};
 use super::Jffs2;
 use crate::causes::Cause;
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::ops::Range;

@@ -10,7 +10,7 @@ use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT
 use super::geometry::{DENT_NODE_BYTES_MAX, HEADS, INDEX_LEBS_MIN, INODE_BYTES};
 use super::lpt::Lpt;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::tasks::wait_for_flusher;
 use crate::fs::{FsError, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;

@@ -12,7 +12,7 @@ use super::geometry::{align, DATA_HEADER_BYTES};
 use super::key::{Key, Place};
 use super::tnc::Leaf;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Grabbed, Ino, PageCache, Result, PAGE_BYTES};
 use crate::units::Ns;
 

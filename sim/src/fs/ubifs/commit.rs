@@ -6,9 +6,9 @@
 //! flash operations but not what they are.
 
 use super::geometry::{align, MASTER_BYTES, MASTER_LEB};
-use super::journal::CommitState;
+use super::log::CommitState;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

@@ -9,7 +9,7 @@ use super::bulk::Habit;
 use super::inode::Inode;
 use super::key::Key;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
 use crate::units::Ns;
 

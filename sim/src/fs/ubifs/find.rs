@@ -6,10 +6,10 @@
 //! Approximate: index LEBs of equal dirt come in another order out of the kernel's heapsort.
 
 use super::geometry::{align, index_node_bytes, LPT_FANOUT};
-use super::heap::Category;
-use super::lprops::{Change, Properties, INDEX, TAKEN};
 use super::lpt::Lpt;
-use crate::chip::Flash;
+use super::properties::Category;
+use super::properties::{Change, Properties, INDEX, TAKEN};
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

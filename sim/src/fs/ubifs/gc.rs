@@ -8,12 +8,13 @@
 //! Invariant: the LEB kept for the collector (`gc_lnum`) is empty and taken, or there is none while
 //! its head writes to it.
 
-use super::journal::{CommitState, BASE_HEAD, DATA_HEAD, GC_HEAD};
+use super::geometry::{BASE_HEAD, DATA_HEAD, GC_HEAD};
 use super::key::Key;
-use super::lprops::{Change, INDEX, TAKEN};
+use super::log::CommitState;
+use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

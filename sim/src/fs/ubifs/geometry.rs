@@ -47,6 +47,10 @@ pub const LPT_FANOUT_SHIFT: u32 = 2;
 pub const LPT_FANOUT: u32 = 1 << LPT_FANOUT_SHIFT;
 /// Journal heads: garbage collector, base, data.
 pub const HEADS: usize = 3;
+/// Their numbers (GCHD, BASEHD, DATAHD).
+pub const GC_HEAD: usize = 0;
+pub const BASE_HEAD: usize = 1;
+pub const DATA_HEAD: usize = 2;
 /// MIN_INDEX_LEBS.
 pub const INDEX_LEBS_MIN: u32 = 2;
 

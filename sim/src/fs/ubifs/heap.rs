@@ -8,56 +8,12 @@
 //!
 //! Invariant: a LEB is in the heap or list of its `category`, and in no other.
 
-use super::lprops::Properties;
+use super::properties::{Category, Properties};
 
 /// LPT_HEAP_SZ.
 const HEAP_LEBS_MAX: usize = 256;
 /// No LEB.
 const NONE: u32 = u32::MAX;
-
-/// What a LEB could be used for (LPROPS_EMPTY and so on).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Category {
-    /// The LPT node that has it is not in memory.
-    Unknown,
-    Dirty,
-    DirtyIndex,
-    Free,
-    Uncategorized,
-    Empty,
-    Freeable,
-    FreeableIndex,
-}
-
-impl Category {
-    fn heap(self) -> Option<usize> {
-        match self {
-            Category::Dirty => Some(0),
-            Category::DirtyIndex => Some(1),
-            Category::Free => Some(2),
-            _ => None,
-        }
-    }
-
-    fn list(self) -> Option<usize> {
-        match self {
-            Category::Uncategorized => Some(0),
-            Category::Empty => Some(1),
-            Category::Freeable => Some(2),
-            Category::FreeableIndex => Some(3),
-            _ => None,
-        }
-    }
-
-    /// get_heap_comp_val.
-    fn value(self, lp: &Properties) -> u32 {
-        match self {
-            Category::Free => lp.free,
-            Category::DirtyIndex => lp.free + lp.dirty,
-            _ => lp.dirty,
-        }
-    }
-}
 
 /// Heaps and lists, of slots in the table of properties.
 #[derive(Clone, Debug)]

@@ -5,13 +5,12 @@
 //!
 //! Invariant: a write-buffer covers `offset..offset + size` of its LEB, a part of one page.
 
-use super::geometry::{align, Geometry, DATA_HEADER_BYTES, HEADS};
-use super::journal::{BASE_HEAD, DATA_HEAD, GC_HEAD};
+use super::geometry::{align, Geometry, BASE_HEAD, DATA_HEAD, DATA_HEADER_BYTES, GC_HEAD, HEADS};
 use super::key::Place;
-use super::lprops::Change;
+use super::properties::Change;
 use super::Ubifs;
 use crate::causes::{Cause, Held};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

@@ -12,46 +12,20 @@
 
 use super::gc::Collected;
 use super::geometry::{
-    align, Geometry, DATA_HEADER_BYTES, DENT_BYTES, HEADS, INODE_BYTES, TRUNCATION_BYTES,
+    align, BASE_HEAD, DATA_HEAD, DATA_HEADER_BYTES, DENT_BYTES, INODE_BYTES, TRUNCATION_BYTES,
 };
-use super::io::Head;
 use super::key::{Key, Place};
-use super::log::{first_log_place, Bud};
-use super::lprops::{Change, TAKEN};
+use super::log::CommitState;
+use super::properties::{Change, TAKEN};
 use super::stored::What;
 use super::tnc::believed;
 use super::Ubifs;
-use crate::chip::Flash;
 use crate::compress::work::Work;
 use crate::compress::UbifsData;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
 use crate::units::Ns;
-
-/// The journal heads (GCHD, BASEHD, DATAHD).
-pub const GC_HEAD: usize = 0;
-pub const BASE_HEAD: usize = 1;
-pub const DATA_HEAD: usize = 2;
-
-/// Whether a commit is asked for (`cmt_state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitState {
-    Resting,
-    Background,
-    Required,
-}
-
-/// Heads, buds and the log.
-#[derive(Clone, Debug)]
-pub struct Journal {
-    pub heads: [Head; HEADS],
-    pub buds: Vec<Bud>,
-    pub bud_bytes: u64,
-    pub log_leb: u32,
-    pub log_offset: u32,
-    pub log_tail: u32,
-    pub commit_state: CommitState,
-}
 
 /// What became of reserve_space.
 enum Reserved {
@@ -67,39 +41,6 @@ struct LastBlock {
     key: Key,
     node_bytes: u32,
     bytes: u32,
-}
-
-impl Journal {
-    /// The journal of a fresh file system: a commit-start node in the log, no buds.
-    pub fn new(geometry: &Geometry) -> Journal {
-        let (log_leb, log_offset) = first_log_place(geometry);
-        Journal {
-            heads: Default::default(),
-            buds: Vec::new(),
-            bud_bytes: 0,
-            log_leb,
-            log_offset,
-            log_tail: log_leb,
-            commit_state: CommitState::Resting,
-        }
-    }
-
-    /// What an unmount leaves of it, which the log has: the heads that are in the middle of a LEB.
-    pub fn forget(&mut self, geometry: &Geometry) {
-        for head in &mut self.heads {
-            if head.offset == geometry.leb_bytes {
-                head.leb = None;
-            }
-        }
-        let heads = &self.heads;
-        self.buds.retain(|bud| heads[bud.head].leb == Some(bud.leb));
-        self.buds.sort_by_key(|bud| bud.head);
-    }
-
-    /// When the first write-buffer is due to be written out.
-    pub fn next_due(&self) -> Option<Ns> {
-        self.heads.iter().filter_map(|head| head.timer).min()
-    }
 }
 
 /// Bytes of the node of a directory entry.

@@ -1,16 +1,36 @@
-//! The log: which LEBs the journal is in.
+//! The log: which LEBs the journal is in, and what its heads are at.
 //!
 //! Mirrors fs/ubifs/log.c (ubifs_add_bud_to_log, ubifs_log_start_commit, remove_buds,
 //! ubifs_log_end_commit, ubifs_log_post_commit) of Linux 6.1.
 //!
 //! Invariant: every LEB a head writes to is in `buds`, and taken in the LEB properties.
 
-use super::geometry::{align, Geometry, COMMIT_START_BYTES, LOG_LEB, REFERENCE_BYTES};
-use super::journal::{CommitState, Journal};
+use super::geometry::{align, Geometry, COMMIT_START_BYTES, HEADS, LOG_LEB, REFERENCE_BYTES};
+use super::io::Head;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
+
+/// Whether a commit is asked for (`cmt_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitState {
+    Resting,
+    Background,
+    Required,
+}
+
+/// Heads, buds and the log.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    pub heads: [Head; HEADS],
+    pub buds: Vec<Bud>,
+    pub bud_bytes: u64,
+    pub log_leb: u32,
+    pub log_offset: u32,
+    pub log_tail: u32,
+    pub commit_state: CommitState,
+}
 
 /// A LEB of the journal and where its part of it starts.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +49,37 @@ pub struct Closed {
 }
 
 impl Journal {
+    /// The journal of a fresh file system: a commit-start node in the log, no buds.
+    pub fn new(geometry: &Geometry) -> Journal {
+        let (log_leb, log_offset) = first_log_place(geometry);
+        Journal {
+            heads: Default::default(),
+            buds: Vec::new(),
+            bud_bytes: 0,
+            log_leb,
+            log_offset,
+            log_tail: log_leb,
+            commit_state: CommitState::Resting,
+        }
+    }
+
+    /// What an unmount leaves of it, which the log has: the heads that are in the middle of a LEB.
+    pub fn forget(&mut self, geometry: &Geometry) {
+        for head in &mut self.heads {
+            if head.offset == geometry.leb_bytes {
+                head.leb = None;
+            }
+        }
+        let heads = &self.heads;
+        self.buds.retain(|bud| heads[bud.head].leb == Some(bud.leb));
+        self.buds.sort_by_key(|bud| bud.head);
+    }
+
+    /// When the first write-buffer is due to be written out.
+    pub fn next_due(&self) -> Option<Ns> {
+        self.heads.iter().filter_map(|head| head.timer).min()
+    }
+
     /// empty_log_bytes.
     fn empty_log_bytes(&self, geometry: &Geometry) -> u64 {
         let whole = u64::from(geometry.leb_bytes);

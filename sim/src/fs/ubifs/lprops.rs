@@ -6,68 +6,12 @@
 //! Invariant: the totals are the sums over all LEBs, whether their part of the LPT is loaded or not.
 
 use super::geometry::{align, index_node_bytes, SMALLEST_WRITE_BYTES};
-use super::heap::Category;
 use super::lpt::Lpt;
-use crate::chip::Flash;
+use super::properties::{Category, Change, Properties, Totals, INDEX, TAKEN};
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
-
-/// LPROPS_TAKEN: not to be given out.
-pub const TAKEN: u8 = 1;
-/// LPROPS_INDEX: holds index nodes.
-pub const INDEX: u8 = 2;
-
-/// Of a LEB (`struct ubifs_lprops`).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Properties {
-    pub free: u32,
-    pub dirty: u32,
-    pub flags: u8,
-    pub category: Category,
-}
-
-/// A change to a LEB's properties; `None` leaves the value (LPROPS_NC).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
-    pub free: Option<u32>,
-    pub dirty: Option<u32>,
-    /// Added to the dirty bytes.
-    pub more_dirty: u32,
-    pub set: u8,
-    pub clear: u8,
-}
-
-/// Sums over the main area (`ubifs_lp_stats`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    pub empty_lebs: u32,
-    pub taken_empty_lebs: u32,
-    pub index_lebs: u32,
-    pub used_bytes: u64,
-    pub dead_bytes: u64,
-    pub dark_bytes: u64,
-}
-
-impl Totals {
-    /// The share of one LEB in the LEBs that are counted becomes another.
-    #[inline]
-    fn replace_lebs(&mut self, old: &Totals, new: &Totals) {
-        let lebs = |total: &mut u32, old, new| *total = *total + new - old;
-        lebs(&mut self.empty_lebs, old.empty_lebs, new.empty_lebs);
-        lebs(&mut self.taken_empty_lebs, old.taken_empty_lebs, new.taken_empty_lebs);
-        lebs(&mut self.index_lebs, old.index_lebs, new.index_lebs);
-    }
-
-    /// The same of bytes.
-    #[inline]
-    fn replace_bytes(&mut self, old: &Totals, new: &Totals) {
-        let bytes = |total: &mut u64, old, new| *total = *total + new - old;
-        bytes(&mut self.used_bytes, old.used_bytes, new.used_bytes);
-        bytes(&mut self.dead_bytes, old.dead_bytes, new.dead_bytes);
-        bytes(&mut self.dark_bytes, old.dark_bytes, new.dark_bytes);
-    }
-}
 
 impl Lpt {
     /// ubifs_categorize_lprops.

@@ -10,9 +10,10 @@
 
 use super::geometry::{align, index_node_bytes, Geometry, FIRST_DATA_LEB, FIRST_INDEX_LEB};
 use super::geometry::{INODE_BYTES, LPT_FANOUT, LPT_FANOUT_SHIFT};
-use super::heap::{Categories, Category};
-use super::lprops::{Change, Properties, Totals, INDEX, TAKEN};
-use crate::chip::Flash;
+use super::heap::Categories;
+use super::properties::Category;
+use super::properties::{Change, Properties, Totals, INDEX, TAKEN};
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::ubi::Ubi;
 use crate::units::Ns;

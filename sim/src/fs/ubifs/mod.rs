@@ -29,7 +29,9 @@ mod log;
 mod lprops;
 mod lpt;
 mod mount;
+mod old_index;
 mod orphan;
+mod properties;
 mod recovery;
 mod replay;
 mod scan;
@@ -41,15 +43,14 @@ mod tnc_index;
 mod tnc_insert;
 mod znode;
 
-use crate::chip::Flash;
 use crate::compress::UbifsCompressor;
+use crate::flash::Flash;
 use crate::fs::tasks;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
 use budget::Budget;
@@ -59,8 +60,8 @@ use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES};
 use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use inode::Inode;
-use journal::Journal;
 use key::{Key, Place, BLOCK_BITS};
+use log::Journal;
 use lpt::Lpt;
 use orphan::Orphans;
 use scan::Written;

@@ -10,12 +10,12 @@
 //! has taken.
 
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
-use super::lprops::{Change, TAKEN};
 use super::orphan::Orphans;
+use super::properties::{Change, TAKEN};
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Result, ROOT};
-use crate::trace::Task;
+use crate::sched::Task;
 use crate::units::Ns;
 
 pub(super) const TAKE: Change =

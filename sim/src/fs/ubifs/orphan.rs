@@ -9,7 +9,7 @@
 
 use super::geometry::{align, Geometry};
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

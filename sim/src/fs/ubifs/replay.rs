@@ -7,15 +7,14 @@
 //!
 //! Invariant: nodes are applied in the order in which they were made, whatever LEB they are in.
 
-use super::geometry::align;
-use super::journal::{BASE_HEAD, GC_HEAD};
+use super::geometry::{align, BASE_HEAD, GC_HEAD};
 use super::key::{Key, Place};
 use super::log::Bud;
-use super::lprops::{Change, INDEX, TAKEN};
+use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::stored::{Stored, What};
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{Result, PAGE_BYTES};
 use crate::units::Ns;
 use std::collections::BTreeMap;

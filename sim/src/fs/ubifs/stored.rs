@@ -12,8 +12,8 @@ use super::lpt::Lpt;
 use super::scan::Written;
 use super::tnc::Tnc;
 use super::Ubifs;
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use std::collections::BTreeMap;
 
 /// What a node says besides its key.

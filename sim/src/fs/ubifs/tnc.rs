@@ -15,13 +15,13 @@
 
 use super::geometry::{align, index_node_bytes};
 use super::key::{Key, Place};
-use super::lprops::Change;
 use super::lpt::Lpt;
-use super::tnc_index::OldIndex;
+use super::old_index::OldIndex;
+use super::properties::Change;
 use super::znode::{Branch, Znode, NONE};
-use crate::chip::Flash;
+use crate::collections::pieces::Pieces;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
-use crate::pieces::Pieces;
 use crate::ubi::Ubi;
 use crate::units::Ns;
 

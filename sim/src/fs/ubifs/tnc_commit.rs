@@ -8,11 +8,11 @@
 
 use super::budget::largest_znode;
 use super::geometry::{align, index_node_bytes, Geometry, FANOUT};
-use super::lprops::{Change, INDEX, TAKEN};
 use super::lpt::LebWrite;
+use super::properties::{Change, INDEX, TAKEN};
 use super::scan::Node;
 use super::Ubifs;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

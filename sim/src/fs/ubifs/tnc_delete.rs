@@ -6,11 +6,11 @@
 
 use super::geometry::align;
 use super::key::Key;
-use super::lprops::Change;
 use super::lpt::Lpt;
+use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::NONE;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

@@ -5,48 +5,13 @@
 
 use super::key::Key;
 use super::lpt::Lpt;
+use super::old_index::At;
 use super::tnc::Tnc;
 use super::znode::NONE;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;
-
-/// LEB and offset.
-type At = (u32, u32);
-
-/// Places of nodes of the last commit (`old_idx`), by LEB: a bit for every 8 bytes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OldIndex(Vec<Vec<u64>>);
-
-impl OldIndex {
-    fn word_and_bit(offset: u32) -> (usize, u64) {
-        ((offset / 8 / u64::BITS) as usize, 1 << (offset / 8 % u64::BITS))
-    }
-
-    pub fn insert(&mut self, (leb, offset): At) {
-        let (word, bit) = Self::word_and_bit(offset);
-        let leb = leb as usize;
-        if leb >= self.0.len() {
-            self.0.resize(leb + 1, Vec::new());
-        }
-        let words = &mut self.0[leb];
-        if word >= words.len() {
-            words.resize(word + 1, 0);
-        }
-        words[word] |= bit;
-    }
-
-    fn contains(&self, (leb, offset): At) -> bool {
-        let (word, bit) = Self::word_and_bit(offset);
-        let words = self.0.get(leb as usize);
-        words.and_then(|words| words.get(word)).is_some_and(|word| word & bit != 0)
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-}
 
 impl Tnc {
     fn lies_at(&self, znode: u32, at: At) -> bool {

@@ -5,11 +5,11 @@
 
 use super::geometry::{align, FANOUT};
 use super::key::{Key, Place, NOWHERE};
-use super::lprops::Change;
 use super::lpt::Lpt;
+use super::properties::Change;
 use super::tnc::{Leaf, Tnc};
 use super::znode::{Branch, Znode, NONE};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::ubi::Ubi;
 use crate::units::Ns;

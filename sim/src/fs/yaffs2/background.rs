@@ -6,7 +6,7 @@
 //! tasks.rs has when the thread gets the processor and the lock.
 
 use super::Yaffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

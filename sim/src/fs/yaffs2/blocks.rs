@@ -11,7 +11,7 @@
 use super::nand::{Ecc, Payload, Tags};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::Causes;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

@@ -6,8 +6,8 @@
 //! Invariant: a chunk of a file is in it once at most.
 
 use super::{Yaffs2, CACHES};
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

@@ -9,7 +9,7 @@ use super::blocks::{Blocks, State};
 use super::nand::{Ecc, Payload, Tags};
 use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 

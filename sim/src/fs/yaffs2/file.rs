@@ -10,8 +10,8 @@
 use super::nand::{Payload, Tags};
 use super::{Yaffs2, ALWAYS_FREE_CHUNKS};
 use crate::causes::{Cause, Causes};
-use crate::chip::Flash;
 use crate::content::Contents;
+use crate::flash::Flash;
 use crate::fs::{FsError, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::units::Ns;
 

@@ -9,7 +9,7 @@ use super::blocks::{Block, State};
 use super::nand::{Payload, Tags, SUMMARY};
 use super::{Chunk, Yaffs2, RESERVED_BLOCKS};
 use crate::causes::{Cause, Causes};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::Result;
 use crate::units::Ns;
 

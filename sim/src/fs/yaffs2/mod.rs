@@ -20,15 +20,13 @@ mod scan;
 mod tasks;
 mod tnode;
 
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
     FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
-use crate::sched::Sched;
-use crate::ticks::Ticks;
-use crate::trace::Task;
+use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Thread;
 use blocks::Blocks;

@@ -9,8 +9,8 @@
 
 use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
-use crate::chip::{Done, Failed, Fault, Flash};
 use crate::content::Contents;
+use crate::flash::{Done, Failed, Fault, Flash};
 use crate::fs::Result;
 use crate::units::Ns;
 use std::collections::BTreeMap;

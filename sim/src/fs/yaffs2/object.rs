@@ -12,7 +12,7 @@
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Rename, Result};
 use crate::units::Ns;
 

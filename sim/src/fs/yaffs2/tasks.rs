@@ -12,10 +12,9 @@
 
 use super::background::Thread;
 use super::Yaffs2;
-use crate::chip::Flash;
+use crate::flash::Flash;
 use crate::fs::{tasks as tasks_of_all, FsError, PageCache, Result};
-use crate::sched::{Mutex, Sched};
-use crate::trace::Task;
+use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
 /// The processor and the lock.

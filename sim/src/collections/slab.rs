@@ -2,7 +2,7 @@
 //!
 //! Invariant: a key that is free is in `free` once.
 
-use crate::pieces::Pieces;
+use crate::collections::pieces::Pieces;
 use std::num::NonZeroU32;
 
 /// Where something is.

@@ -5,10 +5,11 @@
 //! no run is "other".
 
 use crate::content::Source;
-use crate::fs::{FlashFs, FsError};
+use crate::errno::{FsError, EIO};
+use crate::fs::FlashFs;
 use crate::ops::{Advice, Flags};
 use crate::units::Ns;
-use crate::vfs::{Vfs, EIO};
+use crate::vfs::Vfs;
 
 /// The new file, as in agent/job/cuts.c.
 const PROBE: &str = "flashbed-probe";

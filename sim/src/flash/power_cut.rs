@@ -7,7 +7,7 @@
 //!
 //! Invariant: between the cut and `power_on` the chip below is not touched.
 
-use crate::chip::{pass_on, Done, Failed, Fault, Flash, Moves, Span, Torn};
+use crate::flash::{pass_on, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// A chip, its changes counted, and the one in which its power fails.

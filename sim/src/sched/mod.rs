@@ -1,9 +1,8 @@
 //! The scheduler: which of the tasks that want to run has the processor.
 //!
 //! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption, and
-//! kernel/locking/mutex.c ([`Mutex`]), on which its tasks wait. A task that should make way does so when it next
-//! asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
+//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Its tasks wait on a [`Mutex`].
+//! A task that should make way does so when it next asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
 //!
 //! The scheduler's clock counts nanoseconds where an architecture has such a clock, and ticks
 //! where it has none (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks a
@@ -16,46 +15,28 @@
 //! 1. Some task has the processor if any is runnable.
 //! 2. `min_vruntime` never goes back.
 
-use crate::rcu::{GracePeriod, Rcu};
-use crate::trace::{Task, TaskSet, TASKS};
-use crate::units::Ns;
-use std::collections::VecDeque;
+mod fair;
+mod mutex;
+mod rcu;
+mod task;
+mod ticks;
 
-/// sysctl_sched_latency and sysctl_sched_min_granularity on one processor.
-const LATENCY_NS: u64 = 6_000_000;
-const MIN_GRANULARITY_NS: u64 = 750_000;
-/// sysctl_sched_wakeup_granularity on one processor.
-const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
+pub use mutex::Mutex;
+pub use task::{Task, TaskSet, TASKS, TASK_NAMES};
+pub use ticks::Ticks;
+
+use crate::units::Ns;
+use fair::{
+    calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS, WEIGHT,
+};
+use rcu::{GracePeriod, Rcu};
+
 /// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.
 const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
-/// sched_prio_to_weight of nice 0 and of nice 10.
-const WEIGHT: u64 = 1024;
-const WEIGHT_NICE_10: u64 = 110;
-
-/// se->load.weight. JFFS2's thread makes itself nice (set_user_nice), no other does.
-fn weight(task: Task) -> u64 {
-    match task {
-        Task::Jffs2Thread => WEIGHT_NICE_10,
-        _ => WEIGHT,
-    }
-}
-
-/// __calc_delta: `delta_ns * weight / total` by an inverse that is rounded down, so that half of 6 ms is 2,999,998 ns.
-fn calc_delta(delta_ns: u64, weight: u64, total: u64) -> u64 {
-    let factor = weight * (u64::from(u32::MAX) / total);
-    let surplus = 64 - (factor >> 32).leading_zeros();
-    ((u128::from(delta_ns) * u128::from(factor >> surplus)) >> (32 - surplus)) as u64
-}
-
-/// calc_delta_fair: how much of its share of the processor a time is for a task.
-fn fair_ns(delta_ns: u64, task: Task) -> u64 {
-    match weight(task) {
-        WEIGHT => delta_ns,
-        other => calc_delta(delta_ns, WEIGHT, other),
-    }
-}
+/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
+pub const TIMER_SLACK: Ns = Ns(50_000);
 
 /// Whether what a task does takes no time here.
 fn is_momentary(task: Task) -> bool {
@@ -490,198 +471,5 @@ impl Sched {
     }
 }
 
-/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next unlocked
-/// (MUTEX_FLAG_HANDOFF).
-#[derive(Clone, Debug, Default)]
-pub struct Mutex {
-    owner: Option<Task>,
-    waiters: VecDeque<Task>,
-    /// The first waiter is to have it.
-    handoff: bool,
-}
-
-impl Mutex {
-    /// Who has it.
-    #[inline]
-    pub fn owner(&self) -> Option<Task> {
-        self.owner
-    }
-
-    /// Whether a task has asked for it in vain.
-    pub fn is_awaited_by(&self, task: Task) -> bool {
-        self.waiters.contains(&task)
-    }
-
-    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
-    /// asks again.
-    #[inline]
-    pub fn lock(&mut self, task: Task) -> bool {
-        if self.owner.is_none() && self.waiters.is_empty() {
-            self.owner = Some(task);
-            return true;
-        }
-        self.lock_contended(task)
-    }
-
-    #[inline(never)]
-    fn lock_contended(&mut self, task: Task) -> bool {
-        let waits_at = self.waiters.iter().position(|&waiter| waiter == task);
-        if self.owner.is_some_and(|owner| owner != task) {
-            match waits_at {
-                Some(at) => self.handoff |= at == 0,
-                None => self.waiters.push_back(task),
-            }
-            return false;
-        }
-        assert!(self.owner.is_none() || waits_at.is_some(), "{task:?} would wait for itself");
-        self.owner = Some(task);
-        if let Some(at) = waits_at {
-            self.waiters.remove(at);
-        }
-        true
-    }
-
-    /// mutex_unlock: who is to be woken.
-    #[inline]
-    pub fn unlock(&mut self) -> Option<Task> {
-        let first = self.waiters.front().copied();
-        self.owner = first.filter(|_| std::mem::take(&mut self.handoff));
-        first
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    const TICK_NS: u64 = 4 * MS;
-
-    fn after_sleep(clock_step_ns: u64) -> Sched {
-        let mut sched = Sched::new(clock_step_ns, TICK_NS);
-        sched.resched(Ns(400 * MS));
-        sched
-    }
-
-    #[test]
-    fn a_thread_that_has_slept_long_runs_at_once() {
-        let mut sched = after_sleep(TICK_NS);
-        sched.wake(Ns(401 * MS), Task::UbiThread);
-        assert_eq!(sched.current(), Some(Task::Program), "until it asks");
-        assert_eq!(sched.resched(Ns(401 * MS)), Some(Task::UbiThread));
-        assert_eq!(sched.sleep(Ns(403 * MS)), Some(Task::Program));
-    }
-
-    /// By ticks: one that fell into its run counts four milliseconds, more than it had in advance.
-    #[test]
-    fn a_thread_that_a_tick_found_running_waits_for_the_next() {
-        let mut sched = after_sleep(TICK_NS);
-        sched.wake(Ns(402 * MS), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(402 * MS)), Some(Task::UbiThread));
-        assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program), "the tick at 404 ms");
-        assert_eq!(sched.resched(Ns(407 * MS)), Some(Task::Program));
-        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::UbiThread), "the next one");
-        assert_eq!(sched.sleep(Ns(409 * MS)), Some(Task::Program));
-        sched.wake(Ns(409 * MS), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(409 * MS)), Some(Task::UbiThread), "three behind the program");
-    }
-
-    #[test]
-    fn who_yields_is_passed_by_who_is_not_far_behind() {
-        let mut sched = after_sleep(1);
-        sched.wake(Ns(400 * MS), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
-        assert_eq!(sched.yield_now(Ns(401 * MS)), Some(Task::UbiThread), "two behind");
-        assert_eq!(sched.yield_now(Ns(402_500_000)), Some(Task::Program));
-    }
-
-    /// By nanoseconds: a run of 2.3 ms leaves 0.7 of what it had in advance, too little to be let in.
-    #[test]
-    fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
-        let mut sched = after_sleep(1);
-        sched.wake(Ns(400 * MS), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
-        assert_eq!(sched.sleep(Ns(402_300_000)), Some(Task::Program));
-        sched.wake(Ns(402_300_000), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
-    }
-
-    /// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the program nothing since.
-    #[test]
-    fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
-        let mut sched = after_sleep(1);
-        sched.wake(Ns(400 * MS), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(400_800_000)), Some(Task::UbiThread));
-        assert_eq!(sched.sleep(Ns(402_500_000)), Some(Task::Program));
-        sched.wake(Ns(402_500_000), Task::UbiThread);
-        assert_eq!(sched.resched(Ns(402_500_000)), Some(Task::Program), "0.5 ms behind");
-    }
-
-    /// Weights of 1,024 and 110: by ticks a thread of nice 10 that was running at one has used 37 ms.
-    #[test]
-    fn a_nice_thread_waits_for_ticks() {
-        let mut sched = after_sleep(TICK_NS);
-        sched.wake(Ns(401 * MS), Task::Jffs2Thread);
-        assert_eq!(sched.resched(Ns(403 * MS)), Some(Task::Program), "3 ms behind are not enough");
-        assert_eq!(sched.resched(Ns(404 * MS)), Some(Task::Jffs2Thread), "a tick");
-        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program), "the next");
-        assert_eq!(sched.resched(Ns(436 * MS)), Some(Task::Program));
-        assert_eq!(sched.resched(Ns(444 * MS)), Some(Task::Jffs2Thread));
-    }
-
-    /// Whoever sleeps while the nice thread runs comes back 3 ms behind it, not 37.
-    #[test]
-    fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
-        let mut sched = after_sleep(TICK_NS);
-        sched.wake(Ns(401 * MS), Task::Jffs2Thread);
-        assert_eq!(sched.sleep(Ns(402 * MS)), Some(Task::Jffs2Thread));
-        sched.wake(Ns(405 * MS), Task::Program);
-        assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program));
-        assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program));
-        assert_eq!(sched.resched(Ns(412 * MS)), Some(Task::Jffs2Thread), "two ticks later");
-    }
-
-    #[test]
-    fn a_tick_with_a_callback_has_the_task_picked_anew() {
-        let mut sched = after_sleep(TICK_NS);
-        sched.call_rcu(Ns(401 * MS));
-        sched.resched(Ns(404 * MS));
-        assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
-        assert_eq!(sched.ran_ns, 0);
-    }
-
-    /// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a tick.
-    #[test]
-    fn who_is_behind_follows_rcus_thread() {
-        for frees in [false, true] {
-            let mut sched = after_sleep(1);
-            sched.wake(Ns(400 * MS), Task::UbiThread);
-            sched.resched(Ns(400 * MS));
-            sched.sleep(Ns(402_300_000));
-            sched.wake(Ns(402_300_000), Task::UbiThread);
-            if frees {
-                sched.call_rcu(Ns(403 * MS));
-            }
-            let next = if frees { Task::UbiThread } else { Task::Program };
-            assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
-        }
-    }
-
-    #[test]
-    fn a_mutex_is_handed_to_who_was_woken_in_vain() {
-        let mut mutex = Mutex::default();
-        assert!(mutex.lock(Task::Program));
-        assert!(!mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
-        assert!(mutex.lock(Task::Program), "who comes first has it");
-        assert!(!mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Jffs2Thread));
-        assert!(!mutex.lock(Task::Program), "it was handed over");
-        assert!(mutex.lock(Task::Jffs2Thread));
-        assert_eq!(mutex.unlock(), Some(Task::Program));
-        assert!(mutex.is_awaited_by(Task::Program) && mutex.lock(Task::Program));
-        assert!(!mutex.is_awaited_by(Task::Program));
-        assert_eq!(mutex.unlock(), None);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@
 //! 1. No piece is empty, none has more than `PIECE_MOST`, and no two neighbours have so few that half a piece would hold them.
 //! 2. `starts` has where the first of each piece starts.
 
-use crate::search::partition_point_near;
+use crate::collections::search::partition_point_near;
 
 /// The most of a piece: moving half of them costs about as much as a miss of the cache.
 const PIECE_MOST: usize = 64;

@@ -20,13 +20,12 @@ mod moves;
 mod wl;
 
 use crate::causes::{Cause, Causes};
-use crate::chip::Flash;
 use crate::compress::work::Priced;
-use crate::fs::{FsError, Result};
+use crate::errno::{FsError, Result};
+use crate::flash::Flash;
 use crate::mtd::Mtd;
 use crate::profile::SoftwareCosts;
-use crate::sched::Sched;
-use crate::trace::Task;
+use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
 pub use attach::{leb_bytes, overhead_blocks};

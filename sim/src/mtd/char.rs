@@ -11,20 +11,15 @@
 //! 2. Requests reach MTD within the partition and aligned as the chip wants them.
 
 use crate::causes::{Cause, Causes};
-use crate::chip::{Failed, Fault, Flash};
-use crate::fs::FsError;
+use crate::errno::{FsError, Outcome};
+use crate::errno::{EBADF, EBADMSG, EINVAL, EIO, ENOENT, ENOSPC, ENOTTY, EPERM};
+use crate::flash::{Failed, Fault, Flash};
 use crate::mtd::Mtd;
 use crate::ops::{Flags, Operation, SLOTS};
 use crate::profile::SoftwareCosts;
+use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
-use crate::vfs::TIMER_SLACK;
-use crate::vfs::{Outcome, EBADF, ENOENT, ENOSPC};
 
-const EPERM: i64 = -1;
-const EIO: i64 = -5;
-const EINVAL: i64 = -22;
-const ENOTTY: i64 = -25;
-const EBADMSG: i64 = -74;
 /// BUFFER_BYTES of raw.c.
 const DRIVER_BUFFER_BYTES: u64 = 128 << 10;
 

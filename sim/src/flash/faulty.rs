@@ -12,7 +12,7 @@
 //! 1. What is drawn does not depend on what ran before `begin_faults`.
 //! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
 
-use crate::chip::{pass_on, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
+use crate::flash::{pass_on, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
 use crate::units::{BlockNo, Ns, PageNo};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -16,9 +16,13 @@
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
 //! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
 
+mod char;
+
+pub use self::char::{Access, MtdChar};
+
 use crate::causes::{Cause, Causes};
-use crate::chip::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::compress::work::{Packing, Priced};
+use crate::flash::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };

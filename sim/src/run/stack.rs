@@ -1,15 +1,15 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
+use super::survey::{survey, Survey};
 use crate::causes::Causes;
-use crate::chip::Flash;
 use crate::content::Source;
-use crate::fs::{FlashFs, FsError};
-use crate::mtd::Mtd;
-use crate::mtdchar::MtdChar;
+use crate::errno::{answered, FsError, Outcome};
+use crate::flash::Flash;
+use crate::fs::FlashFs;
+use crate::mtd::{Mtd, MtdChar};
 use crate::ops::Operation;
-use crate::survey::{survey, Survey};
 use crate::units::Ns;
-use crate::vfs::{answered, Outcome, Vfs};
+use crate::vfs::Vfs;
 
 /// Two things only: the VFS over a file system, and MTD's character device.
 pub trait Stack: Clone {

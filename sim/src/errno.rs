@@ -1,0 +1,117 @@
+//! How calls end: the errors of the layers, and the numbers that a program sees of them.
+//!
+//! Mirrors include/uapi/asm-generic/errno.h and errno-base.h. A layer passes an [`FsError`] up with the time at which it
+//! was known; the system call turns it into a number.
+//!
+//! Invariant: what a program would not see (a lost power, a case that is not modelled) never becomes a number.
+
+use crate::units::Ns;
+use thiserror::Error;
+
+/// Operation not permitted.
+pub const EPERM: i64 = -1;
+/// No such file or directory.
+pub const ENOENT: i64 = -2;
+/// Input/output error.
+pub const EIO: i64 = -5;
+/// Bad file descriptor.
+pub const EBADF: i64 = -9;
+/// File exists.
+pub const EEXIST: i64 = -17;
+/// Not a directory.
+pub const ENOTDIR: i64 = -20;
+/// Is a directory.
+pub const EISDIR: i64 = -21;
+/// Invalid argument.
+pub const EINVAL: i64 = -22;
+/// The file has no such ioctl.
+pub const ENOTTY: i64 = -25;
+/// File too large.
+pub const EFBIG: i64 = -27;
+/// No space left on the device.
+pub const ENOSPC: i64 = -28;
+/// Read-only file system.
+pub const EROFS: i64 = -30;
+/// Directory not empty.
+pub const ENOTEMPTY: i64 = -39;
+/// Wrong bits that ECC cannot put right.
+pub const EBADMSG: i64 = -74;
+/// Structure needs cleaning.
+pub const EUCLEAN: i64 = -117;
+
+/// What a program would see as errno, and what the model does not do yet.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FsError {
+    /// ENOSPC, and when it was known.
+    #[error("no space left on the partition")]
+    NoSpace(Ns),
+    /// EIO, and when it was known: the flash failed, and the file system found no other way.
+    #[error("input/output error")]
+    Io(Ns),
+    /// EBADMSG: what was read has wrong bits that nobody can put right.
+    #[error("uncorrectable error")]
+    Unreadable(Ns),
+    /// EUCLEAN: what was read is not what was written, by its checksum.
+    #[error("structure needs cleaning")]
+    Damaged(Ns),
+    /// EROFS: after an earlier error nothing is written any more.
+    #[error("read-only file system")]
+    ReadOnly(Ns),
+    /// The power went off; the file system is what lies on the flash.
+    #[error("the power was cut")]
+    PowerLost(Ns),
+    /// The partition cannot hold this file system; the reason.
+    #[error("{0}")]
+    TooSmall(Box<str>),
+    /// The operation is part of flashbed but not yet of this model; refused rather than guessed.
+    #[error("{0} is not modelled")]
+    NotModelled(&'static str),
+}
+
+impl FsError {
+    /// The partition cannot hold this file system.
+    pub fn too_small(reason: impl Into<Box<str>>) -> FsError {
+        FsError::TooSmall(reason.into())
+    }
+
+    /// When an error that a program sees was known; none for others.
+    pub fn failed_at(&self) -> Option<Ns> {
+        match *self {
+            FsError::NoSpace(at)
+            | FsError::Io(at)
+            | FsError::Unreadable(at)
+            | FsError::Damaged(at)
+            | FsError::ReadOnly(at) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+/// A time or an error.
+pub type Result<T> = core::result::Result<T, FsError>;
+
+/// How an operation ended: a system call's return value, and when.
+pub type Outcome = Result<(i64, Ns)>;
+
+/// The number of an error that a program would see, and when it does: no sooner than `now`.
+pub fn errno(error: FsError, now: Ns) -> Outcome {
+    let number = match error {
+        FsError::NoSpace(_) => ENOSPC,
+        FsError::Io(_) => EIO,
+        FsError::ReadOnly(_) => EROFS,
+        FsError::Unreadable(_) => EBADMSG,
+        FsError::Damaged(_) => EUCLEAN,
+        other => return Err(other),
+    };
+    Ok((number, error.failed_at().map_or(now, |at| at.max(now))))
+}
+
+/// A system call whose error is its own.
+pub fn answered(outcome: Outcome, now: Ns) -> Outcome {
+    outcome.or_else(|error| errno(error, now))
+}
+
+/// When something is over that has nobody to tell its error.
+pub fn untold(done: Result<Ns>, now: Ns) -> Result<Ns> {
+    done.or_else(|error| Ok(errno(error, now)?.1))
+}

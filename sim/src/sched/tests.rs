@@ -1,0 +1,117 @@
+//! Who has the processor when, in the cases that the rules were written for.
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+const TICK_NS: u64 = 4 * MS;
+
+fn after_sleep(clock_step_ns: u64) -> Sched {
+    let mut sched = Sched::new(clock_step_ns, TICK_NS);
+    sched.resched(Ns(400 * MS));
+    sched
+}
+
+#[test]
+fn a_thread_that_has_slept_long_runs_at_once() {
+    let mut sched = after_sleep(TICK_NS);
+    sched.wake(Ns(401 * MS), Task::UbiThread);
+    assert_eq!(sched.current(), Some(Task::Program), "until it asks");
+    assert_eq!(sched.resched(Ns(401 * MS)), Some(Task::UbiThread));
+    assert_eq!(sched.sleep(Ns(403 * MS)), Some(Task::Program));
+}
+
+/// By ticks: one that fell into its run counts four milliseconds, more than it had in advance.
+#[test]
+fn a_thread_that_a_tick_found_running_waits_for_the_next() {
+    let mut sched = after_sleep(TICK_NS);
+    sched.wake(Ns(402 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(402 * MS)), Some(Task::UbiThread));
+    assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program), "the tick at 404 ms");
+    assert_eq!(sched.resched(Ns(407 * MS)), Some(Task::Program));
+    assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::UbiThread), "the next one");
+    assert_eq!(sched.sleep(Ns(409 * MS)), Some(Task::Program));
+    sched.wake(Ns(409 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(409 * MS)), Some(Task::UbiThread), "three behind the program");
+}
+
+#[test]
+fn who_yields_is_passed_by_who_is_not_far_behind() {
+    let mut sched = after_sleep(1);
+    sched.wake(Ns(400 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
+    assert_eq!(sched.yield_now(Ns(401 * MS)), Some(Task::UbiThread), "two behind");
+    assert_eq!(sched.yield_now(Ns(402_500_000)), Some(Task::Program));
+}
+
+/// By nanoseconds: a run of 2.3 ms leaves 0.7 of what it had in advance, too little to be let in.
+#[test]
+fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
+    let mut sched = after_sleep(1);
+    sched.wake(Ns(400 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(400 * MS)), Some(Task::UbiThread));
+    assert_eq!(sched.sleep(Ns(402_300_000)), Some(Task::Program));
+    sched.wake(Ns(402_300_000), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
+}
+
+/// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the program nothing since.
+#[test]
+fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
+    let mut sched = after_sleep(1);
+    sched.wake(Ns(400 * MS), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(400_800_000)), Some(Task::UbiThread));
+    assert_eq!(sched.sleep(Ns(402_500_000)), Some(Task::Program));
+    sched.wake(Ns(402_500_000), Task::UbiThread);
+    assert_eq!(sched.resched(Ns(402_500_000)), Some(Task::Program), "0.5 ms behind");
+}
+
+/// Weights of 1,024 and 110: by ticks a thread of nice 10 that was running at one has used 37 ms.
+#[test]
+fn a_nice_thread_waits_for_ticks() {
+    let mut sched = after_sleep(TICK_NS);
+    sched.wake(Ns(401 * MS), Task::Jffs2Thread);
+    assert_eq!(sched.resched(Ns(403 * MS)), Some(Task::Program), "3 ms behind are not enough");
+    assert_eq!(sched.resched(Ns(404 * MS)), Some(Task::Jffs2Thread), "a tick");
+    assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program), "the next");
+    assert_eq!(sched.resched(Ns(436 * MS)), Some(Task::Program));
+    assert_eq!(sched.resched(Ns(444 * MS)), Some(Task::Jffs2Thread));
+}
+
+/// Whoever sleeps while the nice thread runs comes back 3 ms behind it, not 37.
+#[test]
+fn a_program_that_waited_for_the_nice_thread_does_not_get_ahead_of_it() {
+    let mut sched = after_sleep(TICK_NS);
+    sched.wake(Ns(401 * MS), Task::Jffs2Thread);
+    assert_eq!(sched.sleep(Ns(402 * MS)), Some(Task::Jffs2Thread));
+    sched.wake(Ns(405 * MS), Task::Program);
+    assert_eq!(sched.resched(Ns(405 * MS)), Some(Task::Program));
+    assert_eq!(sched.resched(Ns(408 * MS)), Some(Task::Program));
+    assert_eq!(sched.resched(Ns(412 * MS)), Some(Task::Jffs2Thread), "two ticks later");
+}
+
+#[test]
+fn a_tick_with_a_callback_has_the_task_picked_anew() {
+    let mut sched = after_sleep(TICK_NS);
+    sched.call_rcu(Ns(401 * MS));
+    sched.resched(Ns(404 * MS));
+    assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
+    assert_eq!(sched.ran_ns, 0);
+}
+
+/// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a tick.
+#[test]
+fn who_is_behind_follows_rcus_thread() {
+    for frees in [false, true] {
+        let mut sched = after_sleep(1);
+        sched.wake(Ns(400 * MS), Task::UbiThread);
+        sched.resched(Ns(400 * MS));
+        sched.sleep(Ns(402_300_000));
+        sched.wake(Ns(402_300_000), Task::UbiThread);
+        if frees {
+            sched.call_rcu(Ns(403 * MS));
+        }
+        let next = if frees { Task::UbiThread } else { Task::Program };
+        assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
+    }
+}

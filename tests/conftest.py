@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from flashbed import places
+from flashbed import paths
 from flashbed.targets import TARGETS
 from flashbed.targets.base import Unavailable
-from flashbed.targets.emulator.kernel import CROSS_COMPILER
+from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER
 from flashbed.targets.guest.debian import cache_folder
-from flashbed.targets.uml.kernel import cached_kernel
+from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.board import SshBoard, parts, ssh_board
 from tests.fake import FakeTarget
 
@@ -39,7 +39,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(Path(__file__).parent / "small.toml", root / "experiments" / "small" / "one.toml")
     monkeypatch.setenv("FLASHBED_ROOT", str(root))
     monkeypatch.chdir(tmp_path)
-    assert places.root() == root
+    assert paths.root() == root
     return root
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from flashbed.operations import parse
+from flashbed.formats.operations import parse
 from flashbed.targets.base import (
     Batch,
     Failure,
@@ -22,7 +22,7 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 
 READ_NS = 200_000
 REQUEST_NS = 10_000

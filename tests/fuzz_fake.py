@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from flashbed.formats.operations import Operation, parse
 from flashbed.fuzz.oracle import Expected, MemoryFs
-from flashbed.operations import Operation, parse
 from flashbed.targets.base import Batch, Failure, Program
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 
 Answer = tuple[Expected, list[int]]
 """What an operation answers, and the pages it touches."""

@@ -24,7 +24,7 @@ from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.initramfs import archive
 from flashbed.targets.guest.module import Tree
-from flashbed.targets.uml.kernel import cached_kernel
+from flashbed.targets.uml.uml_kernel import cached_kernel
 
 PROJECT = Path(__file__).resolve().parents[1]
 DEBUGFS = "/sys/kernel/debug/flashbed_nand"

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from flashbed.analysis import judge
-from flashbed.analysis.claims import AGREES, Verdict
 from flashbed.analysis.points import table_of
+from flashbed.analysis.verdicts import AGREES, Verdict
 from flashbed.energy.fold import COMPONENTS
 from flashbed.report.judged import JudgedRun, points_of
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.profiles import load_board
+from flashbed.formats.profiles import load_board
+from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
-from flashbed.targets.emulator.kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import command
 from flashbed.targets.guest import initramfs, nand
 from flashbed.targets.guest.boot import Boot, Machine

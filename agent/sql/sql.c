@@ -4,7 +4,7 @@
  *
  * A connection is one to SQLite's unix VFS, on the mounted file system. What SQLite would draw from
  * the machine is the same each time, and the same as where the host records it
- * (python/flashbed/sqlite/recording.py): random() and randomblob() follow from the seed of
+ * (python/flashbed/sqlite/recorder.py): random() and randomblob() follow from the seed of
  * `sql_open`, the clock stands still, and SQLite's own random numbers (a journal's nonce) are those
  * of a seed of zeros. A statement's text is unescaped before its time begins; preparing, binding,
  * stepping and finalizing are in it.
@@ -124,7 +124,7 @@ static int64_t fail(struct sql_run *run, int code, const char *why)
 }
 
 /* Every value of a row and what type it is, so that two that answered the same can be told
- * (python/flashbed/sqlite/tables.py). */
+ * (python/flashbed/sqlite/call_tables.py). */
 static uint32_t sum_row(sqlite3_stmt *statement, uint32_t sum)
 {
 	for (int i = 0; i < sqlite3_column_count(statement); i++) {

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from flashbed.analysis.least_squares import non_negative
 from flashbed.errors import InputError
-from flashbed.least_squares import non_negative
-from flashbed.operations import HEADER
-from flashbed.profiles import USUAL_COMPRESSOR, Board, Kernel
+from flashbed.formats.operations import HEADER
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import row_of
-from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["FITTED", "FOLDED", "Fit", "fit", "programs", "seen_costs", "with_software_table"]
 

@@ -16,20 +16,20 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed import __version__, places
-from flashbed.case import AXES, SHIPPED, Case
-from flashbed.columns import conform
-from flashbed.conditions import NONE
+from flashbed import __version__, paths
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
-from flashbed.experiment import Experiment, Planned
-from flashbed.names import escaped
-from flashbed.profiles import load_board, load_kernel
-from flashbed.tables import RunDirectory
+from flashbed.formats.columns import conform
+from flashbed.formats.names import escaped
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import RunDirectory
+from flashbed.plan.case import AXES, SHIPPED, Case
+from flashbed.plan.conditions import NONE
+from flashbed.plan.experiment import Experiment, Planned
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.targets.code import modules_of
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
@@ -97,7 +97,7 @@ def programs_of(
 @cache
 def commit() -> str | None:
     """The checkout's commit, `-dirty` if its tracked files differ from it; null without git."""
-    describe = ["git", "-C", str(places.root()), "describe", "--always", "--abbrev=40", "--dirty"]
+    describe = ["git", "-C", str(paths.root()), "describe", "--always", "--abbrev=40", "--dirty"]
     try:
         done = subprocess.run(
             [*describe, "--exclude=*"], capture_output=True, text=True, check=True, timeout=10
@@ -148,7 +148,7 @@ def _sha256(between: str, parts: Sequence[str]) -> str:
 
 def _energy_code() -> list[str]:
     """What energies are worked out by."""
-    return [places.sha256_of(file) for file in modules_of(energy_of.__module__)]
+    return [paths.sha256_of(file) for file in modules_of(energy_of.__module__)]
 
 
 def _described(

@@ -7,11 +7,11 @@ import random
 import polars as pl
 import pytest
 
-from flashbed.operations import HEADER
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.operations import HEADER
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
-from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.layout_files import prepared, written_file
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
 

@@ -9,7 +9,7 @@ import csv
 import zlib
 from pathlib import Path
 
-from flashbed.content import generated
+from flashbed.formats.content import generated
 
 TABLE = Path(__file__).parents[1] / "corpus" / "content" / "generated.csv"
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.errors import RunError
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.emulator import dice

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flashbed.operations import HEADER, OperationError, canonical, parse
+from flashbed.formats.operations import HEADER, OperationError, canonical, parse
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "operations"
 AGENT = Path(__file__).parents[2] / "build" / "agent" / "flashbed-agent-host"

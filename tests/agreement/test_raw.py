@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from flashbed.operations import HEADER
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.operations import HEADER
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program
 

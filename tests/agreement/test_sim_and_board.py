@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import agreement
-from flashbed.experiment import load_experiment, plan
+from flashbed.formats.tables import RunDirectory, read_table
+from flashbed.plan.experiment import load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets.base import Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget

@@ -11,15 +11,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.case import Case
-from flashbed.operations import HEADER, parse
+from flashbed.formats.operations import HEADER, parse
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.case import Case
+from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED, Done, judge
-from flashbed.powercut.run import Choice, PowerCuts
-from flashbed.profiles import load_board, load_kernel
-from flashbed.sqlite.board import executed
-from flashbed.sqlite.recording import DATABASE_PATH, Recording, Written
+from flashbed.sqlite.recorder import DATABASE_PATH, Recording, Written
 from flashbed.sqlite.recovery import recovered, restored
 from flashbed.sqlite.settings import Database
+from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Cut, Program

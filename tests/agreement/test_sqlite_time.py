@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from flashbed.analysis.statements import statements
-from flashbed.case import Case
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.case import Case
 from flashbed.sqlite.settings import Database
 from flashbed.targets import load_target
 from flashbed.targets.base import Program

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from flashbed.conditions import NEW, NONE, BitFlips, Faults, State, Worn
-from flashbed.fuzz.compare import outcomes_of
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.fuzz.differences import outcomes_of
+from flashbed.plan.conditions import NEW, NONE, BitFlips, Faults, State, Worn
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
-from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.layout_files import prepared, written_file
 from flashbed.workloads.state import in_state
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension]

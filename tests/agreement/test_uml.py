@@ -13,17 +13,17 @@ import pytest
 
 from flashbed import validation
 from flashbed.analysis import savings
-from flashbed.experiment import load_experiment, parse_settings, plan
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.profiles import load_board, load_kernel
+from flashbed.plan.experiment import load_experiment, parse_settings, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
-from flashbed.targets.uml.kernel import cached_kernel
+from flashbed.targets.uml.uml_kernel import cached_kernel
 
 pytestmark = [
     pytest.mark.uml,

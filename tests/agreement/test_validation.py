@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.validation import compare, kinds, programs, summary

@@ -12,12 +12,12 @@ from random import Random
 import polars as pl
 import pytest
 
-from flashbed.experiment import load_experiment, plan
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.profiles import load_board, load_kernel
+from flashbed.plan.experiment import load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets.base import Program, Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from flashbed.profiles import Board, load_board
+from flashbed.formats.profiles import Board, load_board
 from flashbed.targets.base import Unavailable
+from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
-from flashbed.targets.emulator.kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import KERNEL_ARGUMENTS, find_qemu
 from flashbed.targets.guest import nand, yaffs2
 from flashbed.targets.guest.boot import Boot, Machine

@@ -11,9 +11,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flashbed.locking import locked
+from flashbed.storage.locking import locked
 from flashbed.targets.base import Unavailable
-from flashbed.targets.emulator.kernel import ARCHITECTURE
+from flashbed.targets.emulator.debian_kernel import ARCHITECTURE
 from flashbed.targets.guest.debian import Apt, unpack
 
 __all__ = ["userland"]

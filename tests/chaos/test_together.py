@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.locking import held
+from flashbed.storage.locking import held
 from tests.chaos.program import bytes_of, finish, start
 
 pytestmark = pytest.mark.extension
@@ -66,7 +66,7 @@ import sys
 import polars as pl
 from pathlib import Path
 from flashbed.validation import Compared
-from flashbed.validation.kept import keep
+from flashbed.validation.results_table import keep
 table = pl.DataFrame({"case_id": ["a"]})
 for suite in range(25):
     run = {"board": "b", "kernel": "k", "target": sys.argv[1], "suite": str(suite)}

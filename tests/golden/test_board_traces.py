@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.replay.board import (
+from flashbed.replay.board_traces import (
     FlashmonLog,
     counts_by_run,
     insert_series,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from flashbed import validation
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.sim import SimTarget
 
 WITHIN_PCT = 10.0

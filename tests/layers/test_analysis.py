@@ -18,10 +18,10 @@ from flashbed.analysis import (
     measures,
     savings,
 )
-from flashbed.analysis.claims import items
 from flashbed.analysis.points import chosen
+from flashbed.analysis.verdicts import items
 from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
-from flashbed.experiment import Claim, load_experiment
+from flashbed.plan.experiment import Claim, load_experiment
 
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,

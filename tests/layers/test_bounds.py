@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from flashbed.experiment import Experiment, ExperimentError, read_experiment
-from flashbed.profiles import Board, Kernel, ProfileError
-from flashbed.toml_models import read_model
+from flashbed.formats.profiles import Board, Kernel, ProfileError
+from flashbed.formats.toml import read_model
+from flashbed.plan.experiment import Experiment, ExperimentError, read_experiment
 
 ROOT = Path(__file__).parents[2]
 SMALL = Path(__file__).parents[1] / "small.toml"

@@ -10,7 +10,7 @@ import pytest
 
 from flashbed import calibration
 from flashbed.errors import InputError
-from flashbed.profiles import Board, load_board, load_kernel
+from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.targets.base import Program
 from flashbed.targets.sim import SimTarget
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import measures
-from flashbed.analysis.claims import Judged, WithoutSeed, judge, worst
 from flashbed.analysis.measures import CONDITIONS
-from flashbed.claim import Claim
-from flashbed.experiment import load_experiment, plan
-from flashbed.profiles import load_kernel
-from flashbed.tables import SCHEMAS, empty_table
+from flashbed.analysis.verdicts import Judged, WithoutSeed, judge, worst
+from flashbed.formats.profiles import load_kernel
+from flashbed.formats.tables import SCHEMAS, empty_table
+from flashbed.plan.claims import Claim
+from flashbed.plan.experiment import load_experiment, plan
 
 POINTS = (
     "board", "kernel", "fs", "window", "pattern", "requests", "request_bytes", "file_bytes",

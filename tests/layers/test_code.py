@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.experiment import load_experiment, plan
+from flashbed.formats.tables import RunDirectory
+from flashbed.plan.experiment import load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory
 from flashbed.targets import TARGETS, code, code_sha256
 from flashbed.targets.code import PACKAGE, digest_of, modules_of, sources_of
 from tests.fake import FakeTarget
@@ -36,13 +36,13 @@ def change(file: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "file"),
     [
-        ("uml", "targets/room.py"),
-        ("uml", "sqlite/board.py"),
+        ("uml", "targets/fullness.py"),
+        ("uml", "sqlite/statements.py"),
         ("uml", "operations.py"),
-        ("emulator", "tracing/rows.py"),
+        ("emulator", "tracing/trace_rows.py"),
         ("board", "targets/guest/results.py"),
         ("sim", "conditions.py"),
-        ("sim-chip", "targets/room.py"),
+        ("sim-chip", "targets/fullness.py"),
     ],
 )
 def test_a_module_that_a_target_imports_is_among_its_code(

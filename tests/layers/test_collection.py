@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.case import Case
-from flashbed.experiment import Settings, load_experiment, plan
-from flashbed.operations import Operation, parse
-from flashbed.profiles import load_board
+from flashbed.formats.operations import Operation, parse
+from flashbed.formats.profiles import load_board
+from flashbed.formats.tables import RunDirectory, read_table
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import Settings, load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.workloads.collection import COLD, FILE, TURN_BYTES, operations
 

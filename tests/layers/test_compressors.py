@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from flashbed import validation
-from flashbed.experiment import ExperimentError, load_experiment, parse_settings, plan
-from flashbed.profiles import ProfileError, load_board, load_kernel
+from flashbed.formats.profiles import ProfileError, load_board, load_kernel
+from flashbed.plan.experiment import ExperimentError, load_experiment, parse_settings, plan
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import ChipOnlyTarget, SimTarget
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashbed.costs.fit import fit_cases
+from flashbed.costs.cost_fit import fit_cases
 from flashbed.costs.model import Model, load
 from flashbed.costs.predict import chosen, predict, subject_of
 from flashbed.costs.terms import TERMS, Asked, pages_of, read_in_kib, terms
 from flashbed.errors import InputError
+from flashbed.formats.profiles import load_board
+from flashbed.formats.tables import conform
 from flashbed.lifetime.estimate import estimate
-from flashbed.profiles import load_board
-from flashbed.tables import conform
 
 COUNTS = (100, 300, 1000, 3000, 5000)
 SIZES = (50, 150, 300, 450, 600)

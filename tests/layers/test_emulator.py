@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Cut, Program, Unavailable
 from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
 from flashbed.targets.guest import initramfs
@@ -377,7 +377,7 @@ def test_bytes_that_are_no_stream_are_refused_or_wait_for_more(data: bytes) -> N
 
 
 def test_programs_are_read_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flashbed.targets.guest import run
+    from flashbed.targets.guest import guest as run
 
     monkeypatch.setattr(run, "_PIECE_CHARACTERS", 10)
     board, kernel = load_board("emulated"), load_kernel("6.1")

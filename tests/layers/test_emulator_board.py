@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.emulator import EmulatorTarget
 

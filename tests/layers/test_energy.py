@@ -12,13 +12,13 @@ import pytest
 from flashbed.analysis import energy_gaps, energy_summary, rates, savings
 from flashbed.energy.constants import Energy
 from flashbed.energy.fold import COMPONENTS, energy_of
-from flashbed.experiment import Settings, load_experiment, plan
+from flashbed.formats.profiles import ProfileError, load_board
+from flashbed.formats.tables import RunDirectory, read_table
+from flashbed.formats.toml import read_model
 from flashbed.lifetime.observed import CAUSES
-from flashbed.profiles import ProfileError, load_board
+from flashbed.plan.experiment import Settings, load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets import load_target
-from flashbed.toml_models import read_model
 from tests.fake import FakeTarget
 
 OMAP = {"omap3evm": load_board("omap3evm").energy}

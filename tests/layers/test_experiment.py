@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.experiment import (
+from flashbed.formats.operations import parse
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import (
     ExperimentError,
     experiment_names,
     load_experiment,
     parse_settings,
     plan,
 )
-from flashbed.operations import parse
 from flashbed.runner import programs_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.figures import agreement_figure
+from flashbed.report.figures import agreement_figure
 
 ERRORS = pl.DataFrame(
     {

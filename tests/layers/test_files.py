@@ -14,13 +14,13 @@ import pytest
 
 from flashbed.cli.trace import _of_operations
 from flashbed.errors import InputError, RunError
-from flashbed.files import read_bytes, read_text, whole
-from flashbed.frames import DamagedError, read_parquet
-from flashbed.profiles import ProfileError
+from flashbed.formats.profiles import ProfileError
+from flashbed.formats.tables import RunDirectory
+from flashbed.formats.toml import read_toml
 from flashbed.report.page import in_script, write_whole
 from flashbed.sqlite.settings import Database
-from flashbed.tables import RunDirectory
-from flashbed.toml_models import read_toml
+from flashbed.storage.files import read_bytes, read_text, whole
+from flashbed.storage.frames import DamagedError, read_parquet
 
 GONE = 2**22 + 1
 """No process has this number (PID_MAX_LIMIT)."""
@@ -113,7 +113,7 @@ import sys, resource
 from pathlib import Path
 import polars as pl
 from flashbed.errors import RunError
-from flashbed.files import whole
+from flashbed.storage.files import whole
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 frame = pl.DataFrame({"a": range(100_000)})
 for write in (

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import frames
 from flashbed.errors import InputError
-from flashbed.footer import Extent, extent
-from flashbed.frames import DamagedError, read_parquet
-from flashbed.tables import conform, read_table
+from flashbed.formats.tables import conform, read_table
+from flashbed.storage import frames
+from flashbed.storage.footer import Extent, extent
+from flashbed.storage.frames import DamagedError, read_parquet
 
 ROWS = 3_000_001
 COLUMNS = ("a", "b", "c", "d", "e")

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from flashbed import cli
-from flashbed.content import generated
 from flashbed.errors import InputError
+from flashbed.formats.content import generated
+from flashbed.formats.operations import HEADER, Operation, canonical, parse
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.fuzz.case import MARK, FuzzCase, repaired
-from flashbed.fuzz.compare import Difference, FlashOp, Outcome, Row, first_difference
+from flashbed.fuzz.differences import Difference, FlashOp, Outcome, Row, first_difference
 from flashbed.fuzz.generator import CLASSES, LEFT_OUT, generate
 from flashbed.fuzz.oracle import Expected, MemoryFs, expected_of
+from flashbed.fuzz.program import MARK, FuzzCase, repaired
 from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
-from flashbed.operations import HEADER, Operation, canonical, parse
-from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.guest import yaffs2
-from flashbed.targets.guest.finding import Finding
+from flashbed.targets.guest.requirements import Finding
 from tests.fuzz_fake import (
     Bug,
     OracleTarget,

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import pytest
 
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.fuzz.case import FoundCut
 from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
+from flashbed.fuzz.program import FoundCut
 from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget
-from flashbed.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Cut, Program, Target
 from flashbed.targets.sim import SimTarget
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flashbed import calibration, validation
-from flashbed.case import Case
-from flashbed.experiment import Experiment, experiment_names, load_experiment, plan
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import Experiment, experiment_names, load_experiment, plan
 from flashbed.runner import programs_of
 
 

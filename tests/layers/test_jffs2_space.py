@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.operations import HEADER
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.operations import HEADER
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import SimTarget
 

@@ -20,8 +20,8 @@ from flashbed.lifetime.estimate import (
     dispersion,
     estimate,
 )
+from flashbed.lifetime.estimate_text import years_text
 from flashbed.lifetime.observed import counters_of
-from flashbed.lifetime.words import years_text
 
 EVEN = Observed(
     seconds=DAY_S, blocks=100, erases=10_000, worst=100, programmed_blocks=9_900, dispersion=0.01

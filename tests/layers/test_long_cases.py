@@ -10,16 +10,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed import merging
-from flashbed.columns import conform
-from flashbed.operations import each, parse, text_of
-from flashbed.profiles import load_board, load_kernel
-from flashbed.tables import RunDirectory
+from flashbed.formats import merging
+from flashbed.formats.columns import conform
+from flashbed.formats.operations import each, parse, text_of
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import RunDirectory
 from flashbed.targets.base import Program
 from flashbed.targets.guest.job import items_of
 from flashbed.targets.guest.results import Measuring, RowsOfCase, StrangeLineError, batch_of
 from flashbed.targets.guest.stream import CaseDone, CaseRows, Reader
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 
 BODY = "flashbed-ops 1\nopen 0 a rw\nmark\n" + "read 0 0 10\nwrite 0 10 20 1 0\n" * 3
 PROGRAM = Program("one", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
@@ -74,8 +74,8 @@ def test_operations_are_the_same_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert text == BODY
     whole = parse(text)
     for at_once in (1, 7, 64):
-        monkeypatch.setattr("flashbed.operations._READ_AT_ONCE", at_once)
-        monkeypatch.setattr("flashbed.operations._LINES_AT_ONCE", at_once)
+        monkeypatch.setattr("flashbed.formats.operations._READ_AT_ONCE", at_once)
+        monkeypatch.setattr("flashbed.formats.operations._LINES_AT_ONCE", at_once)
         assert list(each(text)) == whole
         assert text_of(BODY.splitlines()[1:]) == text
 

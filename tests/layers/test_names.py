@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.cli.screen import say
+from flashbed.cli.progress import say
 from flashbed.errors import InputError
-from flashbed.experiment import ExperimentError, read_experiment
-from flashbed.names import MESSAGE_CHARACTERS, escaped, is_name, message
-from flashbed.profiles import load_board, load_kernel
-from flashbed.study import load_study
-from flashbed.tables import conform, read_table
+from flashbed.formats.names import MESSAGE_CHARACTERS, escaped, is_name, message
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import conform, read_table
+from flashbed.plan.experiment import ExperimentError, read_experiment
+from flashbed.plan.study import load_study
 
 SMALL = Path(__file__).parents[1] / "small.toml"
 FLASHBED = str(Path(sys.executable).parent / "flashbed")

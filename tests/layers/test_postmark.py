@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import parse
+from flashbed.formats.operations import parse
+from flashbed.plan.case import Case
 from flashbed.workloads.postmark import Counts, operations
 from flashbed.workloads.postmark_script import Settings, read_script
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flashbed.errors import FlashbedError, InputError
-from flashbed.power.files import read_recording
-from flashbed.power.fit import fit_rail
+from flashbed.power.energy_fit import fit_rail
 from flashbed.power.measure import Asked, measure
+from flashbed.power.power_tables import read_table, read_windows
+from flashbed.power.recorded_files import read_recording
 from flashbed.power.recording import LOGIC, Channel, Recording, parse_rails, rails_of
 from flashbed.power.sigrok import read_sigrok
-from flashbed.power.tables import read_table, read_windows
 from flashbed.power.units import column, frequency_hz
 from flashbed.power.windows import marked
 from tests.traces import LOAD_W, RATE_HZ, Synthetic, synthetic

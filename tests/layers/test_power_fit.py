@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flashbed.errors import RunError
-from flashbed.power.fit import RailFit, fit_rail, mean_of
+from flashbed.power.energy_fit import RailFit, fit_rail, mean_of
 from flashbed.power.noise import autocorrelation_time, level, quantum
 from flashbed.power.recording import Recording, rails_of
 from flashbed.power.windows import Span, marked, of_file, pulses

@@ -9,7 +9,7 @@ import pytest
 
 from flashbed.errors import InputError
 from flashbed.powercut.judge import CORRUPT, LOST, RECOVERED, judge
-from flashbed.sqlite.tables import Tables, checked, tables_of
+from flashbed.sqlite.call_tables import Tables, checked, tables_of
 from flashbed.targets.base import Survey, SurveyedDatabase
 from tests.layers.test_powercut_judge import Files, done, found
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.content import generated
 from flashbed.errors import InputError
-from flashbed.operations import HEADER, parse
+from flashbed.formats.content import generated
+from flashbed.formats.operations import HEADER, parse
 from flashbed.powercut.judge import (
     CORRUPT,
     LOST,

@@ -10,19 +10,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import parse
+from flashbed.formats.operations import parse
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.plan.case import Case
+from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
-from flashbed.powercut.run import Choice, PowerCuts
-from flashbed.powercut.summary import lines, summary
-from flashbed.profiles import load_board, load_kernel
+from flashbed.powercut.outcomes import lines, summary
 from flashbed.targets.base import Batch, Cut, Program
 from flashbed.targets.guest.boot import Machine
+from flashbed.targets.guest.guest import Guest, run_guest
 from flashbed.targets.guest.results import Measuring
-from flashbed.targets.guest.run import Guest, run_guest
 from flashbed.targets.guest.stream import Reader, StreamError
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 from flashbed.workloads import WORKLOADS
 from flashbed.workloads.fsync_files import operations
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.experiment import load_experiment, parse_settings, plan
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
+from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
-from flashbed.powercut.run import Choice, PowerCuts
-from flashbed.profiles import load_board, load_kernel
 from flashbed.runner import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.uml import UmlTarget

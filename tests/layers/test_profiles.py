@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.profiles import (
+from flashbed.formats.profiles import (
     ProfileError,
     board_names,
     kernel_names,

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import extremes, per_request, rate_points, rates
-from flashbed.case import Case
 from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.errors import InputError
+from flashbed.formats.operations import parse
 from flashbed.lifetime.observed import CAUSES
-from flashbed.operations import parse
+from flashbed.plan.case import Case
 from flashbed.workloads import WORKLOADS
 
 CASE = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.operations import canonical
-from flashbed.replay.board import FlashmonLog, insert_series, read_flashmon
+from flashbed.formats.operations import canonical
+from flashbed.replay.board_traces import FlashmonLog, insert_series, read_flashmon
 from flashbed.replay.inserts import PAGE_BYTES, compressibility, transactions
 from flashbed.replay.strace import pace_of, read_strace, reads_of
 

@@ -12,15 +12,15 @@ import pytest
 
 from flashbed.analysis.rates import RATE_POINT
 from flashbed.analysis.statements import statement_agreement, statement_points, statements
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.experiment import plan, read_experiment
-from flashbed.operations import parse
-from flashbed.profiles import load_board
-from flashbed.sqlite.board import escaped, statement_kind
-from flashbed.sqlite.content import compressibility
-from flashbed.sqlite.recording import DATABASE_PATH, Recording, StatementError
+from flashbed.formats.operations import parse
+from flashbed.formats.profiles import load_board
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import plan, read_experiment
+from flashbed.sqlite.compressibility import compressibility
+from flashbed.sqlite.recorder import DATABASE_PATH, Recording, StatementError
 from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.sqlite.statements import escaped, statement_kind
 from flashbed.sqlite.vfs import Files
 from flashbed.workloads.sqlite import operations
 

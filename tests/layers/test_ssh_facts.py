@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flashbed.case import Case
 from flashbed.cli.boards import allowed
 from flashbed.errors import InputError
-from flashbed.experiment import experiment_names, load_experiment, plan
-from flashbed.profiles import kernel_names, load_board, load_kernel
+from flashbed.formats.profiles import kernel_names, load_board, load_kernel
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import experiment_names, load_experiment, plan
 from flashbed.runner import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine

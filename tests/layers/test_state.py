@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.case import Case
-from flashbed.conditions import NEW, NONE, BitFlips, Condition, Faults, State, Worn
 from flashbed.errors import InputError
-from flashbed.experiment import ExperimentError, load_experiment, parse_settings, plan
-from flashbed.operations import parse
-from flashbed.profiles import load_board
+from flashbed.formats.operations import parse
+from flashbed.formats.profiles import load_board
+from flashbed.plan.case import Case
+from flashbed.plan.conditions import NEW, NONE, BitFlips, Condition, Faults, State, Worn
+from flashbed.plan.experiment import ExperimentError, load_experiment, parse_settings, plan
 from flashbed.runner import programs_of
 from flashbed.targets.guest.nand import begin_commands, setup_commands
-from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.layout_files import prepared, written_file
 from flashbed.workloads.state import in_state
 
 MIB = 1 << 20

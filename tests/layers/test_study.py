@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.analysis.claims import judge
 from flashbed.analysis.sentences import tallies
-from flashbed.asked import Number
+from flashbed.analysis.verdicts import judge
 from flashbed.cli.verdicts import verdicts
 from flashbed.errors import InputError
-from flashbed.experiment import load_experiment, plan, study_experiments
+from flashbed.formats.tables import RunDirectory
+from flashbed.plan.experiment import load_experiment, plan, study_experiments
+from flashbed.plan.quantities import Number
+from flashbed.plan.study import in_order, load_study
 from flashbed.report import write_report
-from flashbed.report.content import collect, figure_tables
+from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
 from flashbed.report.numbers import moved
 from flashbed.runner import run_target
-from flashbed.study import in_order, load_study
-from flashbed.tables import RunDirectory
 from tests.fake import FakeTarget
 from tests.perturb import survivors
 

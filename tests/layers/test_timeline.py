@@ -12,11 +12,11 @@ import pytest
 from flashbed.analysis import measured_points, power_points
 from flashbed.energy.fold import COMPONENTS
 from flashbed.energy.timeline import power_over_time, sampled
-from flashbed.experiment import Settings, load_experiment, plan
-from flashbed.figures import power_figure
-from flashbed.profiles import load_board
+from flashbed.formats.profiles import load_board
+from flashbed.formats.tables import RunDirectory, read_table
+from flashbed.plan.experiment import Settings, load_experiment, plan
+from flashbed.report.figures import power_figure
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets import load_target
 
 ENERGY = load_board("omap3evm").energy

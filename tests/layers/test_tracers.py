@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.profiles import load_board
+from flashbed.formats.profiles import load_board
 from tests.tracing import INSTANCES, KPROBES, Said, obeyed
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]

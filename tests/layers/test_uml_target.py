@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.profiles import Board, load_board, load_kernel
+from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.targets import uml
 from flashbed.targets.base import Program, Unavailable
 from flashbed.targets.guest.debian import cache_folder

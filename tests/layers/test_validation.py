@@ -10,11 +10,11 @@ import pytest
 
 from flashbed import validation
 from flashbed.errors import InputError
-from flashbed.operations import parse
-from flashbed.profiles import load_board, load_kernel
+from flashbed.formats.operations import parse
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets.base import Program, refused
 from flashbed.targets.sim import SimTarget
-from flashbed.validation import kept
+from flashbed.validation import results_table as kept
 
 CASES = {"reads": 234, "writes": 213}
 

@@ -9,18 +9,18 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import wear_map, wear_summary
-from flashbed.conditions import State, Worn
-from flashbed.experiment import load_experiment, plan
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.lifetime.observed import CAUSES
-from flashbed.profiles import load_board, load_kernel
+from flashbed.plan.conditions import State, Worn
+from flashbed.plan.experiment import load_experiment, plan
 from flashbed.runner import run_target
-from flashbed.tables import RunDirectory, read_table
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of
 from flashbed.targets.guest.stream import CaseDone, Reader
 from flashbed.targets.sim import SimTarget
-from flashbed.workloads.files import prepared, written_file
+from flashbed.workloads.layout_files import prepared, written_file
 from tests.fake import FakeTarget
 
 HEADER = "flashbed-ops 1\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.experiment import ExperimentError, read_experiment
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import ExperimentError, read_experiment
 from flashbed.workloads import WORKLOADS
 
 EXPERIMENT = """[experiment]

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.costs.fit import fit_cases
-from flashbed.profiles import load_board
-from flashbed.tables import RunDirectory, read_table
+from flashbed.costs.cost_fit import fit_cases
+from flashbed.formats.profiles import load_board
+from flashbed.formats.tables import RunDirectory, read_table
 from tests.layers.test_costs import table
 from tests.smoke.conftest import Run
 from tests.smoke.examples import steps

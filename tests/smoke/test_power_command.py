@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flashbed.profiles import load_board
+from flashbed.formats.profiles import load_board
 from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
 from tests.traces import LOAD_W, Synthetic, synthetic

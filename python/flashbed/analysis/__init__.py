@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from flashbed.analysis.aged import aged
 from flashbed.analysis.agreement import agreement, agreement_summary
-from flashbed.analysis.claims import Verdict, WithoutSeed, judge, with_board
 from flashbed.analysis.energy import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
-from flashbed.analysis.power import measured_points, power_points
+from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.analysis.rates import extremes, per_request, rate_points, rates
 from flashbed.analysis.statements import statement_agreement, statement_points
+from flashbed.analysis.verdicts import Verdict, WithoutSeed, judge, with_board
 from flashbed.analysis.wear import wear_map, wear_summary
 
 __all__ = [

@@ -11,7 +11,7 @@ import polars as pl
 
 from flashbed.analysis.measures import PAUSE_MS
 from flashbed.analysis.rates import RATE_POINT
-from flashbed.conditions import NEW, NONE
+from flashbed.plan.conditions import NEW, NONE
 
 __all__ = ["aged"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.case import FORCED
 from flashbed.energy.fold import COMPONENTS, RAILS
+from flashbed.plan.case import FORCED
 
 __all__ = [
     "COMPONENT_NJ",

@@ -13,15 +13,15 @@ from typing import get_args
 
 import polars as pl
 
-from flashbed.asked import (
+from flashbed.plan.case import FORCED
+from flashbed.plan.conditions import NEW, NONE
+from flashbed.plan.quantities import (
     AgedMetric,
     FileReadMetric,
     RequestExtreme,
     SavingMetric,
     StatementMetric,
 )
-from flashbed.case import FORCED
-from flashbed.conditions import NEW, NONE
 
 __all__ = ["USUAL", "as_usual", "chosen", "table_of"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flashbed.analysis.claims import (
+from flashbed.analysis.verdicts import (
     AGREES,
     DERIVED,
     DIFFERS,
@@ -18,7 +18,7 @@ from flashbed.analysis.claims import (
     Verdict,
     worst,
 )
-from flashbed.study import Item, Sentence, Study
+from flashbed.plan.study import Item, Sentence, Study
 
 __all__ = ["CANNOT", "COUNTED", "Tally", "claim_verdicts", "sentence_verdict", "tallies"]
 

@@ -1,6 +1,6 @@
 """What SQL statements came to: operations of `requests` put together again.
 
-A statement ends with its `compute` (sqlite/recording.py); where SQLite ran on the board it is one
+A statement ends with its `compute` (sqlite/recorder.py); where SQLite ran on the board it is one
 `sql`, and opening the database the row before. What a target does not know is null.
 """
 
@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.analysis.agreement import error_pct
 from flashbed.analysis.measures import PAUSE_MS
 from flashbed.analysis.rates import RATE_POINT
-from flashbed.tables import CHIP_ALONE
+from flashbed.formats.tables import CHIP_ALONE
 
 __all__ = ["STATEMENT_POINT", "statement_agreement", "statement_points", "statements"]
 

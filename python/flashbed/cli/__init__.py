@@ -28,7 +28,7 @@ from flashbed.cli import (
     validate,
     verdicts,
 )
-from flashbed.cli.screen import say
+from flashbed.cli.progress import say
 from flashbed.errors import FlashbedError
 
 __all__ = ["app", "main"]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.measured import cases_and_requests_on
+from flashbed.cli.programs import cases_and_requests_on
+from flashbed.cli.progress import say
 from flashbed.cli.run import failure_lines
-from flashbed.cli.screen import say
 from flashbed.errors import InputError
-from flashbed.files import read_text, whole
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.storage.files import read_text, whole
 
 if TYPE_CHECKING:
     from flashbed.calibration import Fit
-    from flashbed.profiles import Board
+    from flashbed.formats.profiles import Board
 
 __all__ = ["register"]
 
@@ -51,7 +51,7 @@ def calibrate(
     each calibration case is explained.
     """
     from flashbed.calibration import fit, programs, seen_costs, with_software_table
-    from flashbed.profiles import load_board, load_kernel
+    from flashbed.formats.profiles import load_board, load_kernel
 
     if on == "sim":
         raise InputError("--on sim: the simulator has no costs of its own to measure")

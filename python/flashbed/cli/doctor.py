@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
-from flashbed.places import shown
+from flashbed.paths import shown
 
 if TYPE_CHECKING:
     from flashbed.targets.ssh.facts import BoardFacts
@@ -71,8 +71,8 @@ def _simulator() -> Check:
 
 
 def _guests() -> list[Check]:
-    from flashbed.targets.emulator.doctor import check as emulator
-    from flashbed.targets.uml.doctor import check as uml
+    from flashbed.targets.emulator.emulator_requirements import check as emulator
+    from flashbed.targets.uml.uml_requirements import check as uml
 
     needs = [(finding, "target emulator") for finding in emulator()]
     needs += [(finding, "target uml") for finding in uml()]
@@ -134,7 +134,7 @@ def doctor(
 
 def _board(on: str, output: str, name: str | None, partition: str | None) -> None:
     from flashbed.cli.boards import facts_of
-    from flashbed.profiles import board_path
+    from flashbed.formats.profiles import board_path
     from flashbed.targets.ssh.address import is_address, parse_address
     from flashbed.targets.ssh.facts import kernel_profile
 
@@ -171,9 +171,9 @@ def _show_board(facts: BoardFacts, kernel: str | None) -> None:
 
 def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     """Writes boards/NAME.toml, which must not be there."""
-    from flashbed.profiles import board_path
+    from flashbed.formats.profiles import board_path
     from flashbed.targets.ssh.address import parse_partition
-    from flashbed.targets.ssh.profile import profile_text
+    from flashbed.targets.ssh.board_profile import profile_text
 
     if partition is None:
         known = ", ".join(f"mtd{number}" for number in facts.partitions) or "none"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.screen import bar
+from flashbed.cli.progress import bar
 from flashbed.errors import InputError, Interrupted, RunError
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def _systems(text: str) -> tuple[str, ...]:
 
 
 def _bench(kind: str, on: str, board: str, kernel: str) -> Bench | CutsBench:
+    from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.fuzz.bench import Bench
     from flashbed.fuzz.cuts import CutsBench
-    from flashbed.profiles import load_board, load_kernel
     from flashbed.targets import load_target
 
     if kind == "cuts":

@@ -13,12 +13,12 @@ import typer
 
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
-from flashbed.files import TEXT_BYTES_MAX, read_bytes
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 if TYPE_CHECKING:
+    from flashbed.formats.profiles import Board
     from flashbed.lifetime.observed import Subject
-    from flashbed.profiles import Board
 
 __all__ = ["Endurance", "Format", "duration_s", "endurance_of", "rate_per_day", "register"]
 
@@ -90,9 +90,9 @@ def lifetime(
     output: Format = None,
 ) -> None:
     """How long the flash lasts: years until a block reaches its endurance."""
+    from flashbed.formats.profiles import load_board
     from flashbed.lifetime.estimate import estimate
-    from flashbed.lifetime.words import as_json, row, text
-    from flashbed.profiles import load_board
+    from flashbed.lifetime.estimate_text import as_json, row, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -177,8 +177,8 @@ def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[st
     """The cases of a run that `--case` and `--set` choose; None for all of them."""
     import polars as pl
 
-    from flashbed.experiment import parse_settings
-    from flashbed.tables import read_table
+    from flashbed.formats.tables import read_table
+    from flashbed.plan.experiment import parse_settings
 
     if case is None and not settings:
         return None
@@ -210,7 +210,7 @@ def _run(
     Returns the directory of its results, which may hold other cases too, those that were asked for,
     and what their target is called.
     """
-    from flashbed.experiment import load_experiment, parse_settings, plan
+    from flashbed.plan.experiment import load_experiment, parse_settings, plan
 
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashbed.cli.lifetime import Endurance, Format, endurance_of, rate_per_day
-from flashbed.cli.screen import say
+from flashbed.cli.progress import say
 from flashbed.errors import InputError
-from flashbed.files import whole
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.storage.files import whole
 
 if TYPE_CHECKING:
     from flashbed.costs.predict import Prediction
@@ -85,8 +85,8 @@ def sqlite(directories: Directories, out: Out = None) -> None:
 
     Prints how well the cases are explained, those among them that were held out, and the prices.
     """
-    from flashbed.costs.fit import fit_runs
-    from flashbed.costs.words import model_text
+    from flashbed.costs.cost_fit import fit_runs
+    from flashbed.costs.model_text import model_text
 
     fitted = fit_runs(directories)
     print(model_text(fitted))
@@ -110,13 +110,13 @@ def predict(
     output: Format = None,
 ) -> None:
     """What SQL requests will cost: time, flash operations, energy; with --repeat the lifetime."""
-    from flashbed.costs.fit import word_of
+    from flashbed.costs.cost_fit import word_of
     from flashbed.costs.model import load
+    from flashbed.costs.model_text import prediction_json, prediction_text
     from flashbed.costs.predict import chosen
     from flashbed.costs.predict import predict as apply
     from flashbed.costs.terms import Asked
-    from flashbed.costs.words import prediction_json, prediction_text
-    from flashbed.lifetime.words import as_json, text
+    from flashbed.lifetime.estimate_text import as_json, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -174,10 +174,10 @@ def _worn(
     found: Prediction, rounds_per_day: float, endurance: int | None
 ) -> tuple[Subject, Estimate | None, int, str]:
     """The lifetime of the board that the model is of. Raises `InputError` if it has changed."""
+    from flashbed.costs.model_text import name_of
     from flashbed.costs.predict import subject_of
-    from flashbed.costs.words import name_of
+    from flashbed.formats.profiles import load_board
     from flashbed.lifetime.estimate import estimate
-    from flashbed.profiles import load_board
 
     board = load_board(found.model.setting.board)
     if board.sha256 != found.model.board_sha256:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.progress import say
 from flashbed.cli.run import CaseId
-from flashbed.cli.screen import say
 from flashbed.errors import InputError, RunError
-from flashbed.files import read_text, whole
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.storage.files import read_text, whole
 
 if TYPE_CHECKING:
-    from flashbed.power.fit import RailFit, WindowFit
+    from flashbed.power.energy_fit import RailFit, WindowFit
     from flashbed.power.measure import Asked, Measured
 
 __all__ = ["register"]
@@ -305,9 +305,9 @@ def _write(
     board: str, condition: dict[str, str], found: Sequence[Measured], accuracy: float
 ) -> None:
     """Mean powers of all recordings together, into the profile, whole or not at all."""
-    from flashbed.power.fit import mean_of
-    from flashbed.power.profile import with_powers
-    from flashbed.profiles import load_board
+    from flashbed.formats.profiles import load_board
+    from flashbed.power.board_energy import with_powers
+    from flashbed.power.energy_fit import mean_of
 
     names = [fit.name for fit in found[0].fits]
     if any([fit.name for fit in each.fits] != names for each in found):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flashbed.cli.screen import bar, say
+from flashbed.cli.progress import bar, say
 from flashbed.errors import RunError
 
 __all__ = ["register"]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.screen import bar, say
+from flashbed.cli.progress import bar, say
 from flashbed.errors import InputError, RunError
-from flashbed.experiment import (
+from flashbed.paths import shown
+from flashbed.plan.experiment import (
     Experiment,
     Planned,
     Settings,
@@ -22,9 +23,8 @@ from flashbed.experiment import (
     plan,
     study_experiments,
 )
-from flashbed.locking import held
-from flashbed.places import shown
-from flashbed.study import in_order, load_study
+from flashbed.plan.study import in_order, load_study
+from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def reproduce(
     What `validate` has kept in results/validation is shown in it too.
     """
     from flashbed.report import summary_json, write_report
-    from flashbed.validation.kept import directory_has_kept
+    from flashbed.validation.results_table import directory_has_kept
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -230,8 +230,8 @@ def _measured(
     out: Path,
     traces: Sequence[str],
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
+    from flashbed.formats.tables import CHIP_ALONE, RunDirectory
     from flashbed.runner import run_target
-    from flashbed.tables import CHIP_ALONE, RunDirectory
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 
@@ -272,7 +272,7 @@ def _by_target(
 
     A board is asked for every case, and says itself which it cannot do.
     """
-    from flashbed.tables import CHIP_ALONE
+    from flashbed.formats.tables import CHIP_ALONE
     from flashbed.targets import BOARD
 
     everything = [Planned(item.case, (BOARD,)) for item in planned]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
-from flashbed.names import escaped
-from flashbed.places import shown
+from flashbed.formats.names import escaped
+from flashbed.paths import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ def table(
     output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
 ) -> None:
     """Prints a table of a run; the columns are explained in docs/formats.md."""
-    from flashbed.tables import scan_table
+    from flashbed.formats.tables import scan_table
     from flashbed.tracing.trace import is_trace
 
     if output not in FORMATS:
@@ -55,7 +55,7 @@ def table(
 
 
 def _csv(rows: pl.LazyFrame) -> Iterator[str]:
-    from flashbed.frames import pieces
+    from flashbed.storage.frames import pieces
 
     for number, piece in enumerate(pieces(rows)):
         yield piece.write_csv(include_header=number == 0)
@@ -63,7 +63,7 @@ def _csv(rows: pl.LazyFrame) -> Iterator[str]:
 
 def _json(rows: pl.LazyFrame) -> Iterator[str]:
     """One list."""
-    from flashbed.frames import pieces
+    from flashbed.storage.frames import pieces
 
     between = "["
     for piece in pieces(rows):
@@ -97,19 +97,19 @@ def report(
     ] = None,
 ) -> None:
     """Writes the report of one or more runs, or of a trace: one HTML file, no network needed."""
+    from flashbed.formats.tables import runs_in
     from flashbed.report import write_report
-    from flashbed.tables import runs_in
     from flashbed.tracing.trace import is_trace
 
     if any(map(is_trace, directories)):
-        from flashbed.report.trace import write_trace_report
+        from flashbed.report.traced_run import write_trace_report
 
         if len(directories) > 1:
             raise InputError("a trace has a report of its own: one directory at a time")
         page = out or directories[0] / "report.html"
         print(shown(write_trace_report(directories[0], page)))
         return
-    from flashbed.validation.kept import directory_has_kept
+    from flashbed.validation.results_table import directory_has_kept
 
     validated = [directory for directory in directories if directory_has_kept(directory)]
     if len(validated) > 1:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from flashbed.asked import READ_AHEAD_KIB_MAX, FileSystem
 from flashbed.cli.boards import Erase, allowed, shown_target
+from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
-from flashbed.cli.screen import bar, say
 from flashbed.errors import InputError, RunError
-from flashbed.files import OPERATIONS_BYTES_MAX, read_characters, whole
-from flashbed.locking import held
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.plan.quantities import READ_AHEAD_KIB_MAX, FileSystem
+from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
+from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def trace(
 
 def _check_command(words: Sequence[str]) -> None:
     """Raises `InputError` for a single word that is no command but what a target runs."""
-    from flashbed.experiment import experiment_names
+    from flashbed.plan.experiment import experiment_names
 
     if len(words) != 1:
         return
@@ -195,7 +195,7 @@ def _command(words: list[str], asked: Asked, seconds: float | None, on: str) -> 
     try:
         place: Place = Here()
         if on != HERE:
-            from flashbed.targets.ssh.place import BoardPlace
+            from flashbed.targets.ssh.traced_board import BoardPlace
 
             place = BoardPlace(parse_address(on))
         return trace_command(place, words, asked, seconds)
@@ -229,7 +229,7 @@ def _program(
     name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
 ) -> Program:
     """The one case that was asked for."""
-    from flashbed.experiment import load_experiment, parse_settings, plan
+    from flashbed.plan.experiment import load_experiment, parse_settings, plan
     from flashbed.runner import programs_of
 
     if name.endswith(".ops"):
@@ -257,8 +257,8 @@ def _program(
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
     from flashbed._sim import body_offset
-    from flashbed.operations import HEADER, OperationError
-    from flashbed.profiles import load_board, load_kernel
+    from flashbed.formats.operations import HEADER, OperationError
+    from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
     kind, _, option = fs.partition(",")
@@ -289,7 +289,7 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     """Keeps the trace, writes what was asked for beside it, prints the summary."""
     import polars as pl
 
-    from flashbed.frames import pieces
+    from flashbed.storage.frames import pieces
     from flashbed.tracing.flashmon_log import written_log
     from flashbed.tracing.summary import lines
     from flashbed.tracing.trace import TABLES, LongTrace, keep

@@ -12,13 +12,13 @@ import typer
 
 from flashbed import __version__
 from flashbed.cli.boards import Erase, all_allowed, shown_target
-from flashbed.cli.measured import Measured, measured_on
+from flashbed.cli.programs import Measured, measured_on
 from flashbed.errors import InputError, RunError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flashbed.profiles import Board, Kernel
+    from flashbed.formats.profiles import Board, Kernel
     from flashbed.targets.base import Program
     from flashbed.targets.ssh.address import ChosenTarget
     from flashbed.validation import Compared
@@ -67,12 +67,12 @@ def validate(
     does not model is listed by name. What JFFS2 throws on the emulated board the simulator's
     throws too. Exit status 1 if a case failed.
     """
-    from flashbed.profiles import load_board, load_kernel
+    from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.runner import commit
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
     from flashbed.validation import SUITES
-    from flashbed.validation.kept import keep
+    from flashbed.validation.results_table import keep
 
     if suite not in SUITES:
         raise InputError(f"--suite {suite}: no such suite; there are {', '.join(SUITES)}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashbed.errors import InputError, RunError
-from flashbed.places import shown
-from flashbed.study import Study, load_study
+from flashbed.paths import shown
+from flashbed.plan.study import Study, load_study
 
 if TYPE_CHECKING:
     from flashbed.analysis.sentences import Tally
@@ -83,7 +83,7 @@ def _runs(name: str, study: Study, results: Path, target: str) -> dict[str, Judg
 
     One that has no cases on the target may be missing: what it would say is not measured there.
     """
-    from flashbed.experiment import load_experiment
+    from flashbed.plan.experiment import load_experiment
     from flashbed.report.judged import judged_run
 
     runs = {}

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from flashbed.costs.terms import TERMS
 from flashbed.errors import InputError
-from flashbed.files import read_text
-from flashbed.places import shown
-from flashbed.plausible import NUMBER_MAX
+from flashbed.formats.plausible import NUMBER_MAX
+from flashbed.paths import shown
+from flashbed.storage.files import read_text
 
 __all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "Source", "load"]
 

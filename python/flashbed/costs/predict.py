@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flashbed.costs.fit import BAND
+from flashbed.costs.cost_fit import BAND
 from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Setting
 from flashbed.costs.terms import Asked, terms
 from flashbed.errors import InputError
+from flashbed.formats.profiles import Board
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, YEAR_S, Observed
 from flashbed.lifetime.observed import Subject, Workload
-from flashbed.profiles import Board
 from flashbed.sqlite.settings import Database
 
 __all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]

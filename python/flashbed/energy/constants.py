@@ -13,10 +13,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.asked import FileSystem, Pattern
-from flashbed.bounds import MicroWatt, Nj, Pj
-from flashbed.names import Text
-from flashbed.toml_models import Strict
+from flashbed.formats.bounds import MicroWatt, Nj, Pj
+from flashbed.formats.names import Text
+from flashbed.formats.toml import Strict
+from flashbed.plan.quantities import FileSystem, Pattern
 
 __all__ = [
     "Activity",

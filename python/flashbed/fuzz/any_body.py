@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from flashbed.formats.operations import Operation
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.oracle import MemoryFs
-from flashbed.operations import Operation
 
 __all__ = ["DROPPED", "FEATURES", "AnyBody"]
 

@@ -11,9 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flashbed.conditions import NONE
-from flashbed.fuzz.case import FuzzCase
-from flashbed.fuzz.compare import (
+from flashbed.formats.profiles import Board, Kernel
+from flashbed.fuzz.differences import (
     Counts,
     Difference,
     Outcome,
@@ -22,7 +21,8 @@ from flashbed.fuzz.compare import (
     outcomes_of,
 )
 from flashbed.fuzz.oracle import Expected, expected_of
-from flashbed.profiles import Board, Kernel
+from flashbed.fuzz.program import FuzzCase
+from flashbed.plan.conditions import NONE
 from flashbed.targets.base import Batch, Program, Target, refused
 
 __all__ = ["Bench", "Verdict"]

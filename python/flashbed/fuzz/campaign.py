@@ -14,10 +14,10 @@ from itertools import count, islice
 from typing import Any
 
 from flashbed.fuzz.bench import Bench, Verdict
-from flashbed.fuzz.case import FuzzCase
-from flashbed.fuzz.compare import Difference
 from flashbed.fuzz.cuts import CutsBench
+from flashbed.fuzz.differences import Difference
 from flashbed.fuzz.generator import generate
+from flashbed.fuzz.program import FuzzCase
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
 __all__ = ["Found", "Plan", "Report", "fuzz"]

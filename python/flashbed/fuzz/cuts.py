@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from flashbed.formats.operations import Operation
+from flashbed.formats.profiles import Board, Kernel
 from flashbed.fuzz.any_body import AnyBody
 from flashbed.fuzz.bench import Verdict
-from flashbed.fuzz.case import FoundCut, FuzzCase
-from flashbed.fuzz.compare import Difference
+from flashbed.fuzz.differences import Difference
 from flashbed.fuzz.draw import Draw
-from flashbed.operations import Operation
+from flashbed.fuzz.program import FoundCut, FuzzCase
+from flashbed.powercut.cutting import NO_CHANGE, Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED
-from flashbed.powercut.run import NO_CHANGE, Choice, PowerCuts
-from flashbed.profiles import Board, Kernel
 from flashbed.targets.base import Batch, Cut, Target, refused
 
 __all__ = ["CutsBench", "CutsBody"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flashbed.conditions import BitFlips, Faults
 from flashbed.fuzz.draw import Draw
+from flashbed.plan.conditions import BitFlips, Faults
 
 __all__ = ["drawn_faults"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from flashbed.formats.operations import Operation
 from flashbed.fuzz.any_body import DROPPED
 from flashbed.fuzz.draw import Draw
-from flashbed.operations import Operation
 
 __all__ = ["FullBody", "filled"]
 

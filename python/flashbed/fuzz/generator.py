@@ -9,7 +9,7 @@ Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
 Three in eight of the programs of classes `reads`, `any` and `faults` mount UBIFS with `bulk_read`.
 
 Invariants:
-1. Operations before the mark succeed, and slots are in order (`flashbed.operations.parse`).
+1. Operations before the mark succeed, and slots are in order (`flashbed.formats.operations.parse`).
 2. Four seeds in a row, from a multiple of four on, share the preparation of classes `reads` and
    `cuts`, so that a target can use it again; each of them alone gives the same program.
 3. An operation or feature that is left out by name is in no program.
@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from flashbed.conditions import NONE
 from flashbed.errors import InputError
+from flashbed.formats.operations import Operation
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
-from flashbed.fuzz.case import MARK, FuzzCase, repaired
 from flashbed.fuzz.cuts import CutsBody
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.fault_draw import drawn_faults
 from flashbed.fuzz.full_body import FullBody, filled
-from flashbed.operations import Operation
+from flashbed.fuzz.program import MARK, FuzzCase, repaired
+from flashbed.plan.conditions import NONE
 
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from flashbed.content import generated
-from flashbed.fuzz.case import FuzzCase
-from flashbed.operations import Operation
+from flashbed.formats.content import generated
+from flashbed.formats.operations import Operation
+from flashbed.fuzz.program import FuzzCase
 
 __all__ = ["Expected", "MemoryFs", "expected_of"]
 

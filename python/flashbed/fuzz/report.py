@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flashbed.conditions import NONE
 from flashbed.fuzz.campaign import NEAR, READS_NEAR, Found, Report
-from flashbed.fuzz.case import FuzzCase
-from flashbed.fuzz.compare import Difference
+from flashbed.fuzz.differences import Difference
+from flashbed.fuzz.program import FuzzCase
+from flashbed.plan.conditions import NONE
 
 __all__ = ["block", "summary"]
 

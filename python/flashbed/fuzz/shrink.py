@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from flashbed.fuzz.case import MARK, FuzzCase, packed, repaired
-from flashbed.fuzz.compare import Difference
-from flashbed.operations import Operation
+from flashbed.formats.operations import Operation
+from flashbed.fuzz.differences import Difference
+from flashbed.fuzz.program import MARK, FuzzCase, packed, repaired
 
 __all__ = ["Budget", "Probe", "Shrunk", "shrink"]
 

@@ -15,15 +15,15 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
-from flashbed.frames import DamagedError, read_parquet
+from flashbed.formats.names import is_name
+from flashbed.formats.plausible import implausible
+from flashbed.formats.profiles import Board, ProfileError, load_board
+from flashbed.formats.tables import SCHEMAS, read_table
+from flashbed.formats.toml import read_model, read_toml
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD, Counters
 from flashbed.lifetime.estimate import DAY_S, Observed, dispersion
-from flashbed.names import is_name
-from flashbed.places import shown
-from flashbed.plausible import implausible
-from flashbed.profiles import Board, ProfileError, load_board
-from flashbed.tables import SCHEMAS, read_table
-from flashbed.toml_models import read_model, read_toml
+from flashbed.paths import shown
+from flashbed.storage.frames import DamagedError, read_parquet
 
 __all__ = [
     "CAUSES",

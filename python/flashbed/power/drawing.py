@@ -7,14 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.power import measured_points, power_points
+from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.errors import InputError
-from flashbed.experiment import read_experiment
+from flashbed.formats.tables import read_table
 from flashbed.lifetime.observed import kept_board
-from flashbed.places import shown
+from flashbed.paths import shown
+from flashbed.plan.experiment import read_experiment
 from flashbed.power.measure import Asked, Measured, measure
 from flashbed.report.page import in_script, write_whole
-from flashbed.tables import read_table
 
 __all__ = ["draw_power"]
 
@@ -87,7 +87,7 @@ def _write(points: pl.DataFrame, out: Path) -> None:
     import altair as alt
     import vl_convert
 
-    from flashbed.figures import power_figure
+    from flashbed.report.figures import power_figure
 
     specification = power_figure(points)
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])

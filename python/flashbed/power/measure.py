@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flashbed.files import TEXT_BYTES_MAX, read_bytes
-from flashbed.places import shown
-from flashbed.power.files import read_recording
-from flashbed.power.fit import RailFit, fit_rail
+from flashbed.paths import shown
+from flashbed.power.energy_fit import RailFit, fit_rail
+from flashbed.power.power_tables import Windows, read_windows
+from flashbed.power.recorded_files import read_recording
 from flashbed.power.recording import Rail, Recording, rails_of
-from flashbed.power.tables import Windows, read_windows
 from flashbed.power.windows import Span, marked, of_file, pulses
+from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 __all__ = ["Asked", "Measured", "measure"]
 

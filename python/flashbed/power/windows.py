@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from flashbed.errors import InputError, RunError
 from flashbed.power.noise import level
+from flashbed.power.power_tables import Windows
 from flashbed.power.recording import LOGIC, Floats, Rail, Recording
-from flashbed.power.tables import Windows
 
 __all__ = ["Span", "marked", "of_file", "pulses"]
 

@@ -21,10 +21,10 @@ from __future__ import annotations
 import apsw
 
 from flashbed.errors import InputError
-from flashbed.operations import Operation
-from flashbed.sqlite.board import statement_kind, unescaped
-from flashbed.sqlite.recording import draw_by
-from flashbed.sqlite.tables import Tables, tables_of
+from flashbed.formats.operations import Operation
+from flashbed.sqlite.call_tables import Tables, tables_of
+from flashbed.sqlite.recorder import draw_by
+from flashbed.sqlite.statements import statement_kind, unescaped
 from flashbed.sqlite.vfs import Files, RecordingVfs
 from flashbed.targets.base import SurveyedDatabase
 

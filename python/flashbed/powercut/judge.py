@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from flashbed.content import Bytes, generated
-from flashbed.operations import Operation
+from flashbed.formats.content import Bytes, generated
+from flashbed.formats.operations import Operation
 from flashbed.powercut.database import History
 from flashbed.powercut.tree import File, Tree
 from flashbed.targets.base import Survey, SurveyedFile

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from flashbed.content import Bytes, generated
 from flashbed.errors import InputError
-from flashbed.operations import Operation
+from flashbed.formats.content import Bytes, generated
+from flashbed.formats.operations import Operation
 
 __all__ = ["File", "Tree"]
 

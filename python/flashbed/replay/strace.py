@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from flashbed.errors import InputError
-from flashbed.files import read_text
-from flashbed.operations import Operation
+from flashbed.formats.operations import Operation
+from flashbed.storage.files import read_text
 
 __all__ = ["DATABASE", "JOURNAL", "Call", "Pace", "pace_of", "read_strace", "reads_of"]
 

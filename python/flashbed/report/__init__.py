@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from flashbed.analysis.agreement import ERRORS
-from flashbed.report.content import collect, collect_validation
-from flashbed.study import Study
+from flashbed.plan.study import Study
+from flashbed.report.collect import collect, collect_validation
 
 __all__ = ["summary_json", "write_report"]
 

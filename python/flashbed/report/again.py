@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from flashbed import places
+from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.experiment import Experiment, parse_settings, plan, read_experiment
-from flashbed.files import read_json
+from flashbed.plan.experiment import Experiment, parse_settings, plan, read_experiment
+from flashbed.storage.files import read_json
 from flashbed.targets import BOARD
 
 __all__ = ["run_again", "validate_again"]
@@ -68,13 +68,13 @@ def _command(*words: str) -> str:
 def _path(path: Path) -> str:
     """As it is called from the checkout's folder."""
     absolute = path.resolve()
-    below = absolute.is_relative_to(places.root())
-    return str(absolute.relative_to(places.root())) if below else str(absolute)
+    below = absolute.is_relative_to(paths.root())
+    return str(absolute.relative_to(paths.root())) if below else str(absolute)
 
 
 def _called(directory: Path, experiment: Experiment) -> str:
     """Its name in the checkout; else its file, or the copy that was kept if that is gone."""
-    named = places.experiments_folder() / f"{experiment.id}.toml"
+    named = paths.experiments_folder() / f"{experiment.id}.toml"
     try:
         source = read_json(directory / "run.json").get("file")
     except InputError:

@@ -1,6 +1,6 @@
 """A run directory's claims, judged: its tables are read, made points of, and compared.
 
-What a report shows beside the verdicts is content.py's.
+What a report shows beside the verdicts is formats/content.py's.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from flashbed.analysis import (
     with_board,
 )
 from flashbed.analysis.points import table_of
-from flashbed.case import AXES
-from flashbed.experiment import Experiment, read_experiment
-from flashbed.tables import CHIP_ALONE, empty_table, read_table, scan_table
+from flashbed.formats.tables import CHIP_ALONE, empty_table, read_table, scan_table
+from flashbed.plan.case import AXES
+from flashbed.plan.experiment import Experiment, read_experiment
 
 __all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from flashbed.analysis.claims import computed
 from flashbed.analysis.points import table_of
-from flashbed.asked import Number
+from flashbed.analysis.verdicts import computed
 from flashbed.errors import InputError
-from flashbed.experiment import Experiment
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.quantities import Number
 from flashbed.report.judged import JudgedRun, points_of
 
 __all__ = ["Moved", "moved", "numbers_of"]

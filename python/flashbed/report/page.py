@@ -13,7 +13,7 @@ import vl_convert
 from markupsafe import Markup
 
 from flashbed import __version__
-from flashbed.files import whole
+from flashbed.storage.files import whole
 
 __all__ = ["in_script", "page", "write_whole"]
 

@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 import polars as pl
 
-from flashbed.analysis.claims import (
+from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
+from flashbed.analysis.verdicts import (
     AGREES,
     DIFFERS,
     IN_DIRECTION,
@@ -22,11 +23,21 @@ from flashbed.analysis.claims import (
     items,
     judged_on,
 )
-from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
-from flashbed.asked import Figure, PowerMetric, RequestMetric, SavingMetric
-from flashbed.claim import Claim
 from flashbed.energy.fold import COMPONENTS
-from flashbed.figures import (
+from flashbed.lifetime.observed import CAUSES
+from flashbed.plan.claims import Claim
+from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.plan.study import Study
+from flashbed.report.collect import (
+    BOUNDS_PCT,
+    MEASURES,
+    Content,
+    Validation,
+    Worn,
+    agreement_errors,
+    figure_tables,
+)
+from flashbed.report.figures import (
     UNORDERED,
     agreement_figure,
     axes_figure,
@@ -36,18 +47,7 @@ from flashbed.figures import (
     saving_figure,
     wear_figure,
 )
-from flashbed.lifetime.observed import CAUSES
-from flashbed.report.content import (
-    BOUNDS_PCT,
-    MEASURES,
-    Content,
-    Validation,
-    Worn,
-    agreement_errors,
-    figure_tables,
-)
 from flashbed.report.page import page
-from flashbed.study import Study
 
 __all__ = ["render"]
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 import apsw
 
-from flashbed.sqlite.recording import DATABASE_PATH
-from flashbed.sqlite.tables import checked, tables_of
+from flashbed.sqlite.call_tables import checked, tables_of
+from flashbed.sqlite.recorder import DATABASE_PATH
 from flashbed.sqlite.vfs import Files, RecordingVfs
 from flashbed.targets.base import Run, SurveyedDatabase, SurveyedFile
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.conditions import Condition
 from flashbed.errors import InputError
+from flashbed.plan.conditions import Condition
 
 __all__ = ["PACKAGED", "PAPERS", "Database"]
 

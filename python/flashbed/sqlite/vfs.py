@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from flashbed.sqlite.content import compressibility
+from flashbed.sqlite.compressibility import compressibility
 
 __all__ = ["FOLDER", "Files", "RecordingVfs", "Tally"]
 

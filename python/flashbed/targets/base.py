@@ -13,9 +13,9 @@ from typing import Protocol
 
 import polars as pl
 
-from flashbed.conditions import NONE, Faults
-from flashbed.profiles import USUAL_COMPRESSOR, Board, Kernel
-from flashbed.targets.rows import LongRows
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
+from flashbed.plan.conditions import NONE, Faults
+from flashbed.targets.long_rows import LongRows
 
 __all__ = [
     "Batch",
@@ -161,7 +161,7 @@ class SurveyedDatabase:
 
     `result` is 0 or SQLite's code, negative; `words` what PRAGMA integrity_check says, "ok" if
     nothing is wrong. `tables` has for each its rows and a sum over their values
-    (sqlite/tables.py).
+    (sqlite/call_tables.py).
     """
 
     path: str

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from flashbed.places import root, sha256_of
+from flashbed.paths import root, sha256_of
 
 __all__ = ["PACKAGE", "digest_of", "modules_of", "sources_of"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.conditions import PPM
-from flashbed.operations import writes
-from flashbed.profiles import USUAL_COMPRESSOR, Board
-from flashbed.tables import CHIP_ALONE, SCHEMAS
+from flashbed.formats.operations import writes
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
+from flashbed.formats.tables import CHIP_ALONE, SCHEMAS
+from flashbed.plan.conditions import PPM
 from flashbed.targets.base import (
     Batch,
     Failure,
@@ -25,8 +25,8 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
-from flashbed.targets.room import Room, reached
-from flashbed.targets.rows import LongRows
+from flashbed.targets.fullness import Room, reached
+from flashbed.targets.long_rows import LongRows
 
 __all__ = ["ChipOnlyTarget", "SimTarget", "row_of"]
 

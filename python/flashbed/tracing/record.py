@@ -15,15 +15,15 @@ from typing import Protocol
 
 import polars as pl
 
-from flashbed import places
+from flashbed import paths
 from flashbed.errors import InputError, RunError
-from flashbed.files import read_bytes
-from flashbed.tables import conform
+from flashbed.formats.tables import conform
+from flashbed.storage.files import read_bytes
 from flashbed.targets.base import Batch, Program, Target, Unavailable
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
-from flashbed.tracing.rows import HEADER, Rows, read_rows, read_stream
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
+from flashbed.tracing.trace_rows import HEADER, Rows, read_rows, read_stream
 
 __all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
 
@@ -85,13 +85,13 @@ class Here:
     name = "host"
 
     def __init__(self, program: Path | None = None) -> None:
-        built = places.root() / "build" / "agent" / "flashbed-agent-host"
+        built = paths.root() / "build" / "agent" / "flashbed-agent-host"
         self.program = program or built
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
         """See `Place.agent`."""
         if not self.program.is_file():
-            raise Unavailable(f"{places.shown(self.program)} is not there; `make build` builds it")
+            raise Unavailable(f"{paths.shown(self.program)} is not there; `make build` builds it")
         with subprocess.Popen([self.program, *arguments], stdout=subprocess.PIPE) as child:
             try:
                 output = child.communicate()[0]
@@ -121,7 +121,7 @@ def trace_of_file(path: Path) -> Trace:
         try:
             return _trace(read_stream(text), path.name, "board")
         except RunError as why:
-            raise InputError(f"{places.shown(path)}: {why}") from None
+            raise InputError(f"{paths.shown(path)}: {why}") from None
     log = read_log(path).with_columns(
         pl.lit(path.name).alias("case_id"), pl.lit("board").alias("target")
     )

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from flashbed.operations import HEADER
-from flashbed.profiles import Board, Kernel
+from flashbed.formats.operations import HEADER
+from flashbed.formats.profiles import Board, Kernel
 from flashbed.targets.base import Program
 from flashbed.validation import compressors, reads, writes
-from flashbed.validation.case import FILE_SYSTEMS, SuiteCase
-from flashbed.validation.compare import LIMITS, MEASURES, Compared, compare, summary
+from flashbed.validation.comparison import LIMITS, MEASURES, Compared, compare, summary
+from flashbed.validation.suite_case import FILE_SYSTEMS, SuiteCase
 
 __all__ = [
     "FILE_SYSTEMS",

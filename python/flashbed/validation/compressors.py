@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from flashbed.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, Board
-from flashbed.validation.case import SuiteCase
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, Board
+from flashbed.validation.suite_case import SuiteCase
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["cases"]
 

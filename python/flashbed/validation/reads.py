@@ -12,9 +12,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from flashbed.profiles import Board
-from flashbed.validation.case import SuiteCase
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.profiles import Board
+from flashbed.validation.suite_case import SuiteCase
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["cases"]
 

@@ -16,9 +16,9 @@ import random
 from collections.abc import Iterator, Sequence
 
 from flashbed.errors import InputError
-from flashbed.profiles import Board
-from flashbed.validation.case import SuiteCase
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.profiles import Board
+from flashbed.validation.suite_case import SuiteCase
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["cases", "filled"]
 

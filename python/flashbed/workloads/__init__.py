@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flashbed.case import Case
 from flashbed.errors import InputError
+from flashbed.plan.case import Case
 from flashbed.workloads import (
     collection,
     fsync_files,

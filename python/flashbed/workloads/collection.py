@@ -27,11 +27,11 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import text_of
-from flashbed.profiles import Board, load_board
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.operations import text_of
+from flashbed.formats.profiles import Board, load_board
+from flashbed.plan.case import Case
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
 

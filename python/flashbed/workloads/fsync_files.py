@@ -17,10 +17,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import text_of
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.operations import text_of
+from flashbed.plan.case import Case
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
 

@@ -16,10 +16,10 @@ import random
 from collections.abc import Iterable
 from functools import lru_cache
 
-from flashbed.case import NO_ADVICE, Case
 from flashbed.errors import InputError
-from flashbed.operations import text_of
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.operations import text_of
+from flashbed.plan.case import NO_ADVICE, Case
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["PATTERNS", "operations"]
 

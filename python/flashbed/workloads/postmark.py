@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from flashbed.case import NO_ADVICE, Case
 from flashbed.errors import InputError
-from flashbed.operations import text_of
-from flashbed.workloads.files import prepared
+from flashbed.formats.operations import text_of
+from flashbed.plan.case import NO_ADVICE, Case
+from flashbed.workloads.layout_files import prepared
 from flashbed.workloads.postmark_script import Settings, read_script
 
 __all__ = ["PATTERNS", "Counts", "Pool", "operations", "settings_of"]

@@ -14,11 +14,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.operations import text_of
-from flashbed.profiles import load_board
-from flashbed.workloads.files import prepared, written_file
+from flashbed.formats.operations import text_of
+from flashbed.formats.profiles import load_board
+from flashbed.plan.case import Case
+from flashbed.workloads.layout_files import prepared, written_file
 
 __all__ = ["OF_PARTITIONS", "PARTITION", "PATTERNS", "RAW", "operations"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from flashbed.errors import InputError
-from flashbed.profiles import Board, load_kernel
+from flashbed.formats.profiles import Board, load_kernel
 
 __all__ = ["NODE_BYTES", "PAGE_BYTES", "usable_bytes"]
 

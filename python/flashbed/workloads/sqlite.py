@@ -30,17 +30,17 @@ from pathlib import Path
 
 import apsw
 
-from flashbed.case import Case
 from flashbed.errors import InputError
-from flashbed.files import read_bytes, read_text
-from flashbed.operations import text_of
-from flashbed.places import shown
-from flashbed.sqlite.board import executed
-from flashbed.sqlite.content import compressibility
-from flashbed.sqlite.recording import DATABASE_PATH, Recording
+from flashbed.formats.operations import text_of
+from flashbed.paths import shown
+from flashbed.plan.case import Case
+from flashbed.sqlite.compressibility import compressibility
+from flashbed.sqlite.recorder import DATABASE_PATH, Recording
 from flashbed.sqlite.settings import Database
+from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
-from flashbed.workloads.files import prepared
+from flashbed.storage.files import read_bytes, read_text
+from flashbed.workloads.layout_files import prepared
 
 __all__ = ["PATTERNS", "operations"]
 

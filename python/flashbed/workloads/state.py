@@ -20,10 +20,10 @@ from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 
-from flashbed.conditions import State
 from flashbed.errors import InputError
-from flashbed.operations import Operation, parse, text_of
-from flashbed.profiles import Board
+from flashbed.formats.operations import Operation, parse, text_of
+from flashbed.formats.profiles import Board
+from flashbed.plan.conditions import State
 from flashbed.workloads.space import NODE_BYTES, PAGE_BYTES, usable_bytes
 
 __all__ = ["in_state"]

@@ -1,6 +1,6 @@
 //! Operations: the text of docs/formats.md (`flashbed-ops 1`), read and checked.
 //!
-//! One of three readers; agent/base/ops.c and python/flashbed/operations.py accept and refuse the
+//! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and refuse the
 //! same files with the same line and code, and a test holds them to it.
 //!
 //! Invariants:

@@ -12,22 +12,22 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flashbed import places
-from flashbed.locking import clear, tidy
-from flashbed.profiles import Board
+from flashbed import paths
+from flashbed.formats.profiles import Board
+from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.emulator import dice
+from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
-from flashbed.targets.emulator.kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
-from flashbed.targets.guest.run import RUN, Guest, Progress, run_guest
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
 
@@ -61,7 +61,7 @@ class EmulatorTarget:
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
-        self.work = work_dir or places.root() / "build" / "emulator"
+        self.work = work_dir or paths.root() / "build" / "emulator"
         clear(self.work, RUN)  # also if nothing is to be run any more
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
@@ -134,7 +134,7 @@ class EmulatorTarget:
 
     def _refusal(self, program: Program) -> str | None:
         """Why a program cannot run on the emulated board, before anything is booted."""
-        path = places.shown(program.board.path)
+        path = paths.shown(program.board.path)
         if program.kernel.name != KERNEL:
             return f"kernel {program.kernel.name}: the emulated board has Linux {KERNEL}"
         if program.board.emulator is None:
@@ -193,5 +193,5 @@ class NandsimTarget(EmulatorTarget):
 
     def _refusal(self, program: Program) -> str | None:
         if not self._parameters(program.board):
-            return f"{places.shown(program.board.path)}: [emulator] has no nandsim"
+            return f"{paths.shown(program.board.path)}: [emulator] has no nandsim"
         return super()._refusal(program)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from flashbed.profiles import Board
+from flashbed.formats.profiles import Board
 from flashbed.targets.base import Unavailable
 
 __all__ = ["KERNEL_ARGUMENTS", "QEMU", "command", "find_qemu"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flashbed import places
+from flashbed import paths
 from flashbed.targets.base import Program, Unavailable
 
 __all__ = ["NoSqlite", "agent", "agent_with_sqlite", "has_statements", "made_by", "path_of"]
@@ -19,7 +19,7 @@ class NoSqlite(Exception):
 
 def path_of(architecture: str) -> Path:
     """Where `make` puts an agent; `sql-` before the architecture is the one with SQLite."""
-    return places.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
+    return paths.root() / "build" / "agent" / f"flashbed-agent-{architecture}"
 
 
 def made_by(architecture: str) -> str:
@@ -32,7 +32,7 @@ def agent(architecture: str) -> bytes:
     path = path_of(architecture)
     if not path.is_file():
         make = made_by(architecture)
-        raise Unavailable(f"{places.shown(path)} is not there; `{make}` builds it")
+        raise Unavailable(f"{paths.shown(path)} is not there; `{make}` builds it")
     return path.read_bytes()
 
 
@@ -40,7 +40,7 @@ def agent_with_sqlite(architecture: str) -> bytes:
     """The one with SQLite. Raises `NoSqlite`."""
     path = path_of(f"sql-{architecture}")
     if not path.is_file():
-        shown = places.shown(path)
+        shown = paths.shown(path)
         raise NoSqlite(f"sql: {shown} is not there; `make sql-agents` builds it")
     return path.read_bytes()
 

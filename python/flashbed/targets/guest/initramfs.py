@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flashbed.errors import RunError
-from flashbed.locking import scratch
+from flashbed.storage.locking import scratch
 
 __all__ = ["MODULES", "archive", "keep", "load_order", "modules_of", "pack"]
 

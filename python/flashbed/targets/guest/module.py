@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed import places
-from flashbed.locking import locked, scratch
+from flashbed import paths
+from flashbed.storage.locking import locked, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.building import build
 
@@ -46,7 +46,7 @@ class Source:
 
 def sources_of(name: str) -> dict[str, bytes]:
     """The files of kernel/NAME, with those of its folders."""
-    folder = places.root() / "kernel" / name
+    folder = paths.root() / "kernel" / name
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from flashbed.conditions import PPM
-from flashbed.profiles import Board
+from flashbed.formats.profiles import Board
+from flashbed.plan.conditions import PPM
 from flashbed.targets.base import Program
 from flashbed.targets.guest.module import Source, sources_of
 

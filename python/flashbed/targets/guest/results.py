@@ -8,12 +8,12 @@ from time import monotonic
 
 import polars as pl
 
-from flashbed.operations import writes
-from flashbed.tables import SCHEMAS
+from flashbed.formats.operations import writes
+from flashbed.formats.tables import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.fullness import Room, reached
 from flashbed.targets.guest.job import Described, Item, described
 from flashbed.targets.guest.stream import CaseDone, CaseRows, Row
-from flashbed.targets.room import Room, reached
 
 __all__ = [
     "Measuring",

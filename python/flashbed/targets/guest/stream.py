@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
-from flashbed.targets.room import Room
+from flashbed.targets.fullness import Room
 
 __all__ = [
     "NOT_MEASURED",

@@ -13,11 +13,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from flashbed.locking import locked, scratch
+from flashbed.storage.locking import locked, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, cache_folder, run
-from flashbed.targets.guest.finding import Finding
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
+from flashbed.targets.guest.requirements import Finding
 
 __all__ = ["FS", "NotBuilt", "finding", "modules_of", "prepare"]
 

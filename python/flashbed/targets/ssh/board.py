@@ -15,15 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashbed import places
-from flashbed.locking import clear
+from flashbed import paths
+from flashbed.storage.locking import clear
 from flashbed.targets.base import Batch, Failure, Program, Unavailable
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
+from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.results import Measuring, failed
-from flashbed.targets.guest.run import RUN, Guest, Progress, run_guest
-from flashbed.targets.rows import LongRows
+from flashbed.targets.long_rows import LongRows
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.connection import Connection, Refused, explained
 from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
@@ -153,7 +153,7 @@ class BoardTarget:
         given = os.environ.get(_PATIENCE)
         self.allowed = board
         self.address: Address = board.address
-        self.work = work_dir or places.root() / "build" / "board"
+        self.work = work_dir or paths.root() / "build" / "board"
         clear(self.work, RUN)  # also if nothing is to be run any more
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from flashbed.locking import LOCK, Scratch, scratch
+from flashbed.storage.locking import LOCK, Scratch, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import Address
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from flashbed import places
-from flashbed.conditions import NONE
-from flashbed.profiles import USUAL_COMPRESSOR, kernel_names
+from flashbed import paths
+from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names
+from flashbed.plan.conditions import NONE
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import AllowedBoard
 
@@ -174,7 +174,7 @@ def _other_flash(program: Program, board: BoardFacts, allowed: AllowedBoard) -> 
     there = None if number is None else board.partitions.get(number)
     if there is None:
         return f"the directory {allowed.address.directory} is on no MTD partition"
-    chip, name = program.board.chip, places.shown(program.board.path)
+    chip, name = program.board.chip, paths.shown(program.board.path)
     block_bytes = chip.page_bytes * chip.pages_per_block
     for key, wanted, found in (
         ("chip.page_bytes", chip.page_bytes, there.page_bytes),

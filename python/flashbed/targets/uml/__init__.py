@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from flashbed import places
-from flashbed.locking import clear, tidy
+from flashbed import paths
+from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
-from flashbed.targets.guest.run import RUN, Guest, Progress, run_guest
-from flashbed.targets.rows import LongRows
-from flashbed.targets.uml.kernel import KERNELS, UmlKernel, built_kernel
+from flashbed.targets.long_rows import LongRows
+from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
 
 __all__ = ["UmlTarget"]
 
@@ -57,7 +57,7 @@ class UmlTarget:
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
-        self.work = work_dir or places.root() / "build" / "uml"
+        self.work = work_dir or paths.root() / "build" / "uml"
         clear(self.work, RUN)  # also if nothing is to be run any more
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)

@@ -1,0 +1,412 @@
+"""The source's sentences, judged: each is an inequality over the measures of a few points.
+
+A claim gets a verdict per file system and target and, where it says so, per further kernel of the
+simulator. The number behind a verdict is kept, so that a reader can disagree with the bound. Seeds
+are averaged before a claim is judged; how far the number scatters with them is the 95 % interval
+beside it (a jackknife that leaves out one seed at a time). The verdict is on the mean alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from flashbed.analysis.points import USUAL, as_usual, table_of
+from flashbed.errors import InputError
+from flashbed.plan.claims import Claim, Differs
+from flashbed.plan.experiment import Compared, Experiment
+from flashbed.plan.quantities import Measured, Number
+
+__all__ = [
+    "AGREES",
+    "DERIVED",
+    "DIFFERS",
+    "IN_DIRECTION",
+    "JUDGED",
+    "NOT_MEASURED",
+    "Judged",
+    "Verdict",
+    "WithoutSeed",
+    "computed",
+    "items",
+    "judge",
+    "judged_on",
+    "with_board",
+    "worst",
+]
+
+JUDGED = ("sim", "uml", "emulator")
+"""The targets that always get verdicts, in the order in which they are shown."""
+_BOARD = "board"
+
+AGREES = "agrees"
+IN_DIRECTION = "agrees in direction"
+DIFFERS = "differs"
+DERIVED = "derived"
+NOT_MEASURED = "not measured"
+_WORST_FIRST = (DIFFERS, IN_DIRECTION, AGREES, DERIVED, NOT_MEASURED)
+
+Tables = Mapping[str, pl.DataFrame]
+"""Points by table (analysis/points.py)."""
+
+Key = tuple[str | float, ...]
+"""Of a curve: file system, pattern, and its places on the axes it does not run along."""
+
+_BETWEEN_FS = (
+    "largest_difference_between_fs",
+    "last_ratio_above_rest",
+    "smallest_ratio_of_fs",
+    "median_ratio_of_fs",
+    "largest_ratio_of_fs",
+    "mean_ratio_of_fs",
+)
+"""These take all file systems of a claim together."""
+_OF_RATIOS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "largest": max,
+    "smallest": min,
+}
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+@dataclass(frozen=True)
+class WithoutSeed:
+    """The points with one seed left out, and the targets that have other seeds beside it."""
+
+    targets: frozenset[str]
+    tables: Tables
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a target says of a claim: the kernel, the claim's number (null if not measured)."""
+
+    kernel: str | None
+    value: float | None
+    verdict: str
+    why: Differs | None = None
+    """Why it is less than `agrees`, as far as the experiment says so."""
+    interval: tuple[float, float] | None = None
+    """95 % of the number over seeds; null for one seed."""
+    close: bool = False
+    """Whether part of the interval has another verdict: more seeds might change it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row of the table of claims: a claim on a file system, by target."""
+
+    id: str
+    claim: Claim
+    fs: str
+    judged: Mapping[str, Judged]
+    further_kernel: str | None = None
+    """One of `also_kernels`, which the source did not have."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as `flashbed reproduce --format json` prints it."""
+        reasons = {
+            target: dict(zip(("why", "evidence"), judged.why.told, strict=True))
+            for target, judged in self.judged.items()
+            if judged.why
+        }
+        intervals = {
+            target: judged.interval for target, judged in self.judged.items() if judged.interval
+        }
+        return {
+            "id": self.id,
+            "item": self.claim.item,
+            "text": self.claim.text,
+            "source": self.claim.source,
+            "published": self.claim.published,
+            **{target: judged.value for target, judged in self.judged.items()},
+            **{f"verdict_{target}": judged.verdict for target, judged in self.judged.items()},
+            **({"intervals": intervals} if intervals else {}),
+            **({"differs": reasons} if reasons else {}),
+        }
+
+
+def with_board(experiment: Experiment, cases: pl.DataFrame) -> Experiment:
+    """The experiment with the user's own board among what stands for the paper's.
+
+    If one was measured: the one that most cases are of, with its kernel.
+    """
+    there = cases.filter(pl.col("target") == _BOARD)
+    if not there.height:
+        return experiment
+    pairs = there.group_by("board", "kernel", maintain_order=True).len().sort("len")
+    board, kernel, _ = pairs.row(-1)
+    own = Compared(board=board, kernel=kernel, note="measured over ssh")
+    return experiment.model_copy(update={"compared": {**experiment.compared, _BOARD: own}})
+
+
+def judged_on(experiment: Experiment) -> tuple[str, ...]:
+    """The targets that get verdicts on an experiment's claims."""
+    return (*JUDGED, _BOARD) if _BOARD in experiment.compared else JUDGED
+
+
+def judge(
+    experiment: Experiment, tables: Tables, without: Sequence[WithoutSeed] = ()
+) -> list[Verdict]:
+    """Every claim of an experiment, judged on the points of its tables (analysis/points.py).
+
+    `without` are the tables that leave out one seed each, for the intervals.
+    """
+    verdicts = []
+    for claim in experiment.claim:
+        groups = [claim.fs] if claim.reduce in _BETWEEN_FS else [(fs,) for fs in claim.fs]
+        for kernel, group in itertools.product((None, *claim.also_kernels), groups):
+            verdicts.append(_verdict(experiment, claim, group, kernel, tables, without))
+    return verdicts
+
+
+def computed(number: Number, experiment: Experiment, tables: Tables) -> float | None:
+    """A number of a text, from the points of its experiment; null if they were not measured."""
+    usual = experiment.compared.get(number.target)
+    if usual is None and not (number.board and number.kernel):
+        return None
+    board = number.board or (usual.board if usual else "")
+    kernel = number.kernel or (usual.kernel if usual else "")
+    table = tables[table_of(number.metric)]
+    return _value(number, number.fs, number.target, board, kernel, table)
+
+
+def worst(words: Sequence[str]) -> str:
+    """Of several verdicts the least: one that differs makes all differ."""
+    return next((word for word in _WORST_FIRST if word in words), NOT_MEASURED)
+
+
+def items(verdicts: Sequence[Verdict]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Item of the paper -> target -> verdicts that agree, verdicts there are.
+
+    A claim's further kernels are not counted: the item is judged on what stands for the paper's.
+    Nor is what is derived from the paper's own constants.
+    """
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for verdict in verdicts:
+        if verdict.claim.item is None or verdict.further_kernel:
+            continue
+        of_item = counts.setdefault(verdict.claim.item, {})
+        for target, judged in verdict.judged.items():
+            agree, known = of_item.setdefault(target, (0, 0))
+            if judged.verdict not in (NOT_MEASURED, DERIVED):
+                of_item[target] = (agree + (judged.verdict == AGREES), known + 1)
+    return counts
+
+
+def _verdict(
+    experiment: Experiment,
+    claim: Claim,
+    group: Sequence[str],
+    kernel: str | None,
+    tables: Tables,
+    without: Sequence[WithoutSeed],
+) -> Verdict:
+    """One row; `kernel` is a further kernel of the simulator, which no real one stands beside."""
+    table = table_of(claim.metric)
+    judged = {}
+    for target in judged_on(experiment):
+        compared = experiment.compared.get(target)
+        if compared is None or (kernel is not None and target != "sim"):
+            judged[target] = Judged(None, None, NOT_MEASURED)
+            continue
+        machine = (target, compared.board, kernel or compared.kernel)
+        value = _value(claim, group, *machine, tables[table])
+        holds = _holds(claim, value)
+        others = [
+            _value(claim, group, *machine, left.tables[table])
+            for left in without
+            if value is not None and target in left.targets
+        ]
+        interval = _interval(value, [other for other in others if other is not None])
+        why = _why(claim, group, target, kernel) if holds in (DIFFERS, IN_DIRECTION) else None
+        name = ", ".join(map(str, claim.at["kernel"])) if "kernel" in claim.at else machine[2]
+        close = interval is not None and {_holds(claim, end) for end in interval} != {holds}
+        judged[target] = Judged(name, value, holds, why, interval, close)
+    identity = "/".join(part for part in (claim.id, "-".join(group), kernel) if part)
+    return Verdict(identity, claim, " and ".join(group), judged, kernel)
+
+
+def _interval(value: float | None, without: Sequence[float]) -> tuple[float, float] | None:
+    """95 % of a number over seeds, from what it is without each of them; null if none moves it.
+
+    Jackknife: Efron and Stein, The Jackknife Estimate of Variance (1981), with Student's t.
+    """
+    count = len(without)
+    if value is None or count < 2 or min(without) == max(without):
+        return None
+    if not all(math.isfinite(other) for other in (value, *without)):
+        return None
+    from scipy.special import stdtrit  # takes a third of a second
+
+    mean = sum(without) / count
+    variance = (count - 1) / count * sum((other - mean) ** 2 for other in without)
+    half = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance)
+    return (round(value - half, 6), round(value + half, 6))
+
+
+def _why(claim: Claim, group: Sequence[str], target: str, kernel: str | None) -> Differs | None:
+    """The first reason the experiment gives for these file systems on this target and kernel."""
+    for differs in claim.differs:
+        of_fs = differs.fs is None or set(group) <= set(differs.fs)
+        of_kernel = differs.kernel is None or kernel in differs.kernel
+        if target in differs.on and of_fs and of_kernel:
+            return differs
+    return None
+
+
+def _holds(claim: Claim, value: float | None) -> str:
+    if value is None:
+        return NOT_MEASURED
+    if claim.derived is not None:
+        return DERIVED
+    if claim.low is not None and claim.high is not None:
+        holds = claim.low <= value <= claim.high
+    else:
+        assert claim.bound is not None  # the model says so
+        holds = _OPERATORS[claim.operator](value, claim.bound)
+    if holds:
+        return AGREES
+    way = claim.direction
+    return IN_DIRECTION if way and _OPERATORS[way.operator](value, way.bound) else DIFFERS
+
+
+def _value(
+    measured: Measured,
+    group: Sequence[str],
+    target: str,
+    board: str,
+    kernel: str,
+    points: pl.DataFrame,
+) -> float | None:
+    """The number on a machine; null unless every point it speaks of was measured."""
+    curves: dict[Key, list[float | None]] = {}
+    for fs, pattern in itertools.product(group, measured.pattern):
+        rows = points.filter(target=target, board=board, fs=fs, pattern=pattern)
+        curves |= _curves(measured, (fs, pattern), kernel, rows)
+    if any(value is None for curve in curves.values() for value in curve):
+        return None
+    known = {key: [value for value in curve if value is not None] for key, curve in curves.items()}
+    return round(_reduce(measured, group, known), 6)
+
+
+def _curves(
+    measured: Measured, curve: tuple[str, str], kernel: str, rows: pl.DataFrame
+) -> dict[Key, list[float | None]]:
+    """The metric at each point, in its order: one curve, or one along an axis."""
+    usual = {axis: value for axis, value in USUAL.items() if axis in rows.columns}
+    asked = [{**usual, "kernel": kernel, **place} for place in measured.places]
+    axes = list(asked[0])
+    rows = as_usual(rows, axes)
+    values: dict[tuple[Any, ...], float | None] = {}
+    for *where, value in rows.select(*axes, measured.metric).iter_rows():
+        if values.setdefault(tuple(where), value) != value:
+            there = dict(zip(axes, where, strict=True))
+            name = getattr(measured, "id", measured.metric)
+            raise InputError(f"claim {name}: several points are {there}: name a further axis")
+    curves: dict[Key, list[float | None]] = {}
+    along = measured.along
+    for place in asked:
+        rest = tuple(place[axis] for axis in axes if axis != along) if along else ()
+        curves.setdefault((*curve, *rest), []).append(values.get(tuple(place.values())))
+    return curves
+
+
+def _reduce(claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]) -> float:
+    """Curves, one a file system and pattern, to one number."""
+    if "_ratio_of_" in claim.reduce:
+        return _OF_RATIOS[claim.reduce.split("_")[0]](_ratios(claim, group, curves))
+    if claim.reduce == "last_ratio_above_rest":
+        first, second = group
+        ratios = [
+            [_ratio(b, a) for a, b in zip(curve, curves[(second, *key[1:])], strict=True)]
+            for key, curve in curves.items()
+            if key[0] == first
+        ]
+        return min(curve[-1] - max(curve[:-1]) for curve in ratios)
+    if claim.reduce == "largest_difference_between_fs":
+        first, second = group
+        return max(
+            abs(one - other)
+            for key, curve in curves.items()
+            if key[0] == first
+            for one, other in zip(curve, curves[(second, *key[1:])], strict=True)
+        )
+    everything = [value for curve in curves.values() for value in curve]
+    match claim.reduce:
+        case "min":
+            return min(everything)
+        case "max":
+            return max(everything)
+        case "mean":
+            return sum(everything) / len(everything)
+        case "only":
+            (value,) = everything
+            return value
+        case "spread":
+            return max(max(curve) - min(curve) for curve in curves.values())
+        case "largest_over_smallest":
+            return _ratio(max(everything), min(everything))
+        case "largest_rise":
+            return max(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
+        case "smallest_rise":
+            return min(b - a for curve in curves.values() for a, b in itertools.pairwise(curve))
+        case "share_of_rise":
+            return min(_share_of_rise(*curve) for curve in curves.values())
+        case "last_above_lowest":
+            return max(curve[-1] - min(curve) for curve in curves.values())
+        case "last_above_rest":
+            return min(curve[-1] - max(curve[:-1]) for curve in curves.values())
+    raise AssertionError(claim.reduce)
+
+
+def _ratios(
+    claim: Measured, group: Sequence[str], curves: Mapping[Key, list[float]]
+) -> list[float]:
+    """How much more the second is than the first, the third than the second, at each point.
+
+    Of patterns or of file systems, in the claim's order.
+    """
+    rests = dict.fromkeys(key[2:] for key in curves)
+    if claim.reduce.endswith("_of_patterns"):
+        rows = [
+            [curves[(fs, pattern, *rest)] for pattern in claim.pattern]
+            for fs, rest in itertools.product(group, rests)
+        ]
+    else:
+        rows = [
+            [curves[(fs, pattern, *rest)] for fs in group]
+            for pattern, rest in itertools.product(claim.pattern, rests)
+        ]
+    pairs = [
+        (first, second)
+        for row in rows
+        for one, other in itertools.pairwise(row)
+        for first, second in zip(one, other, strict=True)
+    ]
+    return [_ratio(second, first) for first, second in pairs]
+
+
+def _share_of_rise(first: float, second: float, last: float) -> float:
+    """How much of a curve's rise is done at its second point; nothing if it does not rise."""
+    return (second - first) / (last - first) if last > first else 0.0
+
+
+def _ratio(one: float, other: float) -> float:
+    """Infinite over nothing, but 1 if both are nothing."""
+    if other:
+        return one / other
+    return float("inf") if one else 1.0

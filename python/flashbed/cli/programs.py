@@ -1,0 +1,84 @@
+"""Programs that belong to no experiment, run on a target for a command that needs all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flashbed.cli.boards import shown_target
+from flashbed.cli.progress import bar
+from flashbed.errors import RunError
+from flashbed.targets.ssh.address import ChosenTarget
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from flashbed.targets.base import Failure, Program
+
+__all__ = ["Measured", "cases_and_requests_on", "measured_on"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a target gave.
+
+    `cases` has a row for each program that did not fail, in their order; `dice` is that of `Batch`.
+    """
+
+    cases: pl.DataFrame
+    requests: pl.DataFrame
+    failures: list[Failure]
+    dice: dict[str, tuple[int, ...]]
+
+
+def cases_and_requests_on(
+    name: ChosenTarget, title: str, programs: Sequence[Program]
+) -> tuple[pl.DataFrame, pl.DataFrame, list[Failure]]:
+    """The measured columns of `cases`, a row a program that was measured, in their order.
+
+    And of `requests`, and what the target lacks something for. Raises `RunError` for a case that
+    failed or a target that cannot run here.
+    """
+    told = measured_on(name, title, programs)
+    for failure in told.failures:
+        if not failure.not_measured:
+            raise RunError(f"{shown_target(name)}: {failure.case_id}: {failure.message}")
+    return told.cases, told.requests, told.failures
+
+
+def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> Measured:
+    """Runs programs; those that failed are among the failures.
+
+    Raises `RunError` if the target cannot run here or no case was left.
+    """
+    import polars as pl
+
+    from flashbed.targets import load_target
+    from flashbed.targets.base import Unavailable
+
+    frames: list[pl.DataFrame] = []
+    requests: list[pl.DataFrame] = []
+    failures: list[Failure] = []
+    dice: dict[str, tuple[int, ...]] = {}
+    with bar(f"{title} on {shown_target(name)}") as progress:
+
+        def show(what: str, done: int) -> None:
+            progress(what, done, len(programs))
+
+        try:
+            for batch in load_target(name).run(programs, trace_flash=False, progress=show):
+                failures += batch.failures
+                dice |= batch.dice
+                if batch.cases.height:
+                    frames.append(batch.cases)
+                    requests.append(batch.requests)
+        except Unavailable as why:
+            raise RunError(f"{shown_target(name)}: {why}") from None
+    if not frames:
+        first = f": {failures[0].case_id}: {failures[0].message}" if failures else ""
+        raise RunError(f"{shown_target(name)}: no case was measured{first}")
+    order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
+    measured = pl.concat(frames, how="diagonal")
+    table = order.join(measured, on="case_id", how="inner", maintain_order="left")
+    return Measured(table, pl.concat(requests, how="diagonal"), failures, dice)

@@ -1,0 +1,64 @@
+"""What the user sees while something runs: one bar on a terminal, plain lines elsewhere.
+
+Everything goes to standard error; standard output is for results.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from flashbed.formats.names import message
+
+__all__ = ["bar", "say"]
+
+PLAIN_EVERY_S = 10.0
+
+Progress = Callable[[str, int, int | None], None]
+"""what, how many are done, how many there are if that is known."""
+
+
+def say(line: str) -> None:
+    """One line to standard error; nothing in it is obeyed by a terminal."""
+    print(message(line), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
+    """Yields `progress(what, done, total)`: a bar on a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        yield _plain(title, unit)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}", style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None, what="")
+
+        def show(what: str, done: int, total: int | None) -> None:
+            progress.update(task, what=what, completed=done, total=total)
+
+        yield show
+
+
+def _plain(title: str, unit: str) -> Progress:
+    last_s = time.monotonic()
+
+    def show(what: str, done: int, total: int | None) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if now_s - last_s >= PLAIN_EVERY_S:
+            last_s = now_s
+            of = "" if total is None else f" of {total}"
+            say(f"{title}: {done}{of} {unit}, {what}")
+
+    return show

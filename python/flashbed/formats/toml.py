@@ -1,0 +1,106 @@
+"""TOML files as frozen pydantic models: one way to read them, one form of error.
+
+A file that cannot be meant is refused with one line that names the file and the key. What the keys
+mean is said by the models (profiles.py, plan/experiment.py).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from flashbed.errors import InputError
+from flashbed.paths import sha256_of, shown
+from flashbed.storage.files import read_text
+
+__all__ = ["FromFile", "Strict", "read_model", "read_toml"]
+
+
+class Strict(BaseModel):
+    """A table in which every key is known and none is converted from another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FromFile(Strict):
+    """A whole file as a model; whoever reads it sets `_path`."""
+
+    _path: Path = PrivateAttr(default=Path())
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file."""
+        return sha256_of(self._path)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, which has worked nothing out of this one's."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in [name for name in copied.__dict__ if name not in type(self).model_fields]:
+            del copied.__dict__[name]
+        return copied
+
+
+TOML_BYTES_MAX = 1 << 20
+DEPTH_MAX = 20
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_toml(path: Path, error: type[InputError]) -> dict[str, Any]:
+    """Reads a TOML file; raises `error` with one line if it is missing or is not TOML."""
+    text = read_text(path, TOML_BYTES_MAX, error)
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most") from None
+    except ValueError as why:  # of the syntax, or of a number with thousands of digits
+        raise error(f"{shown(path)}: not TOML: {why}") from None
+    _check_depth(values, path, error)
+    return values
+
+
+def _check_depth(values: dict[str, Any], path: Path, error: type[InputError]) -> None:
+    level: list[Any] = [values]
+    for _ in range(DEPTH_MAX):
+        level = [
+            below
+            for value in level
+            if isinstance(value, (dict, list))
+            for below in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise error(f"{shown(path)}: nested too deeply, {DEPTH_MAX} levels at most")
+
+
+def read_model(model: type[M], values: dict[str, Any], path: Path, error: type[InputError]) -> M:
+    """Makes a model of a file's values; raises `error` naming file and key if they do not fit."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as why:
+        raise error(f"{shown(path)}: {_first(why)}") from None
+
+
+def _first(why: ValidationError) -> str:
+    """The first thing that is wrong: unknown keys before missing ones, as a typo makes both."""
+    errors = sorted(why.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    first = errors[0]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    # Positions in a list are counted from 1, as a reader of the file would.
+    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{key}: unknown key{more}"
+    if first["type"] == "missing":
+        return f"{key}: missing{more}"
+    detail = str(first["msg"]).removeprefix("Value error, ")
+    separator = ": " if key else ""
+    return f"{key}{separator}{detail}{more}"

@@ -1,0 +1,105 @@
+"""A sentence of a source as an inequality: the model of `[[claim]]`.
+
+A claim is judged by its source's own precision and no more: by what the printed digits, the
+resolution of a figure or the source's own samples leave open (docs/experiments.md). What it comes
+to on a target is analysis/verdicts.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flashbed.formats.names import Label, Text
+from flashbed.formats.toml import Strict
+from flashbed.plan.quantities import FileSystems, Measured, Names, Numbers, TargetNames
+from flashbed.plan.quantities import check_numbers as _check_numbers
+from flashbed.plan.quantities import filled as _filled
+
+__all__ = ["Claim", "Differs", "Direction"]
+
+TestName = Annotated[str, Field(pattern=r"^tests/[a-z0-9_/]+\.py::test_[a-z0-9_]+$")]
+
+
+class Direction(Strict):
+    """`direction`: what a sentence says without its number, as an inequality of the same value."""
+
+    operator: Literal[">", ">=", "<", "<="]
+    bound: float = Field(strict=False)
+
+
+class Differs(Strict):
+    """`[[claim.differs]]`: why a verdict is less than `agrees`, and what was run that shows it.
+
+    It holds on the targets `on`, for all file systems or those of `fs`, for the claim's kernel and
+    those of `kernel`. What shows it is `numbers` that are computed anew, or a `test`.
+    """
+
+    on: TargetNames
+    fs: FileSystems | None = None
+    kernel: Names | None = None
+    why: Text
+    evidence: Text
+    numbers: Numbers = Field(default_factory=dict)
+    test: TestName | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        _check_numbers([self.why, self.evidence], self.numbers)
+        return self
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """Why and evidence, numbers filled in."""
+        shown = f" ({self.test})" if self.test else ""
+        return _filled(self.why, self.numbers), _filled(self.evidence, self.numbers) + shown
+
+
+class Claim(Measured):
+    """`[[claim]]`: a sentence of the source as an inequality over `reduce(metric)`.
+
+    `published` is the number the source gives, null if it gives none. With `operator = "within"`
+    the value agrees from `low` to `high`, which is what the source's own precision leaves open;
+    with another it is compared with `bound`. `direction` is what the sentence says without its
+    number. `derived` says why the value cannot be judged: it follows from the source's own
+    constants. `reading` says how the sentence became the inequality and what its precision is,
+    `item` names the figure, table or section, `comment` says what came of it.
+    """
+
+    id: Label
+    text: Text
+    source: Text
+    reading: Text
+    published: float | None = Field(default=None, strict=False)
+    unit: Text
+    item: Label | None = None
+    comment: Text | None = None
+    numbers: Numbers = Field(default_factory=dict)
+    differs: tuple[Differs, ...] = Field(default=(), strict=False)
+    operator: Literal[">", ">=", "<", "<=", "within"]
+    bound: float | None = Field(default=None, strict=False)
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
+    direction: Direction | None = None
+    derived: Text | None = None
+    also_kernels: tuple[str, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _judgeable(self) -> Self:
+        if self.operator == "within":
+            if self.low is None or self.high is None or self.bound is not None:
+                raise ValueError("low, high: go with the operator `within`, in place of bound")
+            if not self.low < self.high:
+                raise ValueError(f"low, high: {self.low} is not below {self.high}")
+            if self.published is not None and not self.low <= self.published <= self.high:
+                raise ValueError(f"published: {self.published} is not between low and high")
+        elif self.bound is None or (self.low, self.high) != (None, None):
+            raise ValueError(f"bound: goes with the operator {self.operator}; low, high do not")
+        _check_numbers([self.comment], self.numbers)
+        return self
+
+    @property
+    def told(self) -> str | None:
+        """Its comment, numbers filled in."""
+        return _filled(self.comment, self.numbers) if self.comment else None

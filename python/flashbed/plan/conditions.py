@@ -1,0 +1,245 @@
+"""What an experiment starts from and what goes wrong in it: the axes `state` and `faults`.
+
+Both are written as a table of the experiment or as one word, `valid0.6-invalid0.2-worn1000~50`,
+which is also how they stand in names of cases (docs/state.md, docs/experiments.md). What is drawn
+is drawn here, by a seed of their own, so that every target gets the same. The operations that bring
+a state about are workloads/state.py's.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from flashbed.errors import InputError
+from flashbed.formats.toml import Strict
+
+__all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn"]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Nth = Annotated[int, Field(ge=1, lt=2**40)]
+Numbers = Annotated[tuple[Number, ...], Field(strict=False, max_length=4096)]
+Chosen = Annotated[tuple[Nth, ...], Field(strict=False, min_length=1, max_length=64)]
+"""As many as kernel/flashbed_nand keeps (FBN_CHOSEN_MAX)."""
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
+
+_PART = re.compile(r"([a-z]+)(@?[0-9].*)?")
+PPM = 1_000_000
+ERASES_MAX = 0x7FFFFFFF
+"""drivers/mtd/ubi/ubi-media.h UBI_MAX_ERASECOUNTER."""
+
+
+class Condition(Strict):
+    """A table that can be written as one word."""
+
+    example: ClassVar[str]
+    """One of its words, for messages."""
+
+    name: Name | None = None
+    seed: Number = 1
+
+    def __str__(self) -> str:
+        """Its name, or what it is made of."""
+        return self.name or self.text
+
+    @property
+    def text(self) -> str:
+        """What it is made of, as `parse` reads it."""
+        raise NotImplementedError
+
+    @classmethod
+    def values_of(cls, word: str, value: str) -> dict[str, Any]:
+        """The keys that a part of the text means. Raises `ValueError`."""
+        raise NotImplementedError
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What a text means. Raises `InputError`."""
+        nothing = cls()
+        if text == nothing.text:
+            return nothing
+        values: dict[str, Any] = {}
+        try:
+            for part in text.split("-"):
+                matched = _PART.fullmatch(part)
+                if not matched:
+                    raise ValueError(part)
+                word, value = matched[1], matched[2] or ""
+                values |= {"seed": int(value)} if word == "seed" else cls.values_of(word, value)
+            return cls.model_validate(values)
+        except ValidationError as why:
+            first = why.errors()[0]
+            key = "".join(f"{part}: " for part in first["loc"])
+            detail = first["msg"].removeprefix("Value error, ")
+            raise InputError(f"{text}: {key}{detail}") from None
+        except (ValueError, KeyError):
+            raise InputError(
+                f"{text}: no such name, and no {cls.__name__.lower()} such as {cls.example}"
+            ) from None
+
+    def _joined(self, parts: list[str]) -> str:
+        return "-".join([*parts, *([f"seed{self.seed}"] if parts and self.seed != 1 else [])])
+
+
+class Worn(Strict):
+    """Erases of each block: whole numbers up to `spread` around `mean`, each as likely."""
+
+    mean: Number
+    spread: Number = 0
+
+
+class State(Condition):
+    """What is there when measuring begins. Shares are of the usable space (docs/state.md)."""
+
+    example = "valid0.6-invalid0.2"
+
+    valid: Share = 0.0
+    invalid: Share = 0.0
+    fragmented: Share = 0.0
+    worn: Number | Worn = 0
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        mean, spread = self._worn()
+        if spread > mean:
+            raise ValueError(f"worn: a spread of {spread} around {mean}")
+        if mean + spread > ERASES_MAX:
+            raise ValueError(f"worn: {mean + spread} erases, {ERASES_MAX} at most")
+        return self
+
+    @property
+    def text(self) -> str:
+        """See `Condition`; `new` is a fresh file system on a new chip."""
+        shares = (("valid", self.valid), ("invalid", self.invalid), ("fragmented", self.fragmented))
+        parts = [f"{word}{_plain(share)}" for word, share in shares if share]
+        if self.worn:
+            mean, spread = self._worn()
+            parts.append(f"worn{mean}{f'~{spread}' if spread else ''}")
+        return self._joined(parts) or "new"
+
+    @classmethod
+    def values_of(cls, word: str, value: str) -> dict[str, Any]:
+        """See `Condition`."""
+        if word == "worn":
+            mean, _, spread = value.partition("~")
+            return {word: {"mean": int(mean), "spread": int(spread or 0)}}
+        return {
+            {"valid": "valid", "invalid": "invalid", "fragmented": "fragmented"}[word]: float(value)
+        }
+
+    @property
+    def fills(self) -> bool:
+        """Whether something is there before the case's own preparation."""
+        return bool(self.valid or self.invalid or self.fragmented)
+
+    def _worn(self) -> tuple[int, int]:
+        return (self.worn.mean, self.worn.spread) if isinstance(self.worn, Worn) else (self.worn, 0)
+
+    def erases(self, blocks: int) -> tuple[int, ...]:
+        """Erases of each block of the partition before the start; nothing for a new chip."""
+        mean, spread = self._worn()
+        draw = random.Random(self.seed).random  # the same in every version of Python
+        least, values = mean - spread, 2 * spread + 1
+        return tuple(least + int(draw() * values) for _ in range(blocks)) if mean else ()
+
+
+class BitFlips(Strict):
+    """Reads of a page that get exactly `bits` bits of one ECC step wrong; the next is right."""
+
+    rate: Share
+    bits: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class Faults(Condition):
+    """What goes wrong with the chip (docs/experiments.md).
+
+    `program_fail` and `erase_fail` are a rate, or the numbers of those that fail, counted from 1 at
+    the mark.
+    """
+
+    example = "badfraction0.02-flips0.001x1"
+
+    bad_blocks: Numbers = ()
+    bad_fraction: Share = 0.0
+    endurance_erases: Annotated[int, Field(ge=0, le=100_000_000)] = 0
+    program_fail: Share | Chosen = 0.0
+    erase_fail: Share | Chosen = 0.0
+    bit_flips: BitFlips | None = None
+
+    @property
+    def text(self) -> str:
+        """See `Condition`; `none` is a chip that does not fail."""
+        parts = [f"bad@{_listed(self.bad_blocks)}"] if self.bad_blocks else []
+        if self.bad_fraction:
+            parts.append(f"badfraction{_plain(self.bad_fraction)}")
+        if self.endurance_erases:
+            parts.append(f"endurance{self.endurance_erases}")
+        for word, given in (("programfail", self.program_fail), ("erasefail", self.erase_fail)):
+            if isinstance(given, tuple):
+                parts.append(f"{word}@{_listed(given)}")
+            elif given:
+                parts.append(f"{word}{_plain(given)}")
+        if self.bit_flips:
+            parts.append(f"flips{_plain(self.bit_flips.rate)}x{self.bit_flips.bits}")
+        return self._joined(parts) or "none"
+
+    @classmethod
+    def values_of(cls, word: str, value: str) -> dict[str, Any]:
+        """See `Condition`."""
+        numbers = [int(number) for number in value[1:].split("+")] if value[:1] == "@" else None
+        if word == "flips":
+            rate, _, bits = value.partition("x")
+            return {"bit_flips": {"rate": float(rate), "bits": int(bits or 1)}}
+        if word == "endurance":
+            return {"endurance_erases": int(value)}
+        if word == "bad":
+            return {"bad_blocks": numbers or [int(value)]}
+        key = {
+            "badfraction": "bad_fraction",
+            "programfail": "program_fail",
+            "erasefail": "erase_fail",
+        }[word]
+        return {key: float(value) if numbers is None else numbers}
+
+    @property
+    def while_measuring(self) -> bool:
+        """Whether anything goes wrong besides blocks that were bad before."""
+        return bool(self.endurance_erases or self.program_fail or self.erase_fail or self.bit_flips)
+
+    def bad(self, blocks: int) -> tuple[int, ...]:
+        """Blocks of the partition that are bad from the factory, in order. Raises `InputError`."""
+        past = [block for block in self.bad_blocks if block >= blocks]
+        if past:
+            raise InputError(
+                f"faults {self}: bad_blocks: {past[0]}: the partition has {blocks} blocks"
+            )
+        drawn = list(range(blocks))
+        _shuffle(drawn, self.seed)
+        return tuple(sorted({*self.bad_blocks, *drawn[: round(self.bad_fraction * blocks)]}))
+
+
+NEW = State()
+"""Of a fresh file system on a new chip."""
+
+NONE = Faults()
+"""A chip that does not fail."""
+
+
+def _shuffle(values: list[int], seed: int) -> None:
+    draw = random.Random(seed).random
+    for at in range(len(values) - 1, 0, -1):
+        other = int(draw() * (at + 1))
+        values[at], values[other] = values[other], values[at]
+
+
+def _plain(number: float) -> str:
+    """A number without an exponent, and without zeroes that say nothing."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return "+".join(map(str, numbers))

@@ -1,0 +1,343 @@
+"""What an experiment asks of its points: the words of it, its figures, and numbers in texts.
+
+The model of `[[figure]]`, the number that a claim or a text is about (`Measured`), and the words
+both are made of, metrics and axes (docs/experiments.md). `[[claim]]` is plan/claims.py's; points
+are analysis/points.py's; what a claim comes to is analysis/verdicts.py's; what a figure looks like
+is report/figures.py's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from flashbed.formats.names import ExperimentId, Label, Name, Text
+from flashbed.formats.toml import Strict
+
+__all__ = [
+    "LIST", "READ_AHEAD_KIB_MAX", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileBytes",
+    "FileReadMetric", "FileSystem", "FileSystems", "Measured", "Metric", "Names", "Number",
+    "Numbers", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
+    "RateMetric", "RequestBytes", "RequestExtreme", "RequestMetric", "Requests", "SavingMetric",
+    "StatementMetric", "TargetNames", "Value", "check_numbers", "filled",
+]  # fmt: skip
+
+Positive = Annotated[int, Field(gt=0, lt=2**40)]
+Count = Annotated[int, Field(ge=0, lt=2**40)]
+Requests = Annotated[int, Field(gt=0, le=10_000_000)]
+RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
+"""As much as one operation moves (docs/formats.md)."""
+READ_AHEAD_KIB_MAX = 1 << 20
+"""1 GiB."""
+FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
+FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
+"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
+TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
+DrawnSaving = Literal[
+    "time_saved_pct",
+    "flash_reads_saved_pct",
+    "energy_saved_pct",
+    "component_energy_saved_pct",
+    "component_cpu_saved_pct",
+    "component_mem_saved_pct",
+]
+SavingMetric = Literal[DrawnSaving, "cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"]
+"""What is said of pairs of cases with read-ahead on and off (analysis/measures.py)."""
+RateMetric = Literal[
+    "time_ms",
+    "flash_time_ms",
+    "response_ms",
+    "flash_response_ms",
+    "throughput_mb_s",
+    "flash_reads",
+    "flash_programs",
+    "flash_erases",
+    "flash_reads_per_request",
+    "flash_programs_per_request",
+    "flash_share_pct",
+    "background_flash_pct",
+    "data_kib_s",
+    "flash_reads_per_kib",
+    "flash_programs_per_kib",
+    "flash_erases_per_kib",
+    "energy_mj",
+    "energy_cpu_mj",
+    "energy_mem_mj",
+    "component_energy_mj",
+    "write_amplification",
+    "collected_kib",
+    "levelled_kib",
+    "component_cpu_mj",
+    "component_mem_mj",
+    "component_flash_mj",
+    "component_cpu_mw",
+    "component_mem_mw",
+    "component_flash_mw",
+    "component_access_pct",
+    "read_end_kb",
+]
+"""What is said of one case (analysis/rates.py)."""
+AgedMetric = Literal[
+    "time_over_new", "flash_time_over_new", "flash_reads_over_new", "flash_programs_over_new"
+]
+"""What is said of a case that does not start from a new partition (analysis/aged.py)."""
+RequestMetric = Literal["latency_ms", "flash_pages"]
+"""What is said of one request (analysis/rates.py)."""
+RequestExtreme = Literal["longest_ms", "shortest_ms", "most_flash_pages", "fewest_flash_pages"]
+"""What is said of the requests of a case that are furthest from the mean (analysis/rates.py)."""
+PowerMetric = Literal["power_mw", "component_power_mw"]
+"""Power over time of a case, in either convention (analysis/power_curves.py)."""
+FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_throughput_ratio"]
+"""What is said of files read from the first byte on (analysis/file_reads.py)."""
+StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
+"""What is said of one statement of SQL (analysis/statements.py)."""
+Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric | AgedMetric
+Axis = Literal[
+    "board",
+    "kernel",
+    "fs",
+    "pattern",
+    "requests",
+    "request_bytes",
+    "file_bytes",
+    "pause_ms",
+    "read_ahead_kib",
+    "advice",
+    "window",
+    "disabled_by",
+    "read_pct",
+    "statement",
+    "state",
+    "faults",
+    "database",
+]
+"""Columns of the points that figures and claims choose from (docs/experiments.md)."""
+
+_OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(AgedMetric))
+"""Metrics with an axis of their own."""
+
+LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
+Names = Annotated[tuple[Name, ...], LIST]
+Positives = Annotated[tuple[Positive, ...], LIST]
+Counts = Annotated[tuple[Count, ...], LIST]
+FileSystems = Annotated[tuple[FileSystem, ...], LIST]
+Patterns = Annotated[tuple[Pattern, ...], LIST]
+Value = int | float | str
+Values = Annotated[tuple[Value, ...], LIST]
+TargetNames = Annotated[tuple[TargetName, ...], LIST]
+
+Reduce = Literal[
+    "min",
+    "max",
+    "mean",
+    "only",
+    "spread",
+    "largest_rise",
+    "smallest_rise",
+    "share_of_rise",
+    "last_above_lowest",
+    "last_above_rest",
+    "last_ratio_above_rest",
+    "largest_difference_between_fs",
+    "smallest_ratio_of_patterns",
+    "smallest_ratio_of_fs",
+    "median_ratio_of_fs",
+    "largest_ratio_of_fs",
+    "mean_ratio_of_patterns",
+    "mean_ratio_of_fs",
+    "largest_over_smallest",
+]
+"""How the values at several points become one number (docs/experiments.md)."""
+
+
+class Measured(Strict):
+    """One number that the tables give: a metric at some points, reduced.
+
+    The points are the product of `requests`, `request_bytes` and `at`, or those of `points`, for
+    each file system and pattern. `along` is the axis that a curve runs along if not all points
+    are one curve.
+    """
+
+    metric: Metric
+    fs: FileSystems
+    pattern: Patterns
+    requests: Positives | None = None
+    request_bytes: Positives | None = None
+    at: dict[Axis, Values] = Field(default_factory=dict)
+    points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
+    along: Axis | None = None
+    reduce: Reduce
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.points) == bool(self.requests):
+            raise ValueError("requests: either they, with what is at other axes, or points")
+        if self.points and (self.at or self.request_bytes or self.along):
+            raise ValueError("points: name all axes, and go with no other key of them")
+        if len({tuple(sorted(point)) for point in self.points}) > 1:
+            raise ValueError("points: have the same axes")
+        points = len(self.places)
+        if self.reduce == "only" and len(self.pattern) * points != 1:
+            raise ValueError("reduce = 'only' takes one pattern and one number of requests")
+        if self.along is not None and self.along not in self.axes:
+            raise ValueError(f"along = {self.along!r} is no axis of its points")
+        curve = len(self.axes[self.along]) if self.along else points
+        steps = (
+            "largest_rise", "smallest_rise", "last_above_lowest", "last_above_rest",
+            "last_ratio_above_rest",
+        )  # fmt: skip
+        if self.reduce in steps and curve < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two numbers of requests or more")
+        if self.reduce == "share_of_rise" and curve != 3:
+            raise ValueError("reduce = 'share_of_rise' takes three points a curve")
+        fixed = {"fs", "pattern", "requests", "request_bytes", "board"} & self.at.keys()
+        if fixed:
+            raise ValueError(f"at: {min(fixed)}: has a key of its own, or is `compared`'s")
+        pairs = ("largest_difference_between_fs", "last_ratio_above_rest")
+        if self.reduce in pairs and len(self.fs) != 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two file systems")
+        if self.reduce.endswith("_ratio_of_patterns") and len(self.pattern) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two patterns or more")
+        if self.reduce.endswith("_ratio_of_fs") and len(self.fs) < 2:
+            raise ValueError(f"reduce = {self.reduce!r} takes two file systems or more")
+        return self
+
+    @property
+    def axes(self) -> dict[str, Values]:
+        """The axes whose product is its points, but for file system and pattern."""
+        counts = {"requests": self.requests} if self.requests else {}
+        sizes = {"request_bytes": self.request_bytes} if self.request_bytes else {}
+        return {**counts, **sizes, **{str(axis): values for axis, values in self.at.items()}}
+
+    @property
+    def places(self) -> list[dict[str, Value]]:
+        """Its points, but for file system and pattern: axis -> value each, the last one fastest."""
+        if self.points:
+            return [{str(axis): value for axis, value in point.items()} for point in self.points]
+        axes = self.axes
+        return [
+            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+        ]
+
+    @property
+    def chosen(self) -> set[str]:
+        """The axes of which it says what it wants."""
+        return {*self.axes, *(str(axis) for point in self.points for axis in point)}
+
+
+class Number(Measured):
+    """`numbers.NAME`: a number of ours in a text, and how it is computed.
+
+    The text shows `value` with `digits` decimals in place of `{NAME}`. `flashbed verdicts` and the
+    tests compute it anew from `experiment` (this one if it is missing) on `target`, with the board
+    and kernel that stand for the paper's there unless others are named.
+    """
+
+    value: float = Field(strict=False)
+    digits: Annotated[int, Field(ge=0, le=6)] = 0
+    target: TargetName = "sim"
+    experiment: ExperimentId | None = None
+    board: Name | None = None
+    kernel: Name | None = None
+
+    @property
+    def shown(self) -> str:
+        """As the text has it."""
+        return f"{self.value:.{self.digits}f}"
+
+
+Numbers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Number]
+_PLACEHOLDER = re.compile(r"{([^{}]*)}")
+
+
+def filled(text: str, numbers: Mapping[str, Number]) -> str:
+    """A text with its numbers in their places."""
+    return _PLACEHOLDER.sub(lambda found: numbers[found.group(1)].shown, text)
+
+
+def check_numbers(texts: Sequence[str | None], numbers: Mapping[str, Number]) -> None:
+    """Raises `ValueError` unless the texts name just these numbers."""
+    named = {name for text in texts if text for name in _PLACEHOLDER.findall(text)}
+    odd = sorted(named ^ numbers.keys())
+    if odd:
+        problem = "missing" if odd[0] in named else "in no text"
+        raise ValueError(f"numbers.{odd[0]}: {problem}")
+
+
+class PublishedPoint(Strict):
+    """`[[figure.published]]`: a value the paper states, for all its file systems.
+
+    `at` are its places on further axes; `low` and `high` what its rounding leaves open.
+    """
+
+    fs: FileSystems
+    pattern: Pattern
+    requests: Positive
+    request_bytes: Positive | None = None
+    at: dict[Axis, Value] = Field(default_factory=dict)
+    value: float = Field(strict=False)
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
+    text: Text
+
+
+class Figure(Strict):
+    """`[[figure]]`: one figure of the report. Savings are drawn over the number of requests.
+
+    `only` chooses among the points; with `colour`, `rows` or `columns` a figure is drawn over any
+    axes (docs/experiments.md). `text` is what is to be seen in it, in words.
+    """
+
+    id: Label
+    title: Text
+    caption: Text
+    text: Text | None = None
+    metric: Metric | RequestMetric | PowerMetric
+    scale: Literal["linear", "log"] = "linear"
+    x: Literal["request", "time"] | Axis = "requests"
+    only: dict[Axis, Values] = Field(default_factory=dict)
+    colour: Literal["stack"] | Axis | None = None
+    rows: Axis | None = None
+    columns: Axis | None = None
+    published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
+    numbers: Numbers = Field(default_factory=dict)
+
+    @property
+    def chosen(self) -> set[str]:
+        """The axes of which it says what it wants."""
+        named = (self.x, self.colour, self.rows, self.columns)
+        return {*map(str, self.only), *(axis for axis in named if axis)}
+
+    @property
+    def told(self) -> str | None:
+        """Its text, numbers filled in."""
+        return filled(self.text, self.numbers) if self.text else None
+
+    @property
+    def over_axes(self) -> bool:
+        """Whether it names its axes, and is none of the usual ones."""
+        return bool(self.colour or self.rows or self.columns)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        check_numbers([self.text], self.numbers)
+        if (self.x == "request") != (self.metric in get_args(RequestMetric)):
+            raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
+        if (self.x == "time") != (self.metric in get_args(PowerMetric)):
+            raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
+        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
+        if self.over_axes:
+            if None in (self.colour, self.rows, self.columns):
+                raise ValueError("colour, rows and columns go together")
+        elif self.scale != "linear":
+            raise ValueError("scale: goes with colour, rows and columns")
+        elif self.x not in usual or self.only or self.metric in _OVER_AXES:
+            raise ValueError("colour, rows, columns: missing, and it is no usual figure")
+        elif self.metric in ("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"):
+            raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")
+        return self

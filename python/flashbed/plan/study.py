@@ -1,0 +1,118 @@
+"""A study: experiments/STUDY.toml, the paper that the experiments of a folder do again.
+
+It lists every figure, table and section of the paper that says something measurable, in the order
+of the paper, and under each its sentences. A sentence names the claims that judge it, or says why
+there can be none. A claim names its item (`item`). What the claims come to is
+analysis/verdicts.py's, what that makes of the sentences analysis/sentences.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from flashbed import paths
+from flashbed.formats.names import Label, Name, Text, is_name
+from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
+from flashbed.plan.experiment import Experiment, ExperimentError
+
+__all__ = ["Item", "Sentence", "Study", "in_order", "load_study"]
+
+
+class StudyFacts(Strict):
+    """`[study]`: what the report opens with."""
+
+    title: Text
+    source: Text
+    text: Text
+
+
+class Sentence(Strict):
+    """`[[item.sentence]]`: what the source says in one place, in our words, and who judges it.
+
+    `claims` are EXPERIMENT/CLAIM of the study; `cannot` says why there can be none.
+    """
+
+    text: Text
+    claims: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    cannot: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if bool(self.claims) == bool(self.cannot):
+            raise ValueError("claims: either they, or cannot, which says why there are none")
+        return self
+
+
+class Item(Strict):
+    """`[[item]]`: a figure, table or section of the source and what it says, in its order.
+
+    `ours` is what this project adds: it counts as no sentence of the source.
+    """
+
+    id: Label
+    title: Text
+    ours: bool = False
+    sentence: Annotated[tuple[Sentence, ...], Field(min_length=1, strict=False)]
+
+    @property
+    def claims(self) -> list[str]:
+        """All its claims, EXPERIMENT/CLAIM, each once."""
+        return list(dict.fromkeys(claim for one in self.sentence for claim in one.claims))
+
+
+class Study(FromFile):
+    """A whole study file. `experiments` is the order in which the report shows them."""
+
+    study: StudyFacts
+    experiments: Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
+    item: Annotated[tuple[Item, ...], Field(min_length=1, strict=False)]
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        ids = [item.id for item in self.item]
+        for name in ids:
+            if ids.count(name) > 1:
+                raise ValueError(f"item: two have the id {name!r}")
+        return self
+
+
+def load_study(name: str) -> Study | None:
+    """The file of a study, if it has one. Raises `ExperimentError`."""
+    path = paths.experiments_folder() / f"{name}.toml"
+    if not is_name(name) or not path.is_file():
+        return None
+    study = read_model(Study, read_toml(path, ExperimentError), path, ExperimentError)
+    study._path = path.resolve()
+    return study
+
+
+def in_order(study: Study | None, experiments: list[Experiment]) -> list[Experiment]:
+    """Experiments as the study has them, all of which it names. Raises `ExperimentError`."""
+    if study is None:
+        return experiments
+    names = [experiment.id.split("/")[1] for experiment in experiments]
+    if sorted(names) != sorted(study.experiments):
+        odd = sorted(set(names) ^ set(study.experiments))
+        raise ExperimentError(f"{paths.shown(study.path)}: experiments: {', '.join(odd)}")
+    _check_claims(study, experiments)
+    return sorted(experiments, key=lambda one: study.experiments.index(one.id.split("/")[1]))
+
+
+def _check_claims(study: Study, experiments: list[Experiment]) -> None:
+    """An item's sentences name its claims, and no claim that does not exist."""
+    named = {(claim, item.id) for item in study.item for claim in item.claims}
+    there = set()
+    for experiment in experiments:
+        for claim in experiment.claim:
+            name = f"{experiment.id.split('/')[1]}/{claim.id}"
+            there.add(name)
+            if (name, claim.item) not in named:
+                raise ExperimentError(
+                    f"{paths.shown(experiment.path)}: claim {claim.id}: item = {claim.item!r}: "
+                    f"no sentence of it in {paths.shown(study.path)} names {name}"
+                )
+    odd = sorted({claim for claim, _ in named} - there)
+    if odd:
+        raise ExperimentError(f"{paths.shown(study.path)}: item.sentence: no claim {odd[0]}")

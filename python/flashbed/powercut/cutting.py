@@ -1,0 +1,173 @@
+"""Cases with power cuts, on any target that can make them: which cuts, and what comes of them.
+
+`PowerCuts` is a target itself: it has the target behind it run each case once to learn how many
+changes to the chip it makes, chooses cuts among them, has the case run again with these, and judges
+what was found. A cut follows from the case, its number and the seed alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.errors import InputError
+from flashbed.formats.operations import Operation, parse
+from flashbed.formats.tables import SCHEMAS
+from flashbed.paths import sha256_of
+from flashbed.powercut.judge import Done, Judged, judge
+from flashbed.targets.base import Batch, Cut, Failure, Program, Target
+from flashbed.targets.long_rows import LongRows
+
+__all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
+
+NO_CHANGE = "makes no change to the chip"
+
+_SEEDS = 1_000_003
+"""Torn changes of two seeds differ, and so do those of two cuts."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which changes power fails in: every `every`th, or `samples` of them drawn by `seed`."""
+
+    every: int | None
+    samples: int | None
+    seed: int
+    chip_commands: tuple[str, ...] = ()
+
+    def cuts(self, changes: int) -> tuple[Cut, ...]:
+        """The cuts of a case with so many changes."""
+        chosen = list(range(1, changes + 1))
+        if self.every is not None:
+            chosen = chosen[:: self.every]
+        elif self.samples is not None and self.samples < changes:
+            draw = random.Random(self.seed).random  # the same in every version of Python
+            chosen = sorted(sorted(chosen, key=lambda _: draw())[: self.samples])
+        return tuple(Cut(change, self.seed * _SEEDS + change) for change in chosen)
+
+    def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:  # noqa: ARG002
+        """The cuts of one case; here those of any with so many changes."""
+        return self.cuts(changes)
+
+
+@dataclass
+class PowerCuts:
+    """A target whose cases end in power cuts."""
+
+    target: Target
+    choice: Choice
+    name: str
+    """That of the target behind it."""
+    long_rows: LongRows | None = None
+    """Not handed on: what a case did is compared with what its cuts left."""
+
+    @property
+    def software_time(self) -> bool:
+        """That of the target behind it."""
+        return self.target.software_time
+
+    @property
+    def conditions(self) -> str:
+        """What the result depends on besides program and target: the choice, and who judges."""
+        digest = hashlib.sha256(repr(self.choice).encode())
+        here = Path(__file__).parent
+        for file in (here.parent / "formats/content.py", *sorted(here.glob("*.py"))):
+            digest.update(sha256_of(file).encode())
+        return digest.hexdigest()
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """That of the target the cuts are made on."""
+        self.target.prepare(say)
+
+    def run(
+        self,
+        programs: Sequence[Program],
+        *,
+        trace_flash: bool,
+        progress: Callable[[str, int], None],
+    ) -> Iterator[Batch]:
+        """See `Target.run`. A case with a row has its cuts in `power_cuts`."""
+
+        def say(what: str, _done: int) -> None:
+            progress(f"counting changes: {what}", 0)
+
+        commands = self.choice.chip_commands
+        asked = [replace(p, record_changes=True, chip_commands=commands) for p in programs]
+        changes: dict[str, int] = {}
+        for batch in self.target.run(asked, trace_flash=False, progress=say):
+            found, failures = _changes(batch)
+            changes |= found
+            if failures or batch.failures:
+                yield Batch(*(pl.DataFrame(),) * 3, failures=(*batch.failures, *failures))
+        cut = [
+            replace(program, cuts=self.choice.cuts_of(program.case_id, changes[program.case_id]))
+            for program in asked
+            if program.case_id in changes
+        ]
+        by_id = {program.case_id: program for program in cut}
+        if cut:
+            for batch in self.target.run(cut, trace_flash=trace_flash, progress=progress):
+                yield _judged(batch, by_id)
+
+
+def _changes(batch: Batch) -> tuple[dict[str, int], list[Failure]]:
+    """Case -> changes it makes to the chip; a case that makes none has nothing to be cut."""
+    found: dict[str, int] = {}
+    failures = []
+    for case_id in batch.cases["case_id"] if batch.cases.width else []:
+        rows = batch.requests.filter(pl.col("case_id") == case_id)
+        last = rows["changes"].last() if "changes" in rows.columns else None
+        if isinstance(last, int) and last > 0:
+            found[case_id] = last
+        else:
+            why = NO_CHANGE if last == 0 else "changes were not counted"
+            failures.append(Failure(case_id, f"power cuts: {why}"))
+    return found, failures
+
+
+def _judged(batch: Batch, programs: dict[str, Program]) -> Batch:
+    rows: list[tuple[object, ...]] = []
+    failures = list(batch.failures)
+    judged = []
+    for case_id in batch.cases["case_id"] if batch.cases.width else []:
+        surveys = [survey for survey in batch.surveys if survey.case_id == case_id]
+        done = _done(programs[case_id], batch.requests.filter(pl.col("case_id") == case_id))
+        try:
+            rows += [(case_id, *_row(cut)) for cut in judge(done, surveys)]
+            judged.append(case_id)
+        except InputError as why:
+            failures.append(Failure(case_id, f"cannot be judged: {why}"))
+    schema = {name: kind for name, kind in SCHEMAS["power_cuts"].items() if name != "target"}
+    keep = pl.col("case_id").is_in(judged)
+    return Batch(
+        cases=batch.cases.filter(keep) if batch.cases.width else batch.cases,
+        requests=batch.requests.filter(keep) if batch.requests.width else batch.requests,
+        flash=batch.flash.filter(keep) if batch.flash.width else batch.flash,
+        failures=tuple(failures),
+        surveys=batch.surveys,
+        power_cuts=pl.DataFrame(rows, schema=schema, orient="row"),
+    )
+
+
+def _row(judged: Judged) -> tuple[object, ...]:
+    return astuple(judged)
+
+
+def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
+    """Everything that was done: what must not fail did not, the measured rest has its rows."""
+    body = parse(program.body)
+    rows = list(requests.sort("seq").select("result", "changes").iter_rows())
+    unmeasured = [*parse(program.prepare), *body[: len(body) - len(rows)]]
+    done = [Done(operation, _succeeded(operation), 0) for operation in unmeasured]
+    measured = body[len(body) - len(rows) :]
+    done += [Done(op, *row) for op, row in zip(measured, rows, strict=True)]
+    return done
+
+
+def _succeeded(operation: Operation) -> int:
+    return int(operation.fields[2]) if operation.name == "write" else 0

@@ -1,0 +1,343 @@
+"""What a report says of a run, taken from its tables: nothing is drawn or formatted here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+
+from flashbed.analysis import (
+    Verdict,
+    agreement,
+    agreement_summary,
+    curves,
+    energy_gaps,
+    energy_summary,
+    per_request,
+    power_points,
+    rate_points,
+    statement_agreement,
+    wear_map,
+    wear_summary,
+)
+from flashbed.analysis.points import as_usual, chosen, table_of
+from flashbed.energy.constants import Energy
+from flashbed.formats.names import is_name
+from flashbed.formats.tables import read_table, scan_table
+from flashbed.lifetime.observed import cases_of, kept_board
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
+from flashbed.powercut.outcomes import summary
+from flashbed.report.again import run_again, validate_again
+from flashbed.report.judged import judged_run, traced
+from flashbed.storage.files import read_text
+from flashbed.validation.results_table import read_kept, summaries, worst_cases
+
+__all__ = [
+    "BOUNDS_PCT",
+    "MEASURES",
+    "Content",
+    "Validation",
+    "Worn",
+    "agreement_errors",
+    "collect",
+    "collect_validation",
+    "figure_tables",
+]
+
+BOUNDS_PCT = {"flash_reads_error_pct": 2.0, "time_error_pct": 10.0}
+"""The agreement this project asks of itself, percent of the kernel's value."""
+
+MEASURES = {
+    "flash_reads_error_pct": "flash reads",
+    "flash_programs_error_pct": "flash programs",
+    "flash_erases_error_pct": "flash erases",
+    "flash_time_error_pct": "flash time",
+    "time_error_pct": "time",
+}
+"""Error -> what it is of, for reading."""
+
+
+CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
+"""Metric -> the convention of energy it is of."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile that was used: its kind and name, the hash of its file, its text."""
+
+    kind: str
+    name: str
+    sha256: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Worn:
+    """A case whose wear was recorded: its line of `wear_summary`, its cells of `wear_map`.
+
+    `a_byte_written` is what was programmed and erased for each byte the program wrote.
+    """
+
+    figures: dict[str, Any]
+    cells: pl.DataFrame
+    a_byte_written: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything a report says of one experiment."""
+
+    experiment: Experiment
+    cases: pl.DataFrame
+    tables: dict[str, pl.DataFrame]
+    """Points by table (analysis/points.py), those that a figure or claim needs."""
+    single: pl.DataFrame
+    """Each request, where a figure draws them."""
+    power: dict[str, pl.DataFrame]
+    """Power over time by metric, where a figure draws it."""
+    energy: list[dict[str, Any]]
+    """`energy_summary`."""
+    energy_gaps: list[str]
+    verdicts: list[Verdict]
+    agreement: pl.DataFrame
+    agreement_summary: pl.DataFrame
+    statements: list[dict[str, Any]]
+    """`statement_agreement`, of experiments that are about statements."""
+    power_cuts: list[dict[str, Any]]
+    not_measured: list[dict[str, Any]]
+    """Target, reason, and how many cases it struck."""
+    wear: list[Worn]
+    profiles: list[Profile]
+    runs: list[dict[str, Any]]
+    again: list[str]
+    """The commands that run it again."""
+
+
+def collect(directory: Path) -> Content:
+    """Reads a run directory. Raises `InputError` if it is none or has no cases."""
+    run = judged_run(directory)
+    experiment, cases, requests, tables = run.experiment, run.cases, run.requests, run.tables
+    metrics = experiment.metrics
+    single = pl.DataFrame()
+    if any(metric in get_args(RequestMetric) for metric in metrics):
+        single = per_request(cases, requests, traced(directory), ("program",))
+    table = agreement(read_table(directory, "cases"))
+    energy = energy_summary(cases)
+    power_cuts = _power_cuts(directory)
+    asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
+    return Content(
+        experiment=experiment,
+        cases=cases,
+        tables=tables,
+        single=single,
+        power=_power(directory, experiment, cases),
+        energy=energy,
+        energy_gaps=energy_gaps(cases, _energies(directory, cases)) if asked else [],
+        verdicts=run.verdicts,
+        agreement=table,
+        agreement_summary=agreement_summary(table),
+        statements=statement_agreement(cases, requests).to_dicts()
+        if "statements" in tables
+        else [],
+        power_cuts=power_cuts,
+        not_measured=_not_measured(directory),
+        wear=_wear(directory, cases),
+        profiles=_profiles(directory, cases),
+        runs=_runs(cases),
+        again=run_again(directory, cases, power_cuts=bool(power_cuts)),
+    )
+
+
+def _not_measured(directory: Path) -> list[dict[str, Any]]:
+    if not (directory / "not_measured.parquet").is_file():
+        return []
+    reasons = read_table(directory, "not_measured").group_by(
+        "target", "reason", maintain_order=True
+    )
+    return reasons.len("cases").to_dicts()
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What `validate` has kept: a line a run and file system, and the cases that are off most."""
+
+    lines: list[dict[str, Any]]
+    worst: list[dict[str, Any]]
+    again: list[str]
+    """The commands that run it again."""
+    throws: int
+    """Of JFFS2's dice, that were the kernel's."""
+
+
+WORST_SHOWN = 12
+"""Cases of a run that a report names."""
+
+
+def collect_validation(directory: Path) -> Validation:
+    """Reads what `validate` has kept in a directory. Raises `InputError`."""
+    table = read_kept(directory)
+    throws = int(table["throws"].sum()) if "throws" in table.columns else 0
+    lines = summaries(table)
+    worst = worst_cases(table, WORST_SHOWN)
+    return Validation(lines, worst, validate_again(directory, lines), throws)
+
+
+def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
+    """The constants of each board, as the run had them."""
+    return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+
+
+def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Power over time of every case, for the figures that draw it."""
+    drawn = {metric for metric in experiment.metrics if metric in get_args(PowerMetric)}
+    if not drawn:
+        return {}
+    requests = scan_table(directory, "requests")
+    boards = _energies(directory, cases)
+    given = experiment.experiment.activity
+    return {
+        metric: power_points(
+            cases, requests, traced(directory), boards, CONVENTIONS_DRAWN[metric], given
+        )
+        for metric in sorted(drawn)
+    }
+
+
+def _power_cuts(directory: Path) -> list[dict[str, Any]]:
+    """A row a case that power was cut in; none if it was not."""
+    if not (directory / "power_cuts.parquet").is_file():
+        return []
+    return summary(read_table(directory, "power_cuts"))
+
+
+def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
+    """The cases whose wear was recorded, in their order."""
+    if not (directory / "wear.parquet").is_file():
+        return []
+    wear = read_table(directory, "wear")
+    if not wear.height:
+        return []
+    boards = {name: kept_board(directory, name) for name in cases["board"].unique()}
+    endurance = {
+        name: board.endurance.cycles if board.endurance else None for name, board in boards.items()
+    }
+    maps = wear_map(wear).partition_by("case_id", "target", as_dict=True)
+    recorded = cases.join(wear.select("case_id", "target").unique(), on=["case_id", "target"],
+                          how="semi", maintain_order="left")  # fmt: skip
+    lines = wear_summary(wear, recorded, endurance).to_dicts()
+    written = {
+        (subject.name, subject.target): subject.workload.a_byte_written()
+        for subject in cases_of(directory, 1.0)
+        if subject.workload
+    }
+    keys = [(line["case_id"], line["target"]) for line in lines]
+    return [Worn(line, maps[key], written[key]) for line, key in zip(lines, keys, strict=True)]
+
+
+def _profiles(directory: Path, cases: pl.DataFrame) -> list[Profile]:
+    """The profiles named by the cases, with the text kept beside them."""
+    found = []
+    for kind in ("board", "kernel"):
+        names = cases.select(kind, f"{kind}_sha256").unique(maintain_order=True)
+        for name, sha256 in names.iter_rows():
+            file = directory / "profiles" / f"{kind}-{name}.toml"
+            text = read_text(file) if is_name(name) and file.is_file() else ""
+            found.append(Profile(kind, name, sha256, text))
+    return found
+
+
+def _runs(cases: pl.DataFrame) -> list[dict[str, Any]]:
+    """One row for each target, board and kernel: file systems, cases, seeds, version."""
+    listed = [
+        pl.col(column).unique().sort().cast(pl.String).str.join(", ").alias(column)
+        for column in ("fs", "seed", "flashbed_version", "commit", "kernel_release")
+    ]
+    groups = cases.group_by("target", "board", "kernel", maintain_order=True)
+    return groups.agg(*listed, pl.len().alias("cases")).to_dicts()
+
+
+def figure_tables(content: Content, figure: Figure) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What a figure draws, and what the paper states as points of it."""
+    if figure.metric in get_args(PowerMetric):
+        return content.power[figure.metric], pl.DataFrame()
+    published = _published(figure, content.experiment.workload.request_bytes)
+    if figure.over_axes:
+        drawn = [axis for axis in (figure.x, figure.colour, figure.rows, figure.columns) if axis]
+        only = {str(axis): values for axis, values in figure.only.items()}
+        points = chosen(content.tables[table_of(figure.metric)], figure.metric, only, drawn)
+        columns = [name for name in published.columns if name in points.columns]
+        return points, published.select(*columns, "text")
+    if figure.metric in get_args(RequestMetric):
+        measured = as_usual(content.single, ()).filter(pl.col(figure.metric).is_not_null())
+        measured = measured.with_columns(pl.col(figure.metric).alias("value"))
+    elif figure.metric in get_args(SavingMetric):
+        measured = curves(as_usual(content.tables["savings"], ()), figure.metric)
+    else:
+        measured = rate_points(as_usual(content.tables["rates"], ()), figure.metric)
+    panel = [name for name in ("machine", "fs", "pattern") if name in measured.columns]
+    panels = measured.select(panel).unique(maintain_order=True)
+    usual = published.select(
+        "fs", "pattern", "requests", "request_bytes", "value", "text", "target"
+    )
+    return measured, usual.join(panels, on=["fs", "pattern"], maintain_order="left")
+
+
+def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
+    rows = [
+        {
+            "fs": fs,
+            "pattern": point.pattern,
+            "requests": point.requests,
+            "request_bytes": point.request_bytes or request_bytes,
+            "value": point.value,
+            "low": point.value if point.low is None else point.low,
+            "high": point.value if point.high is None else point.high,
+            "text": point.text,
+            "target": "paper",
+            **point.at,
+        }
+        for point in figure.published
+        for fs in point.fs
+    ]
+    columns: dict[str, pl.DataType] = {
+        "fs": pl.String(), "pattern": pl.String(), "requests": pl.Int64(),
+        "request_bytes": pl.Int64(), "value": pl.Float64(), "low": pl.Float64(),
+        "high": pl.Float64(), "text": pl.String(), "target": pl.String(),
+    }  # fmt: skip
+    further = [str(axis) for point in figure.published for axis in point.at]
+    return pl.DataFrame(
+        rows, schema=columns | {axis: _KINDS.get(axis, pl.String()) for axis in further}
+    )
+
+
+_KINDS: dict[str, pl.DataType] = {
+    "pause_ms": pl.Float64(), "read_ahead_kib": pl.Int64(), "read_pct": pl.Int64(),
+    "statement": pl.Int64(),
+}  # fmt: skip
+
+
+def agreement_errors(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The errors of the agreement table in long form, and the bounds they are held to."""
+    long = table.unpivot(
+        list(BOUNDS_PCT),
+        index=["target", "case_id", "fs", "pattern", "requests", "read_ahead_kib"],
+        variable_name="measure",
+        value_name="error_pct",
+    )
+    known = long.filter(pl.col("error_pct").is_not_null())
+    errors = known.with_columns(
+        pl.format("{} on {}", pl.col("measure").replace_strict(MEASURES), "target").alias(
+            "measure"
+        ),
+        pl.col("measure").alias("error"),
+        pl.when(pl.col("read_ahead_kib") > 0)
+        .then(pl.lit("on"))
+        .otherwise(pl.lit("off"))
+        .alias("read_ahead"),
+    )
+    bounds = errors.select("measure", "error").unique(maintain_order=True)
+    width = pl.col("error").replace_strict(BOUNDS_PCT)
+    return errors, bounds.select("measure", (-width).alias("low"), width.alias("high"))

@@ -1,0 +1,31 @@
+"""The report of a trace: its summary and figures on one page that needs no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flashbed.report.page import page, write_whole
+from flashbed.tracing.summary import lines
+from flashbed.tracing.trace import load
+from flashbed.tracing.trace_figures import figures
+
+__all__ = ["write_trace_report"]
+
+
+def write_trace_report(directory: Path, out: Path) -> Path:
+    """Writes it, whole or not at all. Raises `InputError`."""
+    trace = load(directory)
+    drawn: list[dict[str, Any]] = [
+        {"id": f"figure-{number}", "title": title, "caption": caption, "specification": chart}
+        for number, (title, caption, chart) in enumerate(figures(trace))
+    ]
+    text = page(
+        "trace.html.j2",
+        {figure["id"]: figure["specification"] for figure in drawn},
+        {},
+        facts=trace.facts,
+        summary="\n".join(lines(trace)),
+        figures=drawn,
+    )
+    return write_whole(text, out)

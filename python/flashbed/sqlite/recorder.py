@@ -1,0 +1,179 @@
+"""Statements run on real SQLite, and what they asked of the file system as operations.
+
+A recording is a connection over `RecordingVfs`. Every statement ends with one `compute`, which is
+how its operations are told from the next one's (`analysis/statements.py` counts on it).
+
+Left out: threads, several connections at once, statements that are not stepped to their end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from flashbed.errors import InputError
+from flashbed.formats.content import generated, generated_word
+from flashbed.sqlite.settings import Database
+from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
+from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
+
+__all__ = ["DATABASE_PATH", "Recording", "StatementError", "Written", "draw_by"]
+
+DATABASE_PATH = f"{FOLDER}/test.db"
+VM_STEP = "SQLITE_STMTSTATUS_VM_STEP"
+_VALUE = re.compile(r"'[^']*'|\b[0-9]+\b")
+"""A text with a quote in it counts as two."""
+_SET_BY_PREPARING = re.compile(r"\s*(?:PRAGMA|EXPLAIN)\b", re.IGNORECASE)
+"""What EXPLAIN would do, or cannot explain; its program is short."""
+SHORT = 4
+Written = dict[int, tuple[int, bytes]]
+Bindings = Sequence[int | float | str | bytes | None]
+
+
+class StatementError(InputError):
+    """A statement that SQLite refused; the transaction is as SQLite left it."""
+
+
+class Recording:
+    """A connection to the database in `files`, whose system calls are `lines`.
+
+    Opening it sets the pragmas; leaving the `with` block closes it, which is recorded too. What is
+    not `measured` has no operation that fails and no `compute`. `written` is filled with the bytes
+    of each write by its SEED.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        database: Database,
+        *,
+        seed: int = 1,
+        measured: bool = True,
+        written: Written | None = None,
+    ) -> None:
+        self._vfs = RecordingVfs(files, database.sync, seed, measured)
+        self._vfs.written = written
+        self._prepared = database.prepared
+        self._vm_steps = 0
+        self._instructions: dict[str, int] = {}
+        """Of the programs of statements, without their values."""
+        self._opening_steps = OPENING_STEPS
+        # One statement is kept prepared for each text where they are; none otherwise.
+        self._connection = apsw.Connection(
+            f"/{DATABASE_PATH}",
+            vfs=self._vfs.vfs_name,
+            statementcachesize=100 if database.prepared else 0,
+        )
+        self._seen: set[str] = set()
+        draw_by(self._connection, seed)
+        self._connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._ended)
+        try:
+            for pragma in database.pragmas:
+                self._run(pragma)
+        except apsw.Error as why:
+            self.close()
+            raise StatementError(f"{DATABASE_PATH}: {why}") from None
+
+    def measure(self) -> None:
+        """From here on it is measured."""
+        if not self._vfs.measured:
+            self._opening_steps = 0
+            self._vfs.tally = Tally()
+        self._vfs.measured = True
+
+    @property
+    def lines(self) -> list[str]:
+        """The operations so far."""
+        return self._vfs.lines
+
+    def execute(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        """Runs one statement to its end; its rows.
+
+        Raises `StatementError` with what SQLite says. What was asked of the file system until
+        then, a rollback included, is recorded.
+        """
+        prepared = self._to_prepare(statement, bindings)
+        self._vm_steps = 0
+        try:
+            return self._run(statement, bindings)
+        except apsw.Error as why:
+            raise StatementError(f"{_shortened(statement)}: {why}") from None
+        finally:
+            if self._vfs.measured:
+                self.lines.append(f"compute {self._steps(prepared)}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; of a WAL this copies it into the database first."""
+        self._connection.close()
+        self._vfs.unregister()
+
+    def _steps(self, prepared: Prepared | None) -> int:
+        tally, self._vfs.tally = self._vfs.tally, Tally()
+        opening, self._opening_steps = self._opening_steps, 0
+        work = Work(self._vm_steps, tally.pages_read, tally.writes, tally.asides, prepared)
+        return opening + work.steps
+
+    def _to_prepare(self, statement: str, bindings: Bindings) -> Prepared | None:
+        """What preparing it will be; None if it was prepared before.
+
+        Explaining asks the file system for nothing that preparing it would not.
+        """
+        if not self._vfs.measured or (self._prepared and statement in self._seen):
+            return None
+        self._seen.add(statement)
+        kind = _VALUE.sub("?", statement)
+        if kind not in self._instructions:
+            known = not _SET_BY_PREPARING.match(statement)
+            try:
+                explained = self._run(f"EXPLAIN {statement}", bindings) if known else ()
+            except apsw.Error:
+                explained = ()  # running it will say why
+            self._instructions[kind] = len(explained) or SHORT
+        is_select = statement.lstrip()[:6].upper() == "SELECT"
+        return Prepared(self._instructions[kind], len(statement), is_select)
+
+    def _run(self, statement: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        return list(self._connection.execute(statement, bindings))
+
+    def _ended(self, event: dict[str, Any]) -> None:
+        self._vm_steps += event["stmt_status"][VM_STEP]
+
+
+def draw_by(connection: apsw.Connection, seed: int) -> None:
+    """random() and randomblob(), which SQLite draws from the host's entropy.
+
+    Drawn as on the board (agent/sql/sql.c).
+    """
+    drawn = itertools.count()
+
+    def draw() -> int:
+        return generated_word(seed, next(drawn))
+
+    def integer(*_: Any) -> int:
+        return (draw() ^ 2**63) - 2**63
+
+    def blob(*values: Any) -> bytes:
+        return generated(0, max(1, int(values[0] or 0)), draw(), 0).tobytes()
+
+    connection.create_scalar_function("random", integer, 0)
+    connection.create_scalar_function("randomblob", blob, 1)
+
+
+def _shortened(statement: str) -> str:
+    return statement if len(statement) <= 60 else f"{statement[:57]}..."

@@ -1,0 +1,167 @@
+"""Files of others, read within limits; files of ours, written whole or not at all.
+
+What is read may be anybody's: a regular file and no pipe or device, not larger than its kind can
+be. A file is written under a random new name first and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from flashbed.errors import InputError, RunError
+from flashbed.paths import shown
+
+__all__ = [
+    "OPERATIONS_BYTES_MAX",
+    "TEXT_BYTES_MAX",
+    "begun",
+    "read_bytes",
+    "read_characters",
+    "read_json",
+    "read_text",
+    "whole",
+]
+
+TEXT_BYTES_MAX = 64 << 20
+OPERATIONS_BYTES_MAX = 1 << 30
+"""Some forty million operations."""
+_PIECE_BYTES = 1 << 20
+_KIB = 1024
+
+
+def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> bytes:
+    """All of a regular file of at most `limit` bytes. Raises `error` with one line."""
+    return b"".join(_pieces(path, limit, error))
+
+
+def read_characters(path: Path, limit: int) -> str:
+    """`read_bytes` as a character a byte. Text that grows in place is in memory only once."""
+    text = ""
+    for piece in _pieces(path, limit, InputError):
+        text += piece.decode("latin-1")
+    return text
+
+
+def _pieces(path: Path, limit: int, error: type[InputError]) -> Iterator[bytes]:
+    read = 0
+    try:
+        # A pipe that nobody writes to would be waited for.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(number, "rb") as file:  # noqa: PTH123
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
+                raise error(f"{shown(path)}: a device or a pipe, not a file")
+            read = status.st_size
+            while read <= limit and (piece := file.read(min(_PIECE_BYTES, limit + 1))):
+                yield piece
+                read = max(read, file.tell())
+    except FileNotFoundError:
+        raise error(f"{shown(path)}: no such file") from None
+    except OSError as why:
+        raise error(f"{shown(path)}: {why.strerror}") from None
+    except ValueError:
+        raise error(f"{shown(path)}: no path of a file") from None
+    if read > limit:
+        raise error(f"{shown(path)}: {read // _KIB:,} KiB, {limit // _KIB:,} KiB at most")
+
+
+def read_text(path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError) -> str:
+    """`read_bytes` as UTF-8 without NUL, its line ends as they are."""
+    data = read_bytes(path, limit, error)
+    if b"\0" in data:
+        raise error(f"{shown(path)}: byte {data.index(0) + 1} is NUL")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as why:
+        raise error(f"{shown(path)}: byte {why.start + 1} is not UTF-8") from None
+
+
+def read_json(
+    path: Path, limit: int = TEXT_BYTES_MAX, error: type[InputError] = InputError
+) -> dict[str, Any]:
+    """A file that is one JSON object."""
+    text = read_text(path, limit, error)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise error(f"{shown(path)}: no JSON object")
+    return value
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A new file beside `path` to be written, which then takes its place.
+
+    Raises `RunError` that names the file and its folder if it cannot be written, `InputError` if
+    the path is a folder's whatever is there.
+    """
+    if path.name in ("", ".."):
+        raise InputError(f"{shown(path)}: a folder, not a file to be written")
+    new = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        yield new
+        new.replace(path)
+    except Exception as why:
+        reason = _of_the_system(why)
+        if reason is None:
+            raise
+        folder = shown(path.parent.absolute())
+        raise RunError(f"{path.name} could not be written to {folder}: {reason}") from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _of_the_system(why: Exception) -> str | None:
+    """What the system said; Parquet's writer wraps it in words of its own."""
+    found = re.search(r"\(os error (\d+)\)", str(why))
+    if found:
+        return os.strerror(int(found[1]))
+    return (why.strerror or str(why)) if isinstance(why, OSError) else None
+
+
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+"""Process numbers are those of one machine, and folders may be shared."""
+
+
+_NEW = re.compile(r"\.(.+)\.([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{12}\.new")
+
+
+def begun(name: str) -> str | None:
+    """Which file `whole` writes under this name, if it is one of its names."""
+    found = _NEW.fullmatch(name)
+    return found[1] if found else None
+
+
+def _remove_abandoned(path: Path) -> None:
+    """What processes of this machine left when they were killed."""
+    for entry in os.scandir(path.parent):
+        found = _NEW.fullmatch(entry.name)
+        if found and found.group(1, 2) == (path.name, _HOST) and not _lives(int(found[3])):
+            with suppress(OSError):
+                Path(entry.path).unlink()
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

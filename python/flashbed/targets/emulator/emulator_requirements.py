@@ -1,0 +1,31 @@
+"""What the emulated board needs, in the order in which it looks for it."""
+
+from __future__ import annotations
+
+from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, META_PACKAGE, cached_kernel
+from flashbed.targets.emulator.machine import QEMU
+from flashbed.targets.guest import yaffs2
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.requirements import Finding, agents, program, ziglang
+
+__all__ = ["check"]
+
+
+def check() -> list[Finding]:
+    """Everything the target looks for."""
+    kernel = cached_kernel(cache_folder())
+    return [
+        program(QEMU, "apt-get install qemu-system-arm"),
+        ziglang(),
+        *agents("armv7"),
+        program("apt-get", "a Debian-like system"),
+        program("dpkg-deb", "apt-get install dpkg"),
+        program(CROSS_COMPILER, "apt-get install gcc-arm-linux-gnueabihf"),
+        Finding(
+            META_PACKAGE,
+            kernel is not None,
+            f"{kernel.package} {kernel.version}" if kernel else "not fetched yet",
+            "flashbed prepare --on emulator, or the first run, fetches it by apt",
+        ),
+        yaffs2.finding(),
+    ]

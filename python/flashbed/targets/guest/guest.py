@@ -1,0 +1,458 @@
+"""Programs over as many boots of a guest as it takes, each case yielded as soon as it is measured.
+
+A guest that dies or hangs costs the case it was running: the rest goes on after a reboot. If it was
+in a power cut, it costs that cut: the case is run again, which has to give the same changes to the
+chip, and the cuts that are left follow. A case with cuts is yielded when the last one was made.
+Invariant: every program ends as a row of a batch or as a failure, once, and so does every cut of a
+program that has a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashbed import paths
+from flashbed.formats.operations import OperationError
+from flashbed.formats.profiles import Board
+from flashbed.plan.conditions import NONE
+from flashbed.storage.locking import scratch
+from flashbed.targets.base import Batch, Failure, Program, Survey
+from flashbed.targets.fullness import Room
+from flashbed.targets.guest.boot import Boot, Machine, Stopped
+from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
+from flashbed.targets.guest.results import (
+    Measuring,
+    RowsOfCase,
+    StrangeLineError,
+    batch_of,
+    failed,
+)
+from flashbed.targets.guest.stream import (
+    NOT_MEASURED,
+    CaseBegun,
+    CaseDone,
+    CaseRows,
+    CutBegun,
+    Done,
+    Event,
+    GroupReady,
+    Info,
+    Reader,
+    StreamError,
+    Trouble,
+)
+from flashbed.targets.long_rows import LongRows
+
+__all__ = ["RUN", "Guest", "Progress", "run_guest"]
+
+RUN = "run-"
+"""How the folders of boots begin, below that of their target."""
+
+OPERATIONS_A_SECOND = 1_000
+"""Fewer than any guest does on a busy host."""
+BOOTS_IN_VAIN = 3
+"""After this many boots in a row that finished no case, the rest is given up."""
+_JFFS2_BLOCKS_MIN = 5
+_JFFS2_BYTES_END = 1 << 32
+_UBIFS_BLOCKS_MIN = 17
+_UBI_BLOCKS = 4
+_UBI_BAD_PER_1024 = 20
+_YAFFS2_BLOCKS_MIN = 9
+_PIECE_CHARACTERS = 32_000_000
+"""Of bodies, which a job has twice more: as the agent is sent them, and in one text."""
+_FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver")
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest that can be booted: the machine, the board it stands for, what it can measure."""
+
+    machine: Machine
+    board: Board
+    kernel: str
+    """The kernel profile it runs."""
+    measuring: Measuring
+    remembers_changes: bool = False
+    """Whether its chip is flashbed_nand, which power cuts, wear and faults need."""
+
+
+def run_guest(
+    guest: Guest,
+    programs: Sequence[Program],
+    work: Path,
+    *,
+    trace_flash: bool,
+    progress: Progress,
+    done: int,
+    long_rows: LongRows | None = None,
+) -> Iterator[Batch]:
+    """Every program: measured, or a failure.
+
+    Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
+    what `progress` counts from. The first rows of a long case without cuts go to `long_rows`, where
+    there is one.
+    """
+    own = scratch(work, RUN)
+    run = _Run(guest, own.path, trace_flash, progress, done, long_rows)
+    try:
+        for piece in _pieces(programs):
+            yield from run.all(piece)
+    finally:
+        own.close(keep=run.troubled)
+
+
+def _pieces(programs: Sequence[Program]) -> Iterator[Sequence[Program]]:
+    """In their order, so many at a time that their operations fit into memory."""
+    start = size = 0
+    for index, program in enumerate(programs):
+        if size and size + len(program.body) > _PIECE_CHARACTERS:
+            yield programs[start:index]
+            start, size = index, 0
+        size += len(program.body)
+    if start < len(programs):
+        yield programs[start:]
+
+
+def _refusal(guest: Guest, program: Program) -> str | None:
+    """Why a program cannot run on the guest, before anything is booted."""
+    if (program.record_changes or program.cuts or program.chip_commands) and (
+        not guest.remembers_changes
+    ):
+        return f"power cuts: {guest.machine.name}'s chip does not remember its changes"
+    if (program.erases or program.faults != NONE) and not guest.remembers_changes:
+        return f"wear and faults: {guest.machine.name}'s chip cannot be told of them"
+    if program.fs not in _FILE_SYSTEMS:
+        return f"fs {program.fs}: {guest.machine.name}'s kernel has {', '.join(_FILE_SYSTEMS)}"
+    why = _geometry_refusal(program.fs, program.board)
+    return f"{paths.shown(program.board.path)}: partition.blocks: {why}" if why else None
+
+
+def _geometry_refusal(fs: str, board: Board) -> str | None:
+    """What of fs/jffs2/fs.c, yaffs_guts.c, drivers/mtd/ubi/build.c and fs/ubifs/super.c says no."""
+    blocks = board.partition.blocks
+    if fs in ("mtd", "mtd-driver"):
+        return None
+    if fs == "jffs2":
+        bytes_there = blocks * board.chip.page_bytes * board.chip.pages_per_block
+        if bytes_there >= _JFFS2_BYTES_END:
+            return f"{blocks} is too large, jffs2 counts the bytes of a partition in 32 bits"
+        smallest, why = _JFFS2_BLOCKS_MIN, ""
+    elif fs == "yaffs2":
+        smallest, why = _YAFFS2_BLOCKS_MIN, ", 5 of them in reserve"
+    else:
+        # The driver tells the NAND core the next power of two.
+        chip_blocks = 1 << (board.chip.blocks - 1).bit_length()
+        reserve = -(-chip_blocks * _UBI_BAD_PER_1024 // 1024)
+        smallest = _UBIFS_BLOCKS_MIN + _UBI_BLOCKS + reserve
+        why = f", {reserve} of them for the blocks of the chip that may go bad"
+    return f"{blocks} is too small, {fs} needs {smallest}{why}" if blocks < smallest else None
+
+
+def _mismatch(board: Board, info: dict[str, str]) -> str | None:
+    """Where the board that booted is not the one in the profile."""
+    chip = board.chip
+    expected = {
+        "page_bytes": ("chip.page_bytes", chip.page_bytes),
+        "oob_bytes": ("chip.oob_bytes", chip.oob_bytes),
+        "block_bytes": ("chip.pages_per_block", chip.page_bytes * chip.pages_per_block),
+        "partition_bytes": (
+            "partition.blocks",
+            board.partition.blocks * chip.page_bytes * chip.pages_per_block,
+        ),
+    }
+    for key, (name, value) in expected.items():
+        if key in info and int(info[key]) != value:
+            return (
+                f"{paths.shown(board.path)}: {name}: the profile makes {key} {value}, the"
+                f" chip that booted has {info[key]}"
+            )
+    return None
+
+
+def _patient(machine: Machine, groups: Sequence[Group]) -> Machine:
+    """The machine with a second more for a thousand operations: the agent answers behind them."""
+    texts = {item.body for group in groups for item in group.items}
+    texts |= {item.prepare for group in groups for item in group.items}
+    operations = max(text.count("\n") for text in texts)
+    return replace(machine, patience_s=machine.patience_s + operations // OPERATIONS_A_SECOND)
+
+
+def _same_changes(a: Batch, b: Batch) -> bool:
+    columns = ("op", "result", "changes")
+    return a.requests.select(columns).equals(b.requests.select(columns))
+
+
+class _Run:
+    """The programs of one guest, over as many boots as it takes."""
+
+    def __init__(
+        self,
+        guest: Guest,
+        folder: Path,
+        trace_flash: bool,
+        progress: Progress,
+        done: int,
+        long_rows: LongRows | None,
+    ) -> None:
+        self.guest = guest
+        self.long_rows = long_rows
+        self.folder = folder
+        self.trace_flash = trace_flash
+        self.progress = progress
+        self.done = done
+        self.troubled = False
+        self.info: dict[str, str] = {}
+        self.left: dict[str, Item] = {}
+        self.groups: dict[str, Group] = {}
+        self.group_after: dict[str, str] = {}
+        """Last case of a group -> the group that is prepared next."""
+        self.running: str | None = None
+        self.rows: RowsOfCase | None = None
+        """Those of the running case."""
+        self.preparing: str | None = None
+        self.room: Room | None = None
+        """What the preparation of the running group came to."""
+        self.cutting: int | None = None
+        """The cut of the running case that is being made."""
+        self.measured: dict[str, Batch] = {}
+        """Of items whose cuts are not all made yet."""
+        self.surveys: dict[str, list[Survey]] = {}
+        self.finished = 0
+        """Cases and cuts."""
+        self.boots = 0
+        self.named = 0
+        """Programs that have got a number."""
+
+    def all(self, programs: Sequence[Program]) -> Iterator[Batch]:
+        """Every program: measured, or a failure."""
+        refused = []
+        for number, program in enumerate(programs, start=self.named):
+            why = _refusal(self.guest, program)
+            try:
+                items = [] if why else items_of([program], {program.case_id: number})
+            except OperationError as error:
+                why, items = f"operations: {error}", []
+            self.left.update((item.name, item) for item in items)
+            if why:
+                refused.append(Failure(program.case_id, why))
+        self.named += len(programs)
+        if refused:
+            yield self._failures(refused)
+        in_vain = 0
+        while self.left:
+            before, finished = self._to_do(), self.finished
+            yield from self._boot(self.boots)
+            self.boots += 1
+            in_vain = in_vain + 1 if self.finished == finished else 0
+            if self.left and (in_vain == BOOTS_IN_VAIN or self._to_do() == before):
+                name = self.guest.machine.name
+                yield from self._fail(list(self.left), f"given up: {name} died again and again")
+
+    def _to_do(self) -> int:
+        return sum(1 + len(item.cuts) for item in self.left.values())
+
+    def _boot(self, number: int) -> Iterator[Batch]:
+        groups = for_one_boot(groups_of(self.left.values()))
+        planned = {item.name for group in groups for item in group.items}
+        self.groups = {group.name: group for group in groups}
+        ends = itertools.pairwise(groups)
+        self.group_after = {group.items[-1].name: after.name for group, after in ends}
+        self.running, self.preparing, self.cutting = None, groups[0].name, None
+        self.info = {}
+        ours = self.guest.remembers_changes
+        text = text_of(groups, trace_flash=self.trace_flash, our_chip=ours)
+        self.progress(f"booting {self.guest.machine.name}", self.done)
+        reader, ended = Reader(), False
+        try:
+            if self.guest.machine.ready is not None:
+                self.guest.machine.ready()
+        except Stopped as error:
+            self.troubled = True
+            yield from self._blame(str(error))
+            return
+        machine = _patient(self.guest.machine, groups)
+        with Boot(self.folder / f"boot-{number}", machine, text) as boot:
+            try:
+                for data in boot.stream():
+                    for event in reader.feed(data):
+                        ended = ended or isinstance(event, Done)
+                        yield from self._handle(event)
+                why = None if ended else boot.why_ended()
+            except (Stopped, StreamError) as error:
+                why = str(error)
+        if why is None and planned & self.left.keys():
+            why = f"{self.guest.machine.name} said nothing of this case"
+        if why is not None:
+            self.troubled = True
+            yield from self._blame(why)
+
+    def _handle(self, event: Event) -> Iterator[Batch]:
+        match event:
+            case Info(key, value):
+                self.info[key] = value
+                wrong = _mismatch(self.guest.board, {key: value})
+                if wrong:
+                    yield from self._fail(list(self.left), wrong)
+            case GroupReady(name, room):
+                self.preparing, self.room = None, room
+                self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
+            case CaseBegun(name):
+                self.running = name
+                item = self.left.get(name)
+                self._forget_rows()
+                if item:
+                    self.rows = RowsOfCase(item, self.guest.measuring)
+                    self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+            case CaseRows():
+                yield from self._keep(event)
+            case CaseDone():
+                yield from self._finish(event)
+            case CutBegun():
+                self.cutting = event.change
+            case Survey():
+                yield from self._take(event)
+            case Trouble():
+                yield from self._trouble(event)
+            case Done():
+                pass
+
+    def _release(self) -> str:
+        return self.info.get("kernel", "?")
+
+    def _keep(self, rows: CaseRows) -> Iterator[Batch]:
+        """Some rows of a case that goes on."""
+        item = self.left.get(rows.case_id)
+        if item is None or self.rows is None:
+            return
+        try:
+            tables = self.rows.tables(rows)
+        except StrangeLineError as why:
+            yield from self._fail([item.name], str(why))
+            return
+        # What a case with cuts did is compared when it is run again.
+        if self.long_rows is None or item.program.cuts:
+            self.rows.hold(tables)
+        else:
+            self.long_rows.add(item.program.case_id, tables)
+
+    def _forget_rows(self) -> None:
+        """Of a case that did not end."""
+        if self.rows is not None and self.long_rows is not None:
+            self.long_rows.forget(self.rows.case_id)
+        self.rows = None
+
+    def _finish(self, case: CaseDone) -> Iterator[Batch]:
+        item = self.left.get(case.case_id)
+        if item is None:
+            self.running, self.preparing = None, self.group_after.get(case.case_id)
+            return
+        rows = self.rows
+        batch = batch_of(item, case, self.room, self._release(), self.guest.measuring, rows)
+        if batch.failures:
+            self._forget_rows()
+        self.rows = None
+        before = self.measured.get(item.name)
+        if before is not None and not _same_changes(before, batch):
+            yield from self._fail([item.name], "run again, it did other changes to the chip")
+            return
+        self.measured[item.name] = batch
+        if batch.failures or not item.cuts:
+            yield self._complete(item.name)
+
+    def _take(self, survey: Survey) -> Iterator[Batch]:
+        name, self.cutting = survey.case_id, None
+        if name not in self.measured:
+            return
+        case_id = self.left[name].program.case_id
+        self.surveys.setdefault(name, []).append(replace(survey, case_id=case_id))
+        self.finished += 1
+        yield from self._after_cut(name, survey.change)
+
+    def _after_cut(self, name: str, change: int) -> Iterator[Batch]:
+        """A cut is over, well or badly: what is left of its case, or the case."""
+        item = self.left[name]
+        cuts = tuple(cut for cut in item.cuts if cut.change != change)
+        self.left[name] = replace(item, cuts=cuts)
+        made = len(item.program.cuts) - len(cuts)
+        what = f"{item.program.case_id}: {made} of {len(item.program.cuts)} power cuts"
+        self.progress(what, self.done)
+        if not cuts:
+            yield self._complete(name)
+
+    def _complete(self, name: str) -> Batch:
+        """The case is over: its tables with its surveys, or the failure that its batch is."""
+        item, batch = self.left.pop(name), self.measured.pop(name)
+        surveys = sorted(self.surveys.pop(name, []), key=lambda survey: survey.change)
+        if self.running in (name, None):
+            self.running, self.preparing = None, self.group_after.get(name)
+        self.done += 1
+        self.finished += batch.cases.height
+        self.progress(f"Linux {self._release()}: {item.program.case_id}", self.done)
+        return replace(batch, surveys=tuple(surveys))
+
+    def _trouble(self, trouble: Trouble) -> Iterator[Batch]:
+        where = f"line {trouble.line} of its operations: " if trouble.line else ""
+        full = " (the board's file system is full)" if trouble.code == "ENOSPC" else ""
+        what = f"{where}{trouble.code}: {trouble.message}{full}"
+        if trouble.scope == "case" and trouble.code == NOT_MEASURED:
+            self.running = None
+            yield from self._lacking(trouble.name, f"read_ahead_kib: {trouble.message}")
+        elif trouble.scope == "case":
+            self.running = None
+            yield from self._fail([trouble.name], what)
+        elif trouble.scope == "group":
+            names = [item.name for item in self.groups[trouble.name].items]
+            yield from self._fail(names, f"preparation: {what}")
+        else:
+            yield from self._fail(list(self.left), what)
+
+    def _blame(self, why: str) -> Iterator[Batch]:
+        """Whose fault it is that the board stopped: the cut, the case, the group being made."""
+        if self.running in self.measured and self.cutting is not None:
+            name, change = str(self.running), self.cutting
+            case_id = self.left[name].program.case_id
+            yield failed([Failure(case_id, f"cut {change}: {why}", change)])
+            yield from self._after_cut(name, change)
+            return
+        if self.running in self.left:
+            yield from self._fail([str(self.running)], why)
+            return
+        group = self.groups.get(self.preparing or "")
+        names = [item.name for item in group.items] if group and self.info else list(self.left)
+        if not group and self.info:
+            names = names[:1]
+        yield from self._fail(names, f"before it began: {why}")
+
+    def _fail(self, names: Sequence[str], why: str) -> Iterator[Batch]:
+        """Items that are given up; one that was measured keeps what was found in its cuts."""
+        self.troubled = True
+        failures = []
+        for name in [name for name in names if name in self.left]:
+            item = self.left[name]
+            if name in self.measured:
+                change, more = item.cuts[0].change, len(item.cuts) - 1
+                what = f"cut {change}{f' and {more} more' if more else ''}: {why}"
+                yield failed([Failure(item.program.case_id, what, change)])
+                yield self._complete(name)
+            else:
+                failures.append(Failure(item.program.case_id, why))
+                del self.left[name]
+        if failures:
+            yield self._failures(failures)
+
+    def _lacking(self, name: str, why: str) -> Iterator[Batch]:
+        """An item that the guest's kernel lacks something for."""
+        item = self.left.pop(name, None)
+        if item is not None:
+            yield self._failures([Failure(item.program.case_id, why, not_measured=True)])
+
+    def _failures(self, failures: Sequence[Failure]) -> Batch:
+        self.done += len(failures)
+        for failure in failures:
+            came = "not measured" if failure.not_measured else "failed"
+            self.progress(f"{failure.case_id} {came}", self.done)
+        return failed(failures)

@@ -1,0 +1,47 @@
+"""What a guest needs of the machine, what of it is here, and how to get the rest, a line each."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from flashbed import paths
+from flashbed.targets.guest.agent import made_by, path_of
+
+__all__ = ["Finding", "agents", "program", "ziglang"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is needed: whether it is here, and how to get it."""
+
+    name: str
+    found: bool
+    detail: str
+    how: str
+
+
+def program(name: str, how: str) -> Finding:
+    """A program on the path."""
+    path = shutil.which(name)
+    return Finding(name, path is not None, path or "not found", how)
+
+
+def agents(architecture: str) -> list[Finding]:
+    """The agents that were built for an architecture."""
+    how = {
+        architecture: made_by(architecture),
+        f"sql-{architecture}": "make sql-agents, for statements",
+    }
+    return [
+        Finding(f"agent ({name})", path_of(name).is_file(), paths.shown(path_of(name)), make)
+        for name, make in how.items()
+    ]
+
+
+def ziglang() -> Finding:
+    """The compiler of the agents."""
+    found = find_spec("ziglang") is not None
+    detail = "installed" if found else "not installed"
+    return Finding("ziglang", found, detail, "pip install ziglang")

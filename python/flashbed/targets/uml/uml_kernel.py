@@ -1,0 +1,217 @@
+"""Kernels for user-mode Linux: built once from Debian's linux-source packages, kept in the cache.
+
+`tinyconfig` plus kernel/uml/config, ARCH=um, in a temporary folder that is renamed when it is
+whole. What modules are built against stays, the rest of the sources goes. Changes are made to the
+kernel's code: arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size,
+which hosts with AVX-512 or AMX refuse (the guest dies with "ptrace set fp regs failed"); without
+have_xstate_support it uses PTRACE_SETFPREGS, which they all take. And arch/um/kernel/skas/syscall.c
+has a system call that failed take a microsecond and then makes way to whoever has waited longer,
+which no board does. arch/um/kernel/time.c counts in 256 ns while waits and timers are exact: where
+a case begins within a count depends on the cases before it, so the clock counts nanoseconds here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed import paths
+from flashbed.storage.locking import locked, scratch
+from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.building import build
+from flashbed.targets.guest.debian import Apt, run, unpack
+
+__all__ = ["BUILD_TOOLS", "KERNELS", "UmlKernel", "built_kernel", "cached_kernel"]
+
+KERNELS = ("6.1", "6.12")
+"""Kernel profiles that can be built: the series of Debian's linux-source packages."""
+BUILD_TOOLS = {
+    "gcc": "gcc",
+    "make": "make",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "xz": "xz-utils",
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+}
+"""Programs the build needs, and Debian's packages of them."""
+_BUILD_TIMEOUT_S = 3600
+_MANIFEST = "uml.json"
+_KEPT = (
+    "linux",
+    ".config",
+    "Makefile",
+    "Kbuild",
+    "Kconfig",
+    "Module.symvers",
+    "System.map",
+    "scripts",
+    "include",
+    "arch/um",
+    "arch/x86",
+    "drivers/mtd/nand/raw/nandsim.ko",
+)
+_MAKE = (
+    "make",
+    "ARCH=um",
+    "KBUILD_BUILD_USER=flashbed",
+    "KBUILD_BUILD_HOST=flashbed",
+    "KBUILD_BUILD_TIMESTAMP=2020-01-01",
+)
+_CHANGES = (
+    (
+        "arch/x86/um/os-Linux/registers.c",
+        "have_xstate_support = 1;",
+        "have_xstate_support = 0;",
+    ),
+    (
+        "arch/um/os-Linux/util.c",
+        "return getrandom(buf, len, flags);",
+        "memset(buf, 0x5a, len); return len;",
+    ),
+    ("arch/um/kernel/skas/syscall.c", "if (IS_ERR_VALUE(ret) &&", "if (false &&"),
+    ("arch/um/kernel/time.c", " / TIMER_MULTIPLIER;", ";"),
+    ("arch/um/kernel/time.c", "NSEC_PER_SEC/TIMER_MULTIPLIER", "NSEC_PER_SEC"),
+    ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
+    ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
+)
+"""Files of the kernel, what is replaced in them, and by what."""
+
+
+@dataclass(frozen=True)
+class UmlKernel:
+    """A built kernel: the program, and the tree that modules are built against."""
+
+    series: str
+    version: str
+    tree: Path
+
+    @property
+    def program(self) -> Path:
+        """The kernel, a program of the host."""
+        return self.tree / "linux"
+
+
+def _config() -> Path:
+    return paths.root() / "kernel" / "uml" / "config"
+
+
+def _recipe() -> str:
+    """Hash over what decides how a kernel is built."""
+    digest = hashlib.sha256(_config().read_bytes())
+    digest.update(repr((_MAKE, _KEPT, _CHANGES)).encode())
+    return digest.hexdigest()[:12]
+
+
+def _folder(cache: Path, series: str) -> Path:
+    return cache / f"uml-{series}-{_recipe()}"
+
+
+def cached_kernel(cache: Path, series: str) -> UmlKernel | None:
+    """The kernel that was built before, if there is one."""
+    tree = _folder(cache, series)
+    try:
+        manifest = json.loads((tree / _MANIFEST).read_text(encoding="utf-8"))
+        return UmlKernel(series, manifest["version"], tree)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def built_kernel(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
+    """The kernel of a series, built if it is not there yet. Raises `Unavailable`."""
+    found = cached_kernel(cache, series)
+    if found:
+        return found
+    _can_build()
+    cache.mkdir(parents=True, exist_ok=True)
+    with locked(cache / "uml.lock"):
+        found = cached_kernel(cache, series)
+        if found:
+            return found
+        try:
+            return _build(cache, series, say)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unavailable(f"Linux {series} could not be built: {error}") from None
+
+
+def _can_build() -> None:
+    if platform.machine() != "x86_64":
+        raise Unavailable(f"user-mode Linux needs an x86_64 host, this is {platform.machine()}")
+    missing = [tool for tool in BUILD_TOOLS if shutil.which(tool) is None]
+    if missing:
+        packages = " ".join(BUILD_TOOLS[tool] for tool in missing)
+        needed = ", ".join(missing)
+        raise Unavailable(
+            f"building the kernel needs {needed} (on Debian: apt-get install {packages})"
+        )
+
+
+def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
+    name = f"linux-source-{series}"
+    log = cache / f"uml-{series}.log"
+    with scratch(cache, "build-") as work:
+        say(f"downloading the sources of Linux {series} (about 140 MB, once)")
+        package, version = Apt(cache / "apt-source", "amd64").download(name, work)
+        unpack(package, work / "package")
+        package.unlink()
+        tree = work / "tree"
+        tree.mkdir()
+        say(f"unpacking the sources of Linux {series}")
+        archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
+        run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
+        for name, before, after in _CHANGES:
+            _change(tree / name, before, after)
+        say(f"building Linux {series} for user mode (two to six minutes, once)")
+        _make(tree, log)
+        kept = work / "kept"
+        _keep(tree, kept)
+        manifest = {"series": series, "version": version}
+        (kept / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+        folder = _folder(cache, series)
+        shutil.rmtree(folder, ignore_errors=True)
+        kept.rename(folder)
+    return UmlKernel(series, version, folder)
+
+
+def _change(source: Path, before: str, after: str) -> None:
+    """Makes a change where there is something to change; `_configured` sees what came of it."""
+    text = source.read_text(encoding="utf-8")
+    if before not in text and source.suffix == ".c":
+        raise Unavailable(f"{source.name}: this kernel's code is not as expected ({before})")
+    source.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def _make(tree: Path, log: Path) -> None:
+    """Configures and compiles; everything that is said goes to the log."""
+    jobs = f"-j{os.cpu_count() or 1}"
+    merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(_config())]
+    compiled = [*_MAKE, jobs, "linux", "modules"]
+    steps = ([*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"], compiled)
+    build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
+    _configured(tree)
+
+
+def _configured(tree: Path) -> None:
+    """Whether everything asked for is in: Kconfig drops in silence what it cannot have."""
+    have = set((tree / ".config").read_text(encoding="utf-8").splitlines())
+    asked = _config().read_text(encoding="utf-8").splitlines()
+    dropped = [line for line in asked if line.startswith("CONFIG_") and line not in have]
+    if dropped:
+        raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml/config)")
+
+
+def _keep(tree: Path, kept: Path) -> None:
+    """Moves what a boot and a module's build need; objects and sources are not among it."""
+    for name in _KEPT:
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).rename(kept / name)
+    for path in kept.rglob("*.o"):
+        path.unlink()

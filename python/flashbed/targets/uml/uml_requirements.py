@@ -1,0 +1,35 @@
+"""What user-mode Linux needs, in the order in which it looks for it."""
+
+from __future__ import annotations
+
+import platform
+
+from flashbed.targets.guest import yaffs2
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.requirements import Finding, agents, program, ziglang
+from flashbed.targets.uml.uml_kernel import BUILD_TOOLS, KERNELS, cached_kernel
+
+__all__ = ["check"]
+
+
+def check() -> list[Finding]:
+    """Everything the target looks for; build tools are needed once a kernel."""
+    machine = platform.machine()
+    return [
+        Finding("x86_64", machine == "x86_64", machine, "user-mode Linux runs on no other host"),
+        ziglang(),
+        *agents("host"),
+        *(program(tool, f"apt-get install {package}") for tool, package in BUILD_TOOLS.items()),
+        *(_kernel(series) for series in KERNELS),
+        yaffs2.finding(),
+    ]
+
+
+def _kernel(series: str) -> Finding:
+    kernel = cached_kernel(cache_folder(), series)
+    return Finding(
+        f"user-mode Linux {series}",
+        kernel is not None,
+        kernel.version if kernel else "not built yet",
+        "flashbed prepare --on uml, or the first run, builds it",
+    )

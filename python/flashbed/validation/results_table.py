@@ -1,0 +1,104 @@
+"""What `validate` keeps, so that a report can show it: a table of all boards, suites and targets.
+
+A row is a case, as `compare` gives it. A suite that is run again takes the place of what is there
+of it; the others stay.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from flashbed.errors import InputError
+from flashbed.paths import shown
+from flashbed.storage.files import whole
+from flashbed.storage.frames import DamagedError, read_parquet
+from flashbed.storage.locking import held
+from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
+from flashbed.validation.comparison import kept
+from flashbed.validation.suite_case import FILE_SYSTEMS
+
+__all__ = ["KEPT", "directory_has_kept", "keep", "read_kept", "summaries", "worst_cases"]
+
+KEPT = "validation.parquet"
+RUN = ("board", "kernel", "target", "suite")
+"""What a run of `validate` is known by."""
+
+
+def keep(
+    directory: Path, run: dict[str, str], compared: Compared, provenance: dict[str, Any]
+) -> None:
+    """Puts a run into the table of a directory, whole or not at all."""
+    table = compared.table.with_columns(
+        *(pl.lit(run[name]).alias(name) for name in RUN),
+        pl.col("case_id").replace_strict(compared.kinds, return_dtype=pl.String).alias("kind"),
+        *(pl.lit(value, pl.String).alias(name) for name, value in provenance.items()),
+    )
+    told = {**compared.refused, **compared.failed}
+    missing = pl.DataFrame(
+        [{**run, "case_id": case_id, "message": message} for case_id, message in told.items()],
+        schema={**dict.fromkeys((*RUN, "case_id", "message"), pl.String)},
+    )
+    rows = pl.concat([table, missing], how="diagonal")
+    path = directory / KEPT
+    with held(directory, wait=True):
+        if path.is_file():
+            others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
+            rows = pl.concat([others, rows], how="diagonal")
+        with whole(path) as new:
+            rows.sort(*RUN, maintain_order=True).write_parquet(new)
+
+
+def directory_has_kept(directory: Path) -> bool:
+    """Whether `validate` has kept something there."""
+    return (directory / KEPT).is_file()
+
+
+def read_kept(directory: Path) -> pl.DataFrame:
+    """The table of a directory. Raises `InputError`."""
+    path = directory / KEPT
+    try:
+        return read_parquet(path)
+    except DamagedError:
+        raise InputError(f"{shown(path)}: cannot be read; run `flashbed validate` again") from None
+
+
+def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row for each run, then its file systems: cases, the errors of `summary`, and `limits`.
+
+    Limits are those of the run as a whole.
+    """
+    rows = []
+    for key, run in sorted(table.partition_by(RUN, as_dict=True).items(), key=_place):
+        board, kernel, target, suite = key
+        compared = run.filter(pl.col("message").is_null()) if "message" in run.columns else run
+        told = summary(compared)
+        limits = kept(told, LIMITS[suite].get(target, {}))
+        named = {"board": board, "kernel": kernel, "target": target, "suite": suite}
+        missing = run.height - compared.height
+        rows.append({**named, "fs": None, **told, "limits": limits, "missing": missing})
+        for fs in FILE_SYSTEMS:
+            part = compared.filter(pl.col("case_id").str.starts_with(f"validate-{fs}-"))
+            if part.height:
+                rows.append({**named, "fs": fs, **summary(part), "limits": {}, "missing": 0})
+    return rows
+
+
+def _place(item: tuple[tuple[Any, ...], pl.DataFrame]) -> tuple[Any, ...]:
+    board, kernel, target, suite = item[0]
+    return board, kernel, target != "uml", target, list(SUITES).index(suite)
+
+
+def worst_cases(table: pl.DataFrame, count: int) -> list[dict[str, Any]]:
+    """Of each run the cases of which some error is largest, exact ones left out."""
+    errors = [f"{name}_error_pct" for name in MEASURES]
+    largest = pl.max_horizontal(pl.col(error).abs() for error in errors)
+    known = table.with_columns(largest.alias("largest")).filter(pl.col("largest") > 0)
+    runs = known.sort("largest", descending=True, maintain_order=True).partition_by(
+        RUN, as_dict=True
+    )
+    return [
+        row for _, run in sorted(runs.items(), key=_place) for row in run.head(count).to_dicts()
+    ]

@@ -17,19 +17,20 @@ from pathlib import Path
 import polars as pl
 
 from flashbed import __version__, paths
-from flashbed.energy.constants import Energy
 from flashbed.energy.fold import energy_of
-from flashbed.formats.columns import conform
+from flashbed.formats.columns import SHIPPED, conform
+from flashbed.formats.energy import Energy
 from flashbed.formats.names import escaped
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.formats.tables import RunDirectory
-from flashbed.plan.case import AXES, SHIPPED, Case
+from flashbed.plan.case import AXES, Case
 from flashbed.plan.conditions import NONE
 from flashbed.plan.experiment import Experiment, Planned
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.targets.code import modules_of
 from flashbed.targets.long_rows import LongRows
+from flashbed.workloads import operations
 from flashbed.workloads.state import in_state
 
 __all__ = ["Outcome", "commit", "programs_of", "run_target"]
@@ -69,7 +70,8 @@ def programs_of(
     for case in cases:
         board = boards[case.board]
         blocks = board.partition.blocks
-        prepare, body = experiment.workload.operations(case)
+        table = experiment.workload
+        prepare, body = operations(table.kind, case, table.settle_ns, table.script)
         bad = case.faults.bad(blocks)
         programs.append(
             Program(

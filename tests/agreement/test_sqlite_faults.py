@@ -14,11 +14,11 @@ import pytest
 from flashbed.formats.operations import HEADER, parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
+from flashbed.plan.database import Database
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED, Done, judge
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording, Written
 from flashbed.sqlite.recovery import recovered, restored
-from flashbed.sqlite.settings import Database
 from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.targets import load_target

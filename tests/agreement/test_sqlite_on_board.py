@@ -15,7 +15,7 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
-from flashbed.sqlite.settings import Database
+from flashbed.plan.database import Database
 from flashbed.targets import load_target
 from flashbed.targets.base import Program
 from flashbed.targets.guest import yaffs2

@@ -34,7 +34,7 @@ QUANTITIES = ("time_ns", "flash_reads", "flash_programs", "flash_erases", "energ
 def model() -> dict[str, Any]:
     """A cost model of `insert`, as `flashbed model sqlite` keeps one."""
     from flashbed.costs.terms import TERMS as KNOWN_TERMS
-    from flashbed.sqlite.settings import PAPERS
+    from flashbed.plan.database import PAPERS
 
     names = ["request", "record_kib"]
     prices = {

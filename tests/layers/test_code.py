@@ -37,9 +37,9 @@ def change(file: Path) -> None:
     ("target", "file"),
     [
         ("uml", "targets/fullness.py"),
-        ("uml", "sqlite/statements.py"),
+        ("uml", "formats/sql.py"),
         ("uml", "operations.py"),
-        ("emulator", "tracing/trace_rows.py"),
+        ("emulator", "targets/guest/trace_rows.py"),
         ("board", "targets/guest/results.py"),
         ("sim", "conditions.py"),
         ("sim-chip", "targets/fullness.py"),

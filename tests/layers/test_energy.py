@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import energy_gaps, energy_summary, rates, savings
-from flashbed.energy.constants import Energy
 from flashbed.energy.fold import COMPONENTS, energy_of
+from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import ProfileError, load_board
 from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.formats.toml import read_model

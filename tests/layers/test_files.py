@@ -17,8 +17,8 @@ from flashbed.errors import InputError, RunError
 from flashbed.formats.profiles import ProfileError
 from flashbed.formats.tables import RunDirectory
 from flashbed.formats.toml import read_toml
+from flashbed.plan.database import Database
 from flashbed.report.page import in_script, write_whole
-from flashbed.sqlite.settings import Database
 from flashbed.storage.files import read_bytes, read_text, whole
 from flashbed.storage.frames import DamagedError, read_parquet
 

@@ -12,9 +12,9 @@ import pytest
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
+from flashbed.formats.postmark_script import Settings, read_script
 from flashbed.plan.case import Case
 from flashbed.workloads.postmark import Counts, operations
-from flashbed.workloads.postmark_script import Settings, read_script
 
 SCRIPT = """set location /mnt/flash
 set seed {seed}

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flashbed import workloads
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.formats.profiles import load_board, load_kernel
@@ -23,7 +24,6 @@ from flashbed.targets.guest.guest import Guest, run_guest
 from flashbed.targets.guest.results import Measuring
 from flashbed.targets.guest.stream import Reader, StreamError
 from flashbed.targets.long_rows import LongRows
-from flashbed.workloads import WORKLOADS
 from flashbed.workloads.fsync_files import operations
 
 PREPARE = "flashbed-ops 1\nprepared\n"
@@ -314,6 +314,6 @@ def test_the_workload_is_made_of_operations_that_follow_its_seed(axes: dict[str,
 def test_the_workload_refuses_what_it_cannot_be() -> None:
     assert operations(case(), 0)[1] != operations(case(seed=2), 0)[1]
     with pytest.raises(InputError, match="has no pattern 'sequential'; it has random"):
-        WORKLOADS["fsync-files"](case(pattern="sequential"), 0)
+        workloads.operations("fsync-files", case(pattern="sequential"), 0)
     with pytest.raises(InputError, match="does not fit"):
         operations(case(file_bytes=100), 0)

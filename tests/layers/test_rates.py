@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 import pytest
 
@@ -13,7 +11,7 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.lifetime.observed import CAUSES
 from flashbed.plan.case import Case
-from flashbed.workloads import WORKLOADS
+from flashbed.workloads import operations
 
 CASE = {
     "case_id": "a", "target": "sim", "board": "b", "kernel": "k", "fs": "jffs2",
@@ -118,7 +116,7 @@ def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: i
     ],
 )
 def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) -> None:
-    prepare, body = WORKLOADS[kind](given, 1000)
+    prepare, body = operations(kind, given, 1000)
     assert parse(prepare)[-1].name == "prepared"
     names = [operation.name for operation in parse(body)]
     after = names[names.index("mark") + 1 :]
@@ -126,7 +124,7 @@ def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) ->
 
 
 def test_idle_time_comes_after_every_so_many_bytes() -> None:
-    _, body = WORKLOADS["collection"](case("jffs2", "fill-75-idle", 16, 65_536, 2_097_152), 0)
+    _, body = operations("collection", case("jffs2", "fill-75-idle", 16, 65_536, 2_097_152), 0)
     names = [operation.name for operation in parse(body)]
     assert names[names.index("mark") + 1 :] == (["write"] * 4 + ["pause"]) * 4
 
@@ -144,6 +142,5 @@ def test_idle_time_comes_after_every_so_many_bytes() -> None:
     ],
 )
 def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
-    workload: Callable[[Case, int], tuple[str, str]] = WORKLOADS[kind]
     with pytest.raises(InputError, match=given.case_id):
-        workload(given, 0)
+        operations(kind, given, 0)

@@ -15,12 +15,12 @@ from flashbed.analysis.statements import statement_agreement, statement_points, 
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.formats.profiles import load_board
+from flashbed.formats.sql import escaped, statement_kind
 from flashbed.plan.case import Case
+from flashbed.plan.database import PAPERS, Database
 from flashbed.plan.experiment import plan, read_experiment
 from flashbed.sqlite.compressibility import compressibility
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording, StatementError
-from flashbed.sqlite.settings import PAPERS, Database
-from flashbed.sqlite.statements import escaped, statement_kind
 from flashbed.sqlite.vfs import Files
 from flashbed.workloads.sqlite import operations
 

@@ -17,13 +17,13 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
 from flashbed.cli import main
 from flashbed.errors import InputError, RunError
+from flashbed.targets.guest.trace_rows import HEADER, read_rows, read_stream
 from flashbed.tracing import perfetto
 from flashbed.tracing.flashmon_log import read_log, written_log
 from flashbed.tracing.record import Asked, Here, trace_command
 from flashbed.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
 from flashbed.tracing.trace import Cost, Facts, Trace, empty, keep, load
 from flashbed.tracing.trace_figures import figures, pages_of_calls
-from flashbed.tracing.trace_rows import HEADER, read_rows, read_stream
 
 STREAM = f"""{HEADER}
 info kernel 6.1.0

@@ -9,7 +9,8 @@ import pytest
 from flashbed.errors import InputError
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import ExperimentError, read_experiment
-from flashbed.workloads import WORKLOADS
+from flashbed.plan.patterns import WORKLOADS
+from flashbed.workloads import operations
 
 EXPERIMENT = """[experiment]
 id = "t/x"
@@ -47,7 +48,7 @@ def read(tmp_path: Path, kind: str, pattern: str, fs: str = "jffs2", more: str =
 
 def made(kind: str, pattern: str, fs: str = "jffs2") -> None:
     case = Case("t/x", "emulated", "6.1", fs, 0, pattern, 8, 4096, 1_048_576, 1)
-    WORKLOADS[kind](case, 1_000)
+    operations(kind, case, 1_000)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from flashbed.analysis.measures import COMPONENT_NJ
-from flashbed.energy.constants import Energy
 from flashbed.energy.fold import COMPONENTS
+from flashbed.formats.energy import Energy
 
 __all__ = ["energy_gaps", "energy_summary"]
 

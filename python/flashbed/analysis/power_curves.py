@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from flashbed.analysis.rates import MACHINE
-from flashbed.energy.constants import Energy
 from flashbed.energy.fold import activity
 from flashbed.energy.timeline import RAILS, power_over_time, sampled
-from flashbed.plan.case import SHIPPED
+from flashbed.formats.columns import SHIPPED
+from flashbed.formats.energy import Energy
 from flashbed.power.recording import Floats
 
 __all__ = ["POWER_COLUMNS", "measured_points", "power_points"]

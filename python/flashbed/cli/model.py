@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flashbed.costs.predict import Prediction
     from flashbed.lifetime.estimate import Estimate
     from flashbed.lifetime.observed import Subject
-    from flashbed.sqlite.settings import Database
+    from flashbed.plan.database import Database
 
 __all__ = ["register"]
 
@@ -160,7 +160,7 @@ def _settings(texts: list[str]) -> dict[str, str]:
 
 def _database(page_bytes: int | None, word: str | None) -> Database:
     """Raises `InputError`."""
-    from flashbed.sqlite.settings import PAPERS, Database
+    from flashbed.plan.database import PAPERS, Database
 
     parsed = PAPERS if word is None else Database.parse(word)
     if page_bytes is None:

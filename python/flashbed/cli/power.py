@@ -178,7 +178,7 @@ def draw(
     ] = None,
 ) -> None:  # fmt: skip
     """Draws the power of cases over time, a measured recording under it if there is one."""
-    from flashbed.power.drawing import draw_power
+    from flashbed.report.power_page import draw_power
 
     file = out or directory / "power.svg"
     if file.suffix not in (".svg", ".html"):

@@ -16,8 +16,9 @@ from flashbed.cli.boards import Erase, allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set
 from flashbed.errors import InputError, RunError
+from flashbed.formats.names import FileSystem
 from flashbed.paths import shown
-from flashbed.plan.quantities import READ_AHEAD_KIB_MAX, FileSystem
+from flashbed.plan.quantities import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address

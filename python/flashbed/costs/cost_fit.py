@@ -26,7 +26,7 @@ from flashbed.costs.terms import PATTERNS, Asked, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 from flashbed.formats.tables import read_table
-from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.plan.database import PAPERS, Database
 
 __all__ = ["BAND", "Fitted", "fit_cases", "fit_runs", "word_of"]
 

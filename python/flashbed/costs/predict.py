@@ -19,7 +19,7 @@ from flashbed.formats.profiles import Board
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, YEAR_S, Observed
 from flashbed.lifetime.observed import Subject, Workload
-from flashbed.sqlite.settings import Database
+from flashbed.plan.database import Database
 
 __all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from flashbed.energy.constants import ComponentConstants, Energy, RailPower, SupplyPower
+from flashbed.formats.energy import ComponentConstants, Energy, RailPower, SupplyPower
 
 __all__ = [
     "ACCESSES", "COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "RAILS", "activity", "energy_of",

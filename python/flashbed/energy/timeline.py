@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flashbed.energy.constants import ComponentConstants, Energy, SupplyPower
 from flashbed.energy.fold import power_row
+from flashbed.formats.energy import ComponentConstants, Energy, SupplyPower
 
 __all__ = ["RAILS", "power_over_time", "sampled"]
 

@@ -8,12 +8,25 @@ wrote and a message quotes goes through `escaped`.
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-__all__ = ["ExperimentId", "Label", "Name", "Text", "escaped", "is_name", "message"]
+__all__ = [
+    "ExperimentId",
+    "FileSystem",
+    "Label",
+    "Name",
+    "Pattern",
+    "Text",
+    "escaped",
+    "is_name",
+    "message",
+]
 
+FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
+Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
+"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
 NAME_CHARACTERS = 64
 LABEL_CHARACTERS = 100
 TEXT_CHARACTERS = 10_000

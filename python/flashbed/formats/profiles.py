@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import Field, model_validator
 
 from flashbed import paths
-from flashbed.energy.constants import Energy
 from flashbed.errors import InputError
 from flashbed.formats.bounds import (
     PAGES_MAX,
@@ -31,6 +30,7 @@ from flashbed.formats.bounds import (
     PagesPerBlock,
     RaPages,
 )
+from flashbed.formats.energy import Energy
 from flashbed.formats.names import Name, Text, is_name
 from flashbed.formats.prices import CompressorCosts, Software
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml

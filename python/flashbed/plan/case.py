@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from flashbed.formats.columns import FORCED, SHIPPED
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 from flashbed.plan.conditions import NEW, NONE, Faults, State
-from flashbed.sqlite.settings import PAPERS, Database
+from flashbed.plan.database import PAPERS, Database
 
-__all__ = ["AXES", "FORCED", "NO_ADVICE", "SHIPPED", "Case", "ReadAhead"]
+__all__ = ["AXES", "NO_ADVICE", "Case", "ReadAhead"]
 
 AXES = (
     "board",
@@ -39,9 +40,6 @@ AXES = (
 
 
 NO_ADVICE = "none"
-FORCED = "forced"
-SHIPPED: Literal["shipped"] = "shipped"
-"""The two values of `window`: a case sets it, or leaves the one the kernel gives the mount."""
 ReadAhead = int | Literal["shipped"]
 """KiB, 0 is off; or that which the kernel ships, known when the case was measured."""
 

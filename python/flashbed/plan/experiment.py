@@ -17,14 +17,18 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import paths
-from flashbed.energy.constants import Activity
 from flashbed.errors import InputError
+from flashbed.formats.columns import SHIPPED
+from flashbed.formats.energy import Activity
 from flashbed.formats.names import ExperimentId, Name, Text
+from flashbed.formats.postmark_script import read_script
 from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
-from flashbed.plan.case import NO_ADVICE, SHIPPED, Case, ReadAhead
+from flashbed.plan.case import NO_ADVICE, Case, ReadAhead
 from flashbed.plan.claims import Claim
 from flashbed.plan.conditions import NEW, NONE, Condition, Faults, State
+from flashbed.plan.database import PACKAGED, PAPERS, Database
+from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.quantities import (
     LIST,
     READ_AHEAD_KIB_MAX,
@@ -47,9 +51,6 @@ from flashbed.plan.quantities import (
     StatementMetric,
     TargetNames,
 )
-from flashbed.sqlite.settings import PACKAGED, PAPERS, Database
-from flashbed.workloads import WORKLOADS
-from flashbed.workloads.postmark_script import read_script
 
 __all__ = [
     "Claim",
@@ -119,11 +120,6 @@ class WorkloadTable(Strict):
                 raise ValueError("script: only postmark has one")
             read_script(self.script)
         return self
-
-    def operations(self, case: Case) -> tuple[str, str]:
-        """A case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
-        more = [self.script] if self.script is not None else []
-        return WORKLOADS[self.kind](case, self.settle_ns, *more)
 
 
 def _one_or_more(given: Any) -> Any:

@@ -15,13 +15,13 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from flashbed.formats.names import ExperimentId, Label, Name, Text
+from flashbed.formats.names import ExperimentId, FileSystem, Label, Name, Pattern, Text
 from flashbed.formats.toml import Strict
 
 __all__ = [
     "LIST", "READ_AHEAD_KIB_MAX", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileBytes",
-    "FileReadMetric", "FileSystem", "FileSystems", "Measured", "Metric", "Names", "Number",
-    "Numbers", "Pattern", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
+    "FileReadMetric", "FileSystems", "Measured", "Metric", "Names", "Number",
+    "Numbers", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
     "RateMetric", "RequestBytes", "RequestExtreme", "RequestMetric", "Requests", "SavingMetric",
     "StatementMetric", "TargetNames", "Value", "check_numbers", "filled",
 ]  # fmt: skip
@@ -34,9 +34,6 @@ RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
 READ_AHEAD_KIB_MAX = 1 << 20
 """1 GiB."""
 FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
-FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
-Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
-"""A word that the workload knows: `sequential`, `random`, and each workload's own."""
 TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 DrawnSaving = Literal[
     "time_saved_pct",

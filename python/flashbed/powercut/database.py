@@ -22,9 +22,9 @@ import apsw
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import Operation
+from flashbed.formats.sql import statement_kind, unescaped
 from flashbed.sqlite.call_tables import Tables, tables_of
 from flashbed.sqlite.recorder import draw_by
-from flashbed.sqlite.statements import statement_kind, unescaped
 from flashbed.sqlite.vfs import Files, RecordingVfs
 from flashbed.targets.base import SurveyedDatabase
 

@@ -23,7 +23,7 @@ from flashbed.analysis import (
     wear_summary,
 )
 from flashbed.analysis.points import as_usual, chosen, table_of
-from flashbed.energy.constants import Energy
+from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
 from flashbed.formats.tables import read_table, scan_table
 from flashbed.lifetime.observed import cases_of, kept_board

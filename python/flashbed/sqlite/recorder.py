@@ -18,7 +18,7 @@ import apsw
 
 from flashbed.errors import InputError
 from flashbed.formats.content import generated, generated_word
-from flashbed.sqlite.settings import Database
+from flashbed.plan.database import Database
 from flashbed.sqlite.vfs import FOLDER, Files, RecordingVfs, Tally
 from flashbed.sqlite.work import OPENING_STEPS, Prepared, Work
 

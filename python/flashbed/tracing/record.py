@@ -20,10 +20,10 @@ from flashbed.errors import InputError, RunError
 from flashbed.formats.tables import conform
 from flashbed.storage.files import read_bytes
 from flashbed.targets.base import Batch, Program, Target, Unavailable
+from flashbed.targets.guest.trace_rows import HEADER, Rows, read_rows, read_stream
 from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
-from flashbed.tracing.trace_rows import HEADER, Rows, read_rows, read_stream
 
 __all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
 

@@ -33,7 +33,7 @@ from flashbed.formats.profiles import Board, load_board
 from flashbed.plan.case import Case
 from flashbed.workloads.layout_files import prepared, written_file
 
-__all__ = ["PATTERNS", "operations"]
+__all__ = ["operations"]
 
 FILE = "overwritten.bin"
 COLD = "cold.bin"
@@ -48,9 +48,6 @@ IDLE_NS = 1_000_000_000
 REST_NS = 10_000_000_000
 """After each file of the preparation: timers run out in it."""
 _PATTERN = re.compile(r"(fill|apart|mixed|all)-([1-9][0-9]?)(-idle)?")
-PATTERNS = tuple(
-    f"{layout}-NN{idle}" for layout in ("fill", "apart", "mixed", "all") for idle in ("", "-idle")
-)
 _HOT = {"apart": 2, "mixed": 2, "all": 1}
 """Layout -> the hot file's part of the valid data is 1 in this."""
 

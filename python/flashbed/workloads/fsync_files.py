@@ -22,9 +22,8 @@ from flashbed.formats.operations import text_of
 from flashbed.plan.case import Case
 from flashbed.workloads.layout_files import prepared, written_file
 
-__all__ = ["PATTERNS", "operations"]
+__all__ = ["operations"]
 
-PATTERNS = ("random",)
 FOLDERS = ("", "d/")
 NAMES = tuple(f"{folder}f{number}" for folder in FOLDERS for number in range(6))
 PREPARED = NAMES[::3]

@@ -21,9 +21,8 @@ from flashbed.formats.operations import text_of
 from flashbed.plan.case import NO_ADVICE, Case
 from flashbed.workloads.layout_files import prepared, written_file
 
-__all__ = ["PATTERNS", "operations"]
+__all__ = ["operations"]
 
-PATTERNS = ("sequential", "random")
 FILE = "file.bin"
 WRITE_BYTES = 4096
 CONTENT_SEED = 1

@@ -29,13 +29,12 @@ from functools import lru_cache
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import text_of
+from flashbed.formats.postmark_script import Settings, read_script
 from flashbed.plan.case import NO_ADVICE, Case
 from flashbed.workloads.layout_files import prepared
-from flashbed.workloads.postmark_script import Settings, read_script
 
-__all__ = ["PATTERNS", "Counts", "Pool", "operations", "settings_of"]
+__all__ = ["Counts", "Pool", "operations", "settings_of"]
 
-PATTERNS = ("creation", "transactions", "deletion", "all")
 STDIO_BYTES = 4096
 """What a C library's stream holds: st_blksize of a file on these file systems."""
 _STATE_WORDS = 624

@@ -18,15 +18,12 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import text_of
 from flashbed.formats.profiles import load_board
 from flashbed.plan.case import Case
+from flashbed.plan.patterns import RAW
 from flashbed.workloads.layout_files import prepared, written_file
 
-__all__ = ["OF_PARTITIONS", "PARTITION", "PATTERNS", "RAW", "operations"]
+__all__ = ["PARTITION", "operations"]
 
-PATTERNS = ("read", "write", "erase")
-OF_PARTITIONS = ("erase",)
 
-RAW = ("mtd", "mtd-driver")
-"""File systems that are none: their one file is the partition."""
 PARTITION = "partition"
 FILE = "file.bin"
 WRITE_BYTES = 4096

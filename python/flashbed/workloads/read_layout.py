@@ -24,7 +24,6 @@ FILE = "file.bin"
 WRITE_BYTES = 4096
 PIECE_BYTES = 512
 CONTENT_SEED = 1
-PATTERNS = ("unfragmented", "fragmented", "cached")
 
 
 def operations(case: Case, settle_ns: int) -> tuple[str, str]:

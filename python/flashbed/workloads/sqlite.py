@@ -34,15 +34,15 @@ from flashbed.errors import InputError
 from flashbed.formats.operations import text_of
 from flashbed.paths import shown
 from flashbed.plan.case import Case
+from flashbed.plan.database import Database
 from flashbed.sqlite.compressibility import compressibility
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording
-from flashbed.sqlite.settings import Database
 from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.storage.files import read_bytes, read_text
 from flashbed.workloads.layout_files import prepared
 
-__all__ = ["PATTERNS", "operations"]
+__all__ = ["operations"]
 
 LETTERS = (string.ascii_letters + string.digits + "+-").encode()
 LETTER_OF = bytes(LETTERS[byte % len(LETTERS)] for byte in range(256))
@@ -59,7 +59,6 @@ FILLED = {
 }
 """Pattern -> the tables that hold records before."""
 CONTACTS = ("contacts", "contacts-random")
-PATTERNS = (*FILLED, *CONTACTS, "script")
 CONTACT_INTEGERS = 11
 """Besides the id."""
 CONTACT_TEXTS = 5

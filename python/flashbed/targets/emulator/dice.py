@@ -30,7 +30,7 @@ from elftools.elf.sections import Section, SymbolTableSection
 from flashbed.errors import RunError
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.guest.initramfs import modules_of
-from flashbed.tracing.trace_rows import read_rows
+from flashbed.targets.guest.trace_rows import read_rows
 
 __all__ = ["asked", "recorded", "tracers"]
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from flashbed.formats.columns import SHIPPED
 from flashbed.formats.operations import canonical, each, writes
-from flashbed.plan.case import SHIPPED
-from flashbed.sqlite.statements import statement_kind
+from flashbed.formats.sql import statement_kind
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 

@@ -14,9 +14,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from flashbed.formats.bounds import MicroWatt, Nj, Pj
-from flashbed.formats.names import Text
+from flashbed.formats.names import FileSystem, Pattern, Text
 from flashbed.formats.toml import Strict
-from flashbed.plan.quantities import FileSystem, Pattern
 
 __all__ = [
     "Activity",

@@ -1,0 +1,67 @@
+"""The workloads an experiment can name, and the words of the axes that each of them knows.
+
+How a workload makes operations of a case is workloads/'s; the two lists are held equal there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["OF_PARTITIONS", "RAW", "WORKLOADS", "Workload"]
+
+RAW = ("mtd", "mtd-driver")
+"""File systems that are none: their one file is the partition."""
+OF_PARTITIONS = ("erase",)
+"""Patterns of `raw` that need a partition."""
+_PERCENT = re.compile(r"-[1-9][0-9]?(?=-|$)")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program, and the words of the axes that it knows; `NN` in a pattern is from 1 to 99."""
+
+    kind: str
+    patterns: tuple[str, ...]
+    pauses: bool = False
+    """It knows `pause_ns`."""
+    advises: bool = False
+    """It knows `advice`."""
+
+    def unknown(self, pattern: str) -> str | None:
+        """Why a word is no pattern of its; None for one that is."""
+        if pattern in self.patterns or _PERCENT.sub("-NN", pattern) in self.patterns:
+            return None
+        return f"{self.kind} has no pattern {pattern!r}; it has {', '.join(self.patterns)}"
+
+    def without(self, pattern: str, fs: str) -> str | None:
+        """Why it does nothing on a file system; None where it does."""
+        if self.kind != "raw" and fs in RAW:
+            return f"fs {fs}: it has no files, and only raw works without them"
+        if pattern in OF_PARTITIONS and self.kind == "raw" and fs not in RAW:
+            return f"pattern {pattern}: of a partition, fs {' or '.join(RAW)}, not of {fs}"
+        return None
+
+
+_COLLECTION = tuple(
+    f"{layout}-NN{idle}" for layout in ("fill", "apart", "mixed", "all") for idle in ("", "-idle")
+)
+_STATEMENTS = (
+    "insert", "select", "select-random", "update", "join", "select-all", "contacts",
+    "contacts-random", "script",
+)  # fmt: skip
+
+WORKLOADS = {
+    workload.kind: workload
+    for workload in (
+        Workload("micro-read", ("sequential", "random"), pauses=True, advises=True),
+        Workload("micro-write", ("sequential", "random")),
+        Workload("read-layout", ("unfragmented", "fragmented", "cached")),
+        Workload("collection", _COLLECTION),
+        Workload("raw", ("read", "write", "erase")),
+        Workload("fsync-files", ("random",)),
+        Workload("overwrite", ("sequential", "random")),
+        Workload("sqlite", _STATEMENTS),
+        Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),
+    )
+}

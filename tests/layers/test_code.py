@@ -38,10 +38,10 @@ def change(file: Path) -> None:
     [
         ("uml", "targets/fullness.py"),
         ("uml", "formats/sql.py"),
-        ("uml", "operations.py"),
+        ("uml", "formats/operations.py"),
         ("emulator", "targets/guest/trace_rows.py"),
         ("board", "targets/guest/results.py"),
-        ("sim", "conditions.py"),
+        ("sim", "plan/conditions.py"),
         ("sim-chip", "targets/fullness.py"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_change_of_code_has_the_cases_run_again(package: Path, small: Path) ->
 
     cases, none = measured()
     assert (none, measured()) == (0, (0, cases))
-    change(package / "targets" / "room.py")
+    change(package / "targets" / "fullness.py")
     assert measured() == (cases, 0)
     (small / "kernel").mkdir()
     (small / "kernel" / "cells.c").write_text("int cells;\n")

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 from flashbed import calibration
+from flashbed.calibration.cases import PAUSE_NS
+from flashbed.calibration.fit import TIMER_SLACK_NS
 from flashbed.errors import InputError
 from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.targets.base import Program
@@ -94,7 +96,7 @@ def test_a_profile_whose_software_table_is_not_last_is_refused(
 
 
 def test_what_is_seen_in_requests_and_between_them() -> None:
-    late = calibration.PAUSE_NS + calibration.TIMER_SLACK_NS + 3_000
+    late = PAUSE_NS + TIMER_SLACK_NS + 3_000
     requests = pl.DataFrame(
         {
             "case_id": ["calibrate-ubifs-kept-8192"] * 3

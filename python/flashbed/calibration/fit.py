@@ -1,0 +1,192 @@
+"""The software prices of a board, fitted to the times that the cases of a calibration took.
+
+Chip timing is known and not fitted. What is left of a case's time is the CPU's, and the simulator
+says how often each price of the table occurs in it: run with one price set to a unit and all others
+to zero, it counts (the model is linear in its prices). Non-negative least squares over the relative
+errors does the rest.
+
+A board that lacks a file system measures the other cases; prices that none of them has stay what
+the profile says. Left out: prices that cannot be told apart by any case (formats/prices.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from flashbed.analysis.least_squares import non_negative
+from flashbed.calibration.cases import PAUSE_NS
+from flashbed.errors import InputError
+from flashbed.formats.prices import How, Price, prices
+from flashbed.formats.profiles import Board
+from flashbed.targets.base import Program
+from flashbed.targets.sim import row_of
+
+__all__ = ["FITTED", "TIMER_SLACK_NS", "Fit", "fit", "seen_costs", "with_software_table"]
+
+FITTED = tuple(
+    price.key
+    for price in prices()
+    if price.how == "fitted" and not price.key.startswith("compressors.lzo_2_02.")
+)
+"""Prices by their keys in `[software]`; no kernel that can be measured has lzo-2.02."""
+TIMER_SLACK_NS = 50_000
+"""How much later than it asked an ordinary thread's timer rings (timer_slack_ns)."""
+UNIT = 10_000
+"""The unit that costs are set to for counting: large enough that rounding to ns does not show, and
+small enough that no case takes a second, in which timers end and time stamps change."""
+LOOP_UNIT = 100
+"""The same of what a compressor's loops do thousands of times a page, in whole nanoseconds."""
+
+
+def seen_costs(requests: pl.DataFrame, syscall_ns: int) -> dict[str, int]:
+    """The costs that are seen between or in single requests, where no fit is needed."""
+    return {"fill_byte_ps": _fill_byte_ps(requests), "wake_ns": _wake_ns(requests, syscall_ns)}
+
+
+def _fill_byte_ps(requests: pl.DataFrame) -> int:
+    """What making a byte costs the program that writes it: it is done between two requests.
+
+    From the cases with long writes, of which nothing else that is done there is a thousandth.
+    """
+    case = pl.col("case_id")
+    long = case.str.ends_with("kept-8192") | case.str.ends_with("kept-49152")
+    ended = (pl.col("start_ns") + pl.col("latency_ns")).shift(1).over("case_id")
+    gap = (pl.col("start_ns") - ended).alias("gap_ns")
+    gaps = requests.filter(long).select(gap, "length_bytes").drop_nulls()
+    gap_ns, filled = (int(gaps[column].sum()) for column in ("gap_ns", "length_bytes"))
+    return round(1000 * gap_ns / filled)
+
+
+def _wake_ns(requests: pl.DataFrame, syscall_ns: int) -> int:
+    """From the interrupt of a timer to the program that slept.
+
+    Their lower decile: a thread or a tick that comes in between makes many of them longer, and
+    what has already brought the processor out of its idle state makes one in thirty shorter.
+    """
+    pauses = requests.filter(pl.col("case_id").str.ends_with("paused"), op="pause")
+    undisturbed = pauses.select(pl.col("latency_ns").quantile(0.1, "lower")).item()
+    return max(0, int(undisturbed) - PAUSE_NS - TIMER_SLACK_NS - syscall_ns)
+
+
+def with_software_table(
+    text: str, fitted: Fit, seen: dict[str, int], board: Board, source: str
+) -> str:
+    """A board profile's text with the fitted costs as its `[software]`, which has to be last."""
+    head, found, tail = text.partition("[software]")
+    if not found or "\n[" in tail:
+        raise InputError(f"{board.path}: [software] is not the last table of the profile")
+    lines = ["[software]", f"source = {json.dumps(source)}"]
+    kept = {name: _price(board, name) for name in fitted.kept}
+    lines += [
+        f"{name} = {value:_}  # not measured" for name, value in kept.items() if value is not None
+    ]
+    for name, value in fitted.costs.items():
+        error = fitted.standard_errors[name]
+        known = f"+- {error:,.0f}" if value else "0 fits best"
+        lines.append(f"{name} = {value:_}  # {known}")
+    # What is no cost but a fact of the board's kernel.
+    for name in ("sched_clock_ns", "pointer_bytes"):
+        if name in board.software.model_fields_set:
+            lines.append(f"{name} = {getattr(board.software, name):_}")
+    for price in _of("folded"):
+        lines.append(f"{price.key} = {seen.get(price.key, 0):_}  # {price.why}")
+    for price in _of("by hand"):
+        lines.append(f"{price.key} = {getattr(board.software, price.key):_}  # {price.why}")
+    return "\n".join([head.rstrip("\n"), "", *lines, ""])
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fitted costs (ns or ps), their standard errors, and each case's relative error (percent).
+
+    `kept` are the costs that no case has.
+    """
+
+    costs: dict[str, int]
+    standard_errors: dict[str, float]
+    cases: pl.DataFrame
+    kept: tuple[str, ...] = ()
+
+
+def _of(how: How) -> list[Price]:
+    return [price for price in prices() if price.how == how]
+
+
+def _unit(name: str) -> int:
+    return LOOP_UNIT if name.startswith("compressors.") and name.endswith("_ns") else UNIT
+
+
+def _price(board: Board, name: str) -> int | None:
+    """A cost of the profile by its key; None of a compressor that has no price there."""
+    at: Any = board.software
+    for key in name.split("."):
+        at = getattr(at, key) if at is not None else None
+    return at if isinstance(at, int) else None
+
+
+def _priced(board: Board, costs: dict[str, int]) -> str:
+    """The board's simulator profile with these costs and no others."""
+    profile = json.loads(board.sim_json)
+    kept = {name: profile["software"].pop(name) for name in ("sched_clock_ns", "pointer_bytes")}
+    software: dict[str, Any] = dict.fromkeys(profile["software"], 0) | kept | {"compressors": {}}
+    for name in FITTED:
+        *tables, key = name.split(".")
+        table = software
+        for each in tables:
+            table = table.setdefault(each, {})
+        table[key] = costs.get(name, 0)
+    profile["software"] = software | {n: v for n, v in costs.items() if "." not in n}
+    return json.dumps(profile)
+
+
+def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
+    """Simulated time of every case with these costs and no others."""
+    from flashbed._sim import run_cases
+
+    board = _priced(cases[0].board, costs)
+    alike: dict[str, list[int]] = {}
+    for at, program in enumerate(cases):
+        alike.setdefault(program.simulated_kernel, []).append(at)
+    times = np.zeros(len(cases))
+    for kernel, places in alike.items():
+        raw = run_cases(board, kernel, [row_of(cases[at]) for at in places], [], 1)
+        if raw["interrupted"] is not None:
+            raise raw["interrupted"]
+        if raw["failures"]:
+            case_id, message = raw["failures"][0]
+            raise InputError(f"{case_id}: {message}")
+        times[places] = np.frombuffer(raw["cases"]["time_ns"], dtype="<i8").astype(float)
+    return times
+
+
+def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
+    """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
+    measured = np.asarray(measured_ns, dtype=float)
+    chip = _times_ns(cases, {})
+    units = {name: _unit(name) for name in FITTED}
+    counts = np.column_stack(
+        [(_times_ns(cases, {name: unit}) - chip) / unit for name, unit in units.items()]
+    )
+    occurs = np.asarray(counts.any(axis=0))
+    names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
+    weights = 1.0 / measured
+    system = counts[:, occurs] * weights[:, None]
+    found = non_negative(system, (measured - chip) * weights)
+    table = pl.DataFrame(
+        {
+            "case_id": [program.case_id for program in cases],
+            "measured_ns": [int(value) for value in measured],
+            "chip_ns": [int(value) for value in chip],
+            "error_pct": [round(100 * float(value), 2) for value in found.residual],
+        }
+    )
+    costs = {name: round(float(value)) for name, value in zip(names, found.values, strict=True)}
+    errors = [float(error) for error in found.standard_errors]
+    kept = tuple(name for name in FITTED if name not in costs)
+    return Fit(costs, dict(zip(names, errors, strict=True)), table, kept)

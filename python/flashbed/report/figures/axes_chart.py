@@ -1,0 +1,176 @@
+"""A metric over any axes of an experiment: along x, as colours, columns and rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+import polars as pl
+
+from flashbed.report.figures.style import (
+    COLOURS,
+    IS_REAL,
+    IS_SIM,
+    PANEL,
+    SHADES,
+    SHAPES,
+    SMALL,
+    TARGET_NAMES,
+    cross,
+    named_targets,
+    targets_of,
+    theme,
+)
+
+__all__ = ["UNORDERED", "axes_figure"]
+
+_AXIS_TITLES = {
+    "requests": "number of requests",
+    "request_bytes": "bytes of a request",
+    "file_bytes": "largest file (bytes)",
+    "pause_ms": "pause between requests (ms)",
+    "read_ahead_kib": "read-ahead (KiB)",
+    "read_pct": "part of the file that is read (%)",
+    "kernel": "Linux",
+    "window": "window",
+    "disabled_by": "disabled by",
+    "advice": "advice",
+    "statement": "statement",
+    "state": "initial state",
+    "faults": "faults",
+    "database": "database",
+    "pattern": None,
+    "fs": None,
+}
+_DOUBLING = ("requests", "request_bytes", "file_bytes")
+"""Axes whose values double from one to the next, if they are not a row of even steps."""
+_COUNTED = (*_DOUBLING, "statement")
+"""Axes with a scale of numbers; the others are drawn evenly spaced."""
+UNORDERED = (
+    "pattern", "fs", "board", "advice", "window", "disabled_by", "state", "faults", "database",
+)  # fmt: skip
+"""Axes between whose values there is nothing, so bars are drawn and no line."""
+_SLANTED = ("kernel", "state", "faults", "database")
+"""Axes whose values are long words."""
+
+
+def axes_figure(
+    points: pl.DataFrame,
+    published: pl.DataFrame,
+    title: str,
+    axes: Mapping[str, str],
+    scale: Literal["linear", "log"] = "linear",
+) -> dict[str, Any]:
+    """A metric over any axes: `axes` says which column is `x`, `colour`, `rows` and `columns`.
+
+    `points` as analysis.points.chosen makes it, `published` with the same axes, value, low, high,
+    text. Returns a Vega-Lite specification.
+    """
+    x, colour = axes["x"], axes["colour"]
+    data = named_targets(pl.concat([points, published], how="diagonal"))
+    order = {axis: points[axis].unique(maintain_order=True).to_list() for axis in axes.values()}
+    place = _place(x, order[x])
+    shades = SHADES if colour in _DOUBLING else COLOURS
+    told = alt.Color(
+        f"{colour}:N",
+        sort=order[colour],
+        scale=alt.Scale(domain=order[colour], range=[*shades[: len(order[colour])]]),
+        legend=alt.Legend(
+            symbolType="circle",
+            title=_AXIS_TITLES.get(colour),
+            columns=2 if colour == "stack" else 6,
+            labelLimit=220,
+        ),
+    )
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(type=scale))
+    tooltip = [
+        alt.Tooltip("stack:N", title="stack"),
+        *(alt.Tooltip(f"{axis}:N", title=_AXIS_TITLES.get(axis) or axis) for axis in axes.values()),
+        alt.Tooltip("value:Q", title=title, format=".3~f"),
+        alt.Tooltip("seeds:Q", title="seeds"),
+    ]
+    base = alt.Chart().encode(x=place, y=y, color=told, tooltip=tooltip)
+    beside = alt.XOffset(f"{colour}:N", sort=order[colour])
+    line = alt.Detail("board:N" if x == "kernel" else "stack:N")
+    layers = _marks(
+        base, points, beside, line, unordered=x in UNORDERED, by_stack=colour == "stack"
+    )
+    if published.height:
+        paper = alt.Chart().transform_filter(alt.datum.target == "paper")
+        bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
+        layers.append(bar.encode(x=place, y=alt.Y("low:Q", title=title), y2="high:Q"))
+        layers.append(cross(place, y))
+    chart = (
+        alt.layer(*layers, data=data)
+        .properties(**SMALL if len(order[axes["columns"]]) > 2 else PANEL)
+        .facet(
+            column=alt.Column(
+                f"{axes['columns']}:N",
+                sort=order[axes["columns"]],
+                title=None,
+                header=_header(axes["columns"]),
+            ),
+            row=alt.Row(
+                f"{axes['rows']}:N",
+                sort=order[axes["rows"]],
+                title=None,
+                header=_header(axes["rows"]),
+            ),
+        )
+        .resolve_axis(x="independent")
+    )
+    specification: dict[str, Any] = theme(chart).to_dict()
+    return specification
+
+
+def _marks(
+    base: Any, points: pl.DataFrame, beside: Any, line: Any, *, unordered: bool, by_stack: bool
+) -> list[Any]:
+    """Simulated lines, one a `line`, or bars where there is nothing between values; real points."""
+    layers = []
+    if "sim" in points["target"]:
+        simulated = base.transform_filter(IS_SIM)
+        if unordered:
+            layers.append(simulated.mark_bar().encode(xOffset=beside))
+        else:
+            layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=line))
+            layers.append(simulated.mark_point(filled=True, size=26))
+    real = [name for name in targets_of(points) if name != "sim"]
+    if real:
+        scale = alt.Scale(
+            domain=[TARGET_NAMES[name] for name in real],
+            range=[SHAPES[name] for name in real],
+        )
+        # The names of stacks say it already.
+        legend = None if by_stack else alt.Legend()
+        shape = alt.Shape("ran on:N", scale=scale, legend=legend)
+        rings = base.transform_filter(IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
+        layers.append(rings.encode(shape=shape, **({"xOffset": beside} if unordered else {})))
+    return layers
+
+
+def _header(axis: str) -> Any:
+    """What stands over a panel: the value, and of numbers what they are of."""
+    title = _AXIS_TITLES.get(axis)
+    # Brackets: the engine puts an expression in the place of datum.label.
+    return alt.Header(labelExpr=f"'{title}: ' + (datum.label)") if title else alt.Header()
+
+
+def _place(axis: str, order: Sequence[Any]) -> Any:
+    """Where a point stands on an axis: doubling numbers by their logarithm, words in a row."""
+    title = _AXIS_TITLES.get(axis, axis)
+    if axis not in _COUNTED:
+        slope = alt.Axis(labelAngle=-30 if axis in _SLANTED else 0)
+        return alt.X(f"{axis}:N", sort=order, title=title, axis=slope)
+    values = sorted(order)
+    steps = {after - before for before, after in itertools.pairwise(values)}
+    if axis not in _DOUBLING or (len(values) > 4 and len(steps) == 1):
+        return alt.X(f"{axis}:Q", title=title, scale=alt.Scale(zero=False))
+    return alt.X(
+        f"{axis}:Q",
+        title=title,
+        scale=alt.Scale(type="log", base=2),
+        axis=alt.Axis(values=values, format="d", labelOverlap=True),
+    )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from flashbed.analysis.least_squares import non_negative
@@ -28,6 +29,8 @@ from flashbed.targets.base import Program
 from flashbed.targets.sim import row_of
 
 __all__ = ["FITTED", "TIMER_SLACK_NS", "Fit", "fit", "seen_costs", "with_software_table"]
+
+Floats = npt.NDArray[np.float64]
 
 FITTED = tuple(
     price.key
@@ -145,7 +148,7 @@ def _priced(board: Board, costs: dict[str, int]) -> str:
     return json.dumps(profile)
 
 
-def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
+def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
     """Simulated time of every case with these costs and no others."""
     from flashbed._sim import run_cases
 
@@ -165,14 +168,40 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> np.ndarray:
     return times
 
 
+def _group(name: str) -> str:
+    """What a price is of: a file system, a compressor, or else itself."""
+    if name.startswith("compressors."):
+        return name.rsplit(".", 1)[0].removesuffix(".unpack")
+    prefix = name.split("_", 1)[0]
+    return prefix if prefix in ("jffs2", "ubi", "ubifs", "yaffs2") else name
+
+
+def _counts(cases: Sequence[Program], chip_ns: Floats) -> Floats:
+    """How often each price of `FITTED` (columns) occurs in each case (rows).
+
+    Cases in which no price of a group occurs are simulated once for all of the group.
+    """
+    counts = np.zeros((len(cases), len(FITTED)))
+    groups: dict[str, list[str]] = {}
+    for name in FITTED:
+        groups.setdefault(_group(name), []).append(name)
+    for names in groups.values():
+        together = {name: _unit(name) for name in names}
+        (rows,) = np.nonzero(_times_ns(cases, together) - chip_ns)
+        if not rows.size:
+            continue
+        some = [cases[int(row)] for row in rows]
+        for name in names:
+            times = _times_ns(some, {name: _unit(name)})
+            counts[rows, FITTED.index(name)] = (times - chip_ns[rows]) / _unit(name)
+    return counts
+
+
 def fit(cases: Sequence[Program], measured_ns: Sequence[int]) -> Fit:
     """Fits the cost table of the cases' board to their measured times, ns, in the same order."""
     measured = np.asarray(measured_ns, dtype=float)
     chip = _times_ns(cases, {})
-    units = {name: _unit(name) for name in FITTED}
-    counts = np.column_stack(
-        [(_times_ns(cases, {name: unit}) - chip) / unit for name, unit in units.items()]
-    )
+    counts = _counts(cases, chip)
     occurs = np.asarray(counts.any(axis=0))
     names = [name for name, there in zip(FITTED, occurs, strict=True) if there]
     weights = 1.0 / measured

@@ -15,7 +15,7 @@ from flashbed.runner import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.tracing import perfetto
-from flashbed.tracing.record import Asked, trace_case
+from flashbed.tracing.record import TraceOptions, trace_case
 from flashbed.tracing.summary import amplification, by_layer
 from flashbed.tracing.trace import Trace
 from flashbed.tracing.trace_figures import figures, pages_of_calls
@@ -41,7 +41,7 @@ PREPARE = (
 )
 
 
-def traced(program: Program, work: Path, asked: Asked, *, cost: bool = False) -> Trace:
+def traced(program: Program, work: Path, asked: TraceOptions, *, cost: bool = False) -> Trace:
     target = EmulatorTarget(work_dir=work, patience_s=120, wait="busy")
     return trace_case(target, program, asked, probes=True, cost=cost, progress=lambda *_: None)
 
@@ -51,7 +51,7 @@ def transaction(fs: str, work: Path, functions: tuple[str, ...]) -> Trace:
     planned = plan(experiment, parse_settings((f"fs={fs}", *SETTINGS)))
     (case,) = (item.case for item in planned if "emulator" in item.targets)
     (program,) = programs_of(experiment, [case])
-    return traced(program, work, Asked(True, True, functions))
+    return traced(program, work, TraceOptions(True, True, functions))
 
 
 @pytest.fixture(scope="module")
@@ -215,14 +215,14 @@ def test_the_summary_counts_what_the_tables_hold(sqlite: Trace) -> None:
 @pytest.mark.parametrize(
     ("fs", "asked"),
     [
-        ("jffs2", Asked(flash=True)),
-        ("ubifs", Asked(flash=True)),
-        ("yaffs2", Asked(flash=True)),
-        ("jffs2", Asked(vfs=True)),
+        ("jffs2", TraceOptions(flash=True)),
+        ("ubifs", TraceOptions(flash=True)),
+        ("yaffs2", TraceOptions(flash=True)),
+        ("jffs2", TraceOptions(vfs=True)),
     ],
     ids=["jffs2-flash", "ubifs-flash", "yaffs2-flash", "jffs2-vfs"],
 )
-def test_tracing_costs_less_than_flashmon_did(tmp_path: Path, fs: str, asked: Asked) -> None:
+def test_tracing_costs_less_than_flashmon_did(tmp_path: Path, fs: str, asked: TraceOptions) -> None:
     program = Program("r", fs, load_board("emulated"), load_kernel("6.1"), 0, PREPARE, READING)
     cost = traced(program, tmp_path, asked, cost=True).facts.cost
     assert cost is not None

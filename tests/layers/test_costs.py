@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from flashbed.costs.cost_fit import fit_cases
 from flashbed.costs.model import Model, load
 from flashbed.costs.predict import chosen, predict, subject_of
-from flashbed.costs.terms import TERMS, Asked, pages_of, read_in_kib, terms
+from flashbed.costs.terms import TERMS, SqlLoad, pages_of, read_in_kib, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board
 from flashbed.formats.tables import conform
@@ -24,7 +24,7 @@ from flashbed.lifetime.estimate import estimate
 COUNTS = (100, 300, 1000, 3000, 5000)
 SIZES = (50, 150, 300, 450, 600)
 DATABASES = {"papers": (1024, 2000), "page4096": (4096, 2000), "cache500": (1024, 500)}
-ASKED = Asked("update", 1000, 450, 1024, 2000, 5000, 0)
+ASKED = SqlLoad("update", 1000, 450, 1024, 2000, 5000, 0)
 
 
 def table(prices: dict[str, float], pattern: str = "update", **columns: object) -> pl.DataFrame:
@@ -33,7 +33,7 @@ def table(prices: dict[str, float], pattern: str = "update", **columns: object) 
     for count in COUNTS:
         for size in SIZES:
             for word, (page_bytes, cache_pages) in DATABASES.items():
-                asked = Asked(pattern, count, size, page_bytes, cache_pages, 5000, 0)
+                asked = SqlLoad(pattern, count, size, page_bytes, cache_pages, 5000, 0)
                 cost = sum(prices.get(name, 0.0) * much for name, much in terms(asked).items())
                 rows.append(
                     {

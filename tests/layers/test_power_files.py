@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from flashbed.errors import FlashbedError, InputError
 from flashbed.power.energy_fit import fit_rail
-from flashbed.power.measure import Asked, measure
+from flashbed.power.measure import ReadingOptions, measure
 from flashbed.power.power_tables import read_table, read_windows
 from flashbed.power.recorded_files import read_recording
 from flashbed.power.recording import LOGIC, Channel, Recording, parse_rails, rails_of
@@ -231,7 +231,7 @@ def test_a_sigrok_session_gives_the_energy_of_its_trace(tmp_path: Path) -> None:
     made = synthetic(21)
     path = tmp_path / "trace.sr"
     path.write_bytes(session(made))
-    asked = Asked(rails={"cpu": "A0/0.1ohm*3.3V"}, units={"A0": "V"}, marker="D1")
+    asked = ReadingOptions(rails={"cpu": "A0/0.1ohm*3.3V"}, units={"A0": "V"}, marker="D1")
     (fit,) = measure(path, asked).fits
     for window, known in zip(fit.windows, made.energy_j, strict=True):
         assert window.energy_j == pytest.approx(known, rel=0.01)
@@ -283,13 +283,13 @@ def test_a_joulescope_file_gives_the_energy_of_its_trace(tmp_path: Path) -> None
     made = synthetic(23)
     path = tmp_path / "trace.jls"
     write_jls(path, made)
-    found = measure(path, Asked())
+    found = measure(path, ReadingOptions())
     assert found.by == "marker gpi[0]"
     for window, known in zip(found.fits[0].windows, made.energy_j, strict=True):
         assert window.energy_j == pytest.approx(known, rel=0.01)
     path.write_bytes(b"jlsfmt\r\nnothing else")
     with pytest.raises(InputError, match="no JLS file of version 2"):
-        measure(path, Asked())
+        measure(path, ReadingOptions())
 
 
 def test_without_its_library_a_joulescope_file_says_what_to_install(

@@ -20,7 +20,7 @@ from flashbed.errors import InputError, RunError
 from flashbed.targets.guest.trace_rows import HEADER, read_rows, read_stream
 from flashbed.tracing import perfetto
 from flashbed.tracing.flashmon_log import read_log, written_log
-from flashbed.tracing.record import Asked, Here, trace_command
+from flashbed.tracing.record import Here, TraceOptions, trace_command
 from flashbed.tracing.summary import amplification, by_layer, by_task, hot_blocks, lines
 from flashbed.tracing.trace import Cost, Facts, Trace, empty, keep, load
 from flashbed.tracing.trace_figures import figures, pages_of_calls
@@ -253,7 +253,7 @@ def agent(tmp_path: Path) -> Agents:
 
 
 def test_a_command_is_traced_where_there_is_an_agent(agent: Agents, tmp_path: Path) -> None:
-    asked = Asked(True, False, ("jffs2_*", "ubifs_*"), "mtd", 64)
+    asked = TraceOptions(True, False, ("jffs2_*", "ubifs_*"), "mtd", 64)
     trace = trace_command(agent(STREAM), ["cat", "data.bin"], asked, 2.5)
     assert (tmp_path / "seen").read_text() == (
         "trace --flash --func jffs2_* --func ubifs_* --points mtd --buffer-kib 64"
@@ -266,13 +266,15 @@ def test_a_command_is_traced_where_there_is_an_agent(agent: Agents, tmp_path: Pa
 
 def test_a_trace_that_failed_is_an_error_and_one_that_lost_events_is_not(agent: Agents) -> None:
     with pytest.raises(RunError, match="host: tracing failed"):
-        trace_command(agent("", 1), ["cat"], Asked(True), None)
+        trace_command(agent("", 1), ["cat"], TraceOptions(True), None)
     with pytest.raises(RunError, match="host: tracing failed"):
-        trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 1), ["cat"], Asked(True), None)
-    cut = trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 255), ["cat"], Asked(True), None)
+        trace_command(agent(f"{HEADER}\ninfo kernel 6.1\n", 1), ["cat"], TraceOptions(True), None)
+    cut = trace_command(
+        agent(f"{HEADER}\ninfo kernel 6.1\n", 255), ["cat"], TraceOptions(True), None
+    )
     assert cut.facts.lost is None
     lossy = STREAM.replace("lost 0", "lost 17")
-    assert trace_command(agent(lossy, 1), ["cat"], Asked(True), None).facts.lost == 17
+    assert trace_command(agent(lossy, 1), ["cat"], TraceOptions(True), None).facts.lost == 17
 
 
 def status_of(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:

@@ -115,7 +115,7 @@ def predict(
     from flashbed.costs.model_text import prediction_json, prediction_text
     from flashbed.costs.predict import chosen
     from flashbed.costs.predict import predict as apply
-    from flashbed.costs.terms import Asked
+    from flashbed.costs.terms import SqlLoad
     from flashbed.lifetime.estimate_text import as_json, text
 
     if output not in (None, "json"):
@@ -126,7 +126,7 @@ def predict(
     asked_of = _database(page_bytes, database)
     known = load(model)
     of = chosen(known, pattern, wanted | {"database": word_of(asked_of)})
-    asked = Asked(
+    asked = SqlLoad(
         pattern=pattern,
         requests=requests,
         request_bytes=request_bytes,

@@ -18,7 +18,7 @@ from flashbed.storage.files import read_text, whole
 
 if TYPE_CHECKING:
     from flashbed.power.energy_fit import RailFit, WindowFit
-    from flashbed.power.measure import Asked, Measured
+    from flashbed.power.measure import Measured, ReadingOptions
 
 __all__ = ["register"]
 
@@ -206,8 +206,8 @@ def _check(condition: dict[str, str | None], board: str | None, *, write: bool) 
 def _asked(
     rail: Sequence[str] | None, unit: Sequence[str] | None, rate: str | None, marker: str | None,
     windows: Path | None, offset: str, accuracy: float,
-) -> Asked:  # fmt: skip
-    from flashbed.power.measure import Asked
+) -> ReadingOptions:  # fmt: skip
+    from flashbed.power.measure import ReadingOptions
     from flashbed.power.recording import parse_rails
     from flashbed.power.units import frequency_hz
 
@@ -222,7 +222,7 @@ def _asked(
             raise InputError(f"--unit {channel}: CHANNEL=UNIT, as in A0=mV")
     if not 0 <= accuracy < 100:
         raise InputError(f"--accuracy {accuracy}: a percentage")
-    return Asked(
+    return ReadingOptions(
         rails=parse_rails(rail or []), units=units, rate_hz=hertz, marker=marker,
         windows=windows, offset=_offset(offset), accuracy=accuracy / 100,
     )  # fmt: skip

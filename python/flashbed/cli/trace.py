@@ -25,7 +25,7 @@ from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, par
 
 if TYPE_CHECKING:
     from flashbed.targets.base import Program
-    from flashbed.tracing.record import Asked
+    from flashbed.tracing.record import TraceOptions
     from flashbed.tracing.trace import Trace
 
 __all__ = ["register"]
@@ -115,7 +115,7 @@ def trace(
     On a board, ssh://USER@HOST, WHAT is a command; with --erase or a directory it is a case.
     """
     from flashbed.targets import check_target
-    from flashbed.tracing.record import Asked, trace_of_file
+    from flashbed.tracing.record import TraceOptions, trace_of_file
 
     for name in output or ():
         if name not in FORMATS:
@@ -123,7 +123,7 @@ def trace(
     if points is not None and points not in LEVELS:
         raise InputError(f"--points {points}: {', '.join(LEVELS)}")
     plain = not (flash or vfs or func)
-    asked = Asked(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
+    asked = TraceOptions(flash or plain, vfs or plain, tuple(func or ()), points, buffer_kib)
     words = what or []
     if read is not None:
         name = read.stem
@@ -187,7 +187,7 @@ def _is_bare_board(on: str, erase: str | None) -> bool:
     return is_address(on) and parse_address(on).directory is None and erase is None
 
 
-def _command(words: list[str], asked: Asked, seconds: float | None, on: str) -> Trace:
+def _command(words: list[str], asked: TraceOptions, seconds: float | None, on: str) -> Trace:
     from flashbed.targets.base import Unavailable
     from flashbed.tracing.record import Here, Place, trace_command
 
@@ -204,7 +204,7 @@ def _command(words: list[str], asked: Asked, seconds: float | None, on: str) -> 
         raise RunError(f"not traced: {why}") from None
 
 
-def _case(program: Program, on: ChosenTarget, asked: Asked, *, cost: bool) -> Trace:
+def _case(program: Program, on: ChosenTarget, asked: TraceOptions, *, cost: bool) -> Trace:
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
     from flashbed.targets.emulator import EmulatorTarget

@@ -22,7 +22,7 @@ from flashbed import __version__
 from flashbed.analysis.least_squares import Solution, non_negative
 from flashbed.analysis.measures import COMPONENT_NJ
 from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Ranges, Setting, Source
-from flashbed.costs.terms import PATTERNS, Asked, terms
+from flashbed.costs.terms import PATTERNS, SqlLoad, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 from flashbed.formats.tables import read_table
@@ -80,7 +80,7 @@ def fit_cases(cases: pl.DataFrame) -> Fitted:
 class _Row:
     case: dict[str, Any]
     setting: Setting
-    asked: Asked
+    asked: SqlLoad
 
 
 def _row(case: dict[str, Any]) -> _Row:
@@ -94,7 +94,7 @@ def _row(case: dict[str, Any]) -> _Row:
     if case.get("compressor") not in (None, USUAL_COMPRESSOR):
         raise InputError(f"compressor {case['compressor']} is no setting of a model")
     axes = ("target", "board", "kernel", "fs", "read_ahead_kib", "bulk_read", "state", "faults")
-    asked = Asked(
+    asked = SqlLoad(
         pattern=case["pattern"],
         requests=case["requests"],
         request_bytes=case["request_bytes"],

@@ -13,7 +13,7 @@ import numpy as np
 
 from flashbed.costs.cost_fit import BAND
 from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Setting
-from flashbed.costs.terms import Asked, terms
+from flashbed.costs.terms import SqlLoad, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import Board
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD
@@ -42,7 +42,7 @@ class Prediction:
     """What was asked of which model, and the quantities it knows."""
 
     model: CostModel
-    asked: Asked
+    asked: SqlLoad
     quantities: Mapping[str, Predicted | None]
 
 
@@ -74,7 +74,7 @@ def _axis(model: CostModel, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def predict(model: CostModel, asked: Asked) -> Prediction:
+def predict(model: CostModel, asked: SqlLoad) -> Prediction:
     """What the requests cost. Raises `InputError` for what the tables did not have."""
     amounts = terms(asked)
     _check(model, asked, amounts)
@@ -86,7 +86,7 @@ def predict(model: CostModel, asked: Asked) -> Prediction:
     return Prediction(model, asked, {name: found[name] for name in QUANTITIES})
 
 
-def _check(model: CostModel, asked: Asked, amounts: Mapping[str, float]) -> None:
+def _check(model: CostModel, asked: SqlLoad, amounts: Mapping[str, float]) -> None:
     ranges = model.ranges
     names = ["requests", "request_bytes", "cache_pages"]
     names += ["records"] if asked.pattern != "insert" else []

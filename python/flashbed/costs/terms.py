@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PATTERNS", "TERMS", "Asked", "pages_of", "read_in_kib", "terms"]
+__all__ = ["PATTERNS", "TERMS", "SqlLoad", "pages_of", "read_in_kib", "terms"]
 
 TERMS = {
     "transaction": "opening the database, BEGIN, END",
@@ -40,7 +40,7 @@ _ROOTS = 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class SqlLoad:
     """Requests of a pattern in one transaction, on a database set up like this."""
 
     pattern: str
@@ -52,7 +52,7 @@ class Asked:
     read_ahead_kib: int
 
 
-def terms(asked: Asked) -> dict[str, float]:
+def terms(asked: SqlLoad) -> dict[str, float]:
     """How much there is of each of `TERMS`."""
     count, kib_a_page = asked.requests, asked.page_bytes / 1024
     tables = {"insert": 0, "join": 2}.get(asked.pattern, 1)

@@ -15,11 +15,11 @@ from flashbed.power.recording import Rail, Recording, rails_of
 from flashbed.power.windows import Span, marked, of_file, pulses
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
-__all__ = ["Asked", "Measured", "measure"]
+__all__ = ["Measured", "ReadingOptions", "measure"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadingOptions:
     """How recordings are to be read. `offset` is seconds, or `edge`: the first pulse found."""
 
     rails: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Measured:
         }
 
 
-def measure(path: Path, asked: Asked) -> Measured:
+def measure(path: Path, asked: ReadingOptions) -> Measured:
     """Reads a recording and fits each rail. Raises `InputError` and `RunError`."""
     trace = read_recording(path, asked.units, asked.rate_hz)
     rails = rails_of(trace, dict(asked.rails))
@@ -63,7 +63,9 @@ def measure(path: Path, asked: Asked) -> Measured:
     return Measured(trace, tuple(rails), by, fits)
 
 
-def _spans(trace: Recording, rails: Sequence[Rail], asked: Asked) -> tuple[list[Span], str]:
+def _spans(
+    trace: Recording, rails: Sequence[Rail], asked: ReadingOptions
+) -> tuple[list[Span], str]:
     """Windows of a file, of a marker that was named or that names itself, or pulses."""
     if asked.windows is not None:
         return of_file(_windows(asked.windows), _offset_s(trace, rails, asked), trace), (
@@ -79,7 +81,7 @@ def _windows(path: Path) -> Windows:
     return read_windows(shown(path), read_bytes(path, TEXT_BYTES_MAX))
 
 
-def _offset_s(trace: Recording, rails: Sequence[Rail], asked: Asked) -> float:
+def _offset_s(trace: Recording, rails: Sequence[Rail], asked: ReadingOptions) -> float:
     if not isinstance(asked.offset, str):
         return asked.offset
     if asked.windows is None:

@@ -13,7 +13,7 @@ from flashbed.formats.tables import read_table
 from flashbed.lifetime.observed import kept_board
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
-from flashbed.power.measure import Asked, Measured, measure
+from flashbed.power.measure import Measured, ReadingOptions, measure
 from flashbed.report.page import in_script, write_whole
 
 __all__ = ["draw_power"]
@@ -28,7 +28,7 @@ def draw_power(
     directory: Path,
     case_id: str | None,
     convention: str,
-    recorded: tuple[Path, Asked] | None,
+    recorded: tuple[Path, ReadingOptions] | None,
     out: Path,
 ) -> None:
     """Writes the picture. Raises `InputError` and `RunError`."""

@@ -25,7 +25,7 @@ from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
 from flashbed.tracing.trace import Cost, Facts, LongTrace, Trace, empty
 
-__all__ = ["Asked", "Here", "Place", "trace_case", "trace_command", "trace_of_file"]
+__all__ = ["Here", "Place", "TraceOptions", "trace_case", "trace_command", "trace_of_file"]
 
 STREAM_BYTES_MAX = 2 << 30
 
@@ -35,7 +35,7 @@ _SAME = ("kind", "block", "page")
 
 
 @dataclass(frozen=True)
-class Asked:
+class TraceOptions:
     """What is to be traced, and how."""
 
     flash: bool = False
@@ -102,7 +102,7 @@ class Here:
 
 
 def trace_command(
-    place: Place, command: Sequence[str], asked: Asked, seconds: float | None
+    place: Place, command: Sequence[str], asked: TraceOptions, seconds: float | None
 ) -> Trace:
     """Traces a command, or whatever happens for some seconds. Raises `RunError`, `Unavailable`."""
     limit = ["--seconds", f"{seconds:g}"] if seconds else []
@@ -157,7 +157,7 @@ def _facts(rows: Rows, name: str, target: str) -> Facts:
 def trace_case(
     target: Target,
     program: Program,
-    asked: Asked,
+    asked: TraceOptions,
     *,
     probes: bool,
     cost: bool,

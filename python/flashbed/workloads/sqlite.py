@@ -80,7 +80,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     Raises `InputError` for a request of a record that is not there, and
     a script or statement that SQLite refuses, with SQLite's own words.
     """
-    asked = _Asked(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
+    asked = _SqlCase(case.pattern, case.requests, case.request_bytes, case.seed, case.database)
     try:
         lines, body = _recorded(asked)
     except InputError as why:
@@ -89,7 +89,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SqlCase:
     """What of a case SQLite sees: neither file system nor board."""
 
     pattern: str
@@ -100,7 +100,7 @@ class _Asked:
 
 
 @lru_cache(maxsize=1024)
-def _recorded(asked: _Asked) -> tuple[tuple[str, ...], str]:
+def _recorded(asked: _SqlCase) -> tuple[tuple[str, ...], str]:
     """Operations of the preparation, and the body."""
     database = asked.database
     statements: Iterable[Statement]
@@ -208,7 +208,7 @@ def _prepared_contacts(text_bytes: int, database: Database) -> Prepared:
     return _left_by([(create, ()), ("BEGIN", ()), *rows, ("END", ())], database)
 
 
-def _selections(asked: _Asked) -> Iterator[Statement]:
+def _selections(asked: _SqlCase) -> Iterator[Statement]:
     """Whole records by id; from the first on again behind the last, or drawn by the seed."""
     draw, records = random.Random(asked.seed).random, asked.database.records
     for index in range(asked.requests):
@@ -216,7 +216,7 @@ def _selections(asked: _Asked) -> Iterator[Statement]:
         yield _statement(asked.database, "SELECT * FROM contacts WHERE id = ?", 1 + at)
 
 
-def _requests(asked: _Asked) -> Iterator[Statement]:
+def _requests(asked: _SqlCase) -> Iterator[Statement]:
     """BEGIN, the requests, END."""
     database, records = asked.database, asked.database.records
     numbers: Iterable[int] = range(1, 1 + asked.requests)

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "fs/fs.h"
 
 int agent_main(int argc, char **argv);
 

@@ -23,13 +23,15 @@ use work::{Ended, Job, Waited};
 /// Stands for null in a column; no count or time reaches it.
 const NULL: i64 = i64::MIN;
 
-/// Id, file system, read-ahead in KiB, preparation, body, cuts, what the chip is like, and a kernel's dice.
+/// Id, file system, read-ahead in KiB, preparation, body, cuts, what the chip is like, and a
+/// kernel's dice.
 type Case = (String, String, u32, PyBackedStr, PyBackedStr, Vec<u64>, ChipInput, Vec<u16>);
 
 /// Erases of each block, bad blocks, and what goes wrong.
 type ChipInput = (Vec<u32>, Vec<u32>, Option<FaultInput>);
 
-/// Seed, endurance; of programs and of erases rate in millionths and numbers; rate of flips and bits.
+/// Seed, endurance; of programs and of erases rate in millionths and numbers; rate of flips and
+/// bits.
 type FaultInput = (u64, u32, (u32, Vec<u64>), (u32, Vec<u64>), (u32, u32));
 
 /// Checks a flashbed-ops file and returns its canonical text; ValueError(line, code, detail).
@@ -39,8 +41,9 @@ fn check_operations(text: &str) -> PyResult<String> {
     parsed.map_err(refused)
 }
 
-/// Where the body of a flashbed-ops file begins, behind its line `prepared`; 0 if it has none, for all of it is the
-/// body. ValueError(line, code, detail) if it is no such file. The text is not copied.
+/// Where the body of a flashbed-ops file begins, behind its line `prepared`; 0 if it has none, for
+/// all of it is the body. ValueError(line, code, detail) if it is no such file. The text is not
+/// copied.
 #[pyfunction]
 fn body_offset(text: PyBackedStr) -> PyResult<usize> {
     let found = bug::caught(|| {
@@ -77,10 +80,11 @@ fn fresh_bytes(
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice) on one board and kernel; `recorded`
-/// are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of `cases`. `sink` is called
-/// with the rows of long cases as they come, in the form of the result; without one they are part of it. Where a
-/// signal's handler raises, what has ended by then is returned, and what was raised is `interrupted`.
+/// Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice) on one board and kernel;
+/// `recorded` are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of
+/// `cases`. `sink` is called with the rows of long cases as they come, in the form of the result;
+/// without one they are part of it. Where a signal's handler raises, what has ended by then is
+/// returned, and what was raised is `interrupted`.
 #[pyfunction]
 #[pyo3(signature = (board_json, kernel_json, cases, recorded, threads, sink=None))]
 fn run_cases<'py>(

@@ -181,7 +181,8 @@ impl<'a> Worker<'a> {
     fn send_end(&self, case: usize, result: Result<Measured, String>) {
         let before = self.sent.borrow()[case];
         let ended = Ended { case: self.group.indices[case], before, result };
-        let _ = self.sender.send(Message::Ended(Box::new(ended))); // it is heard until all threads have ended
+        // it is heard until all threads have ended
+        let _ = self.sender.send(Message::Ended(Box::new(ended)));
     }
 }
 

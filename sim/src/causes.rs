@@ -3,10 +3,11 @@
 //! Every byte that is programmed has one cause, so the causes add up to what the driver programmed.
 //! The driver puts it down as metadata unless whoever asked for the program knows better. A
 //! write-buffer knows what the parts of its nodes are, and hands them on in the order in which they
-//! came ([`Held`]). Left out: the OOB that goes with a page, and what a driver pads a part of a page
-//! with, which changes no cell.
+//! came ([`Held`]). Left out: the OOB that goes with a page, and what a driver pads a part of a
+//! page with, which changes no cell.
 //!
-//! Invariant: [`Held`] gives exactly as many bytes as it is asked for; what it does not have is padding.
+//! Invariant: [`Held`] gives exactly as many bytes as it is asked for; what it does not have is
+//! padding.
 
 use std::collections::VecDeque;
 

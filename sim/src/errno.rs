@@ -1,9 +1,10 @@
 //! How calls end: the errors of the layers, and the numbers that a program sees of them.
 //!
-//! Mirrors include/uapi/asm-generic/errno.h and errno-base.h. A layer passes an [`FsError`] up with the time at which it
-//! was known; the system call turns it into a number.
+//! Mirrors include/uapi/asm-generic/errno.h and errno-base.h. A layer passes an [`FsError`] up with
+//! the time at which it was known; the system call turns it into a number.
 //!
-//! Invariant: what a program would not see (a lost power, a case that is not modelled) never becomes a number.
+//! Invariant: what a program would not see (a lost power, a case that is not modelled) never
+//! becomes a number.
 
 use crate::units::Ns;
 use thiserror::Error;

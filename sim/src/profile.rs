@@ -83,13 +83,15 @@ pub struct PartitionProfile {
     pub blocks: u32,
 }
 
-/// `[software]`: what the CPU needs, layer by layer. Calibrated once per board on cases of their own (docs/calibration.md).
+/// `[software]`: what the CPU needs, layer by layer. Calibrated once per board on cases of their
+/// own (docs/calibration.md).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SoftwareCosts {
     /// A read or write system call: entry, fd, exit.
     pub syscall_ns: Ns,
-    /// From the interrupt of a timer to the program that it wakes (try_to_wake_up, schedule), or to a thread.
+    /// From the interrupt of a timer to the program that it wakes (try_to_wake_up, schedule), or to
+    /// a thread.
     pub wake_ns: Ns,
     /// Opening a file besides its system call: the walk along its path, the open file.
     pub open_ns: Ns,
@@ -99,8 +101,8 @@ pub struct SoftwareCosts {
     pub name_remove_ns: Ns,
     /// A name changed, likewise.
     pub name_move_ns: Ns,
-    /// Making a byte that is written, before the call, in picoseconds: the program's own work (the agent's data_fill), in no
-    /// request's time.
+    /// Making a byte that is written, before the call, in picoseconds: the program's own work (the
+    /// agent's data_fill), in no request's time.
     pub fill_byte_ps: u64,
     /// A write call besides any call and its pages.
     pub write_ns: Ns,
@@ -121,7 +123,8 @@ pub struct SoftwareCosts {
     pub page_drop_ns: Ns,
     /// Taking an inode and its name out of memory as the file system is unmounted.
     pub inode_drop_ns: Ns,
-    /// A slot of the cache's array without a page that is passed while pages are looked for that go (xas_find), in picoseconds.
+    /// A slot of the cache's array without a page that is passed while pages are looked for that go
+    /// (xas_find), in picoseconds.
     pub page_slot_ps: u64,
     /// Giving a file another size (do_truncate, notify_change), besides the call, pages and nodes.
     pub truncate_ns: Ns,
@@ -141,8 +144,8 @@ pub struct SoftwareCosts {
     pub nand_erase_ns: Ns,
     /// Moving one byte between controller and memory, in picoseconds.
     pub nand_byte_ps: u64,
-    /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops), in
-    /// picoseconds: of parts of pages, and of pages that the buffer already holds.
+    /// Copying one byte from the page buffer to the caller (`use_bounce_buf` of nand_do_read_ops),
+    /// in picoseconds: of parts of pages, and of pages that the buffer already holds.
     pub nand_bounce_byte_ps: u64,
     /// Calculating one ECC step in software.
     pub ecc_step_ns: Ns,
@@ -156,7 +159,8 @@ pub struct SoftwareCosts {
     pub jffs2_write_node_ns: Ns,
     /// JFFS2: CRC and copies of one byte of data in a node that is written, in picoseconds.
     pub jffs2_write_byte_ps: u64,
-    /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums, its place in the lists.
+    /// JFFS2: a node that is written, whatever is in it: space for it, its header and checksums,
+    /// its place in the lists.
     pub jffs2_add_node_ns: Ns,
     /// JFFS2: one node that nothing refers to any more as a file becomes shorter or is gone.
     pub jffs2_obsolete_ns: Ns,
@@ -164,7 +168,8 @@ pub struct SoftwareCosts {
     pub jffs2_erased_byte_ps: u64,
     /// JFFS2: one pass of garbage collection, besides the nodes it reads and writes.
     pub jffs2_gc_pass_ns: Ns,
-    /// UBI: detaching and attaching, besides the reads: devices, a thread. As many instructions for 200 blocks as for 400.
+    /// UBI: detaching and attaching, besides the reads: devices, a thread. As many instructions for
+    /// 200 blocks as for 400.
     pub ubi_attach_ns: Ns,
     /// UBI: a write to a logical block, besides MTD's.
     pub ubi_write_ns: Ns,
@@ -192,7 +197,8 @@ pub struct SoftwareCosts {
     pub ubifs_budget_ns: Ns,
     /// YAFFS2: one chunk read or written: tnode walk, tags, copy.
     pub yaffs2_chunk_ns: Ns,
-    /// YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a chunk allocated, the file's tree changed.
+    /// YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a chunk
+    /// allocated, the file's tree changed.
     pub yaffs2_write_ns: Ns,
     /// YAFFS2: making the header of an object, which is a chunk besides.
     pub yaffs2_header_ns: Ns,
@@ -219,7 +225,8 @@ pub struct SoftwareCosts {
     /// (user-mode Linux).
     #[serde(default = "nanosecond")]
     pub sched_clock_ns: u64,
-    /// sizeof(void *) of the kernel: how much of some structures there is to write (a checkpoint of YAFFS2).
+    /// sizeof(void *) of the kernel: how much of some structures there is to write (a checkpoint of
+    /// YAFFS2).
     #[serde(default = "word")]
     pub pointer_bytes: u64,
 }

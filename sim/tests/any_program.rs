@@ -1,4 +1,5 @@
-//! Any program of valid operations, on any file system, gives results or is refused: nothing overflows, nothing falls over.
+//! Any program of valid operations, on any file system, gives results or is refused: nothing
+//! overflows, nothing falls over.
 
 mod support;
 
@@ -29,8 +30,10 @@ fn operation() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => (slot.clone(), number(), length.clone(), 0..100_u8)
             .prop_map(|(slot, at, length, packs)| format!("write {slot} {at} {length} 1 {packs}")),
-        4 => (slot.clone(), number(), length).prop_map(|(slot, at, bytes)| format!("read {slot} {at} {bytes}")),
-        2 => (slot.clone(), number()).prop_map(|(slot, length)| format!("truncate {slot} {length}")),
+        4 => (slot.clone(), number(), length)
+            .prop_map(|(slot, at, bytes)| format!("read {slot} {at} {bytes}")),
+        2 => (slot.clone(), number())
+            .prop_map(|(slot, length)| format!("truncate {slot} {length}")),
         1 => (slot.clone(), number(), number(), advice)
             .prop_map(|(slot, at, bytes, advice)| format!("fadvise {slot} {at} {bytes} {advice}")),
         1 => slot.clone().prop_map(|slot| format!("fsync {slot}")),
@@ -66,14 +69,23 @@ fn program(fs: FsKind, operations: &[String], append: bool) -> Result<(), TestCa
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 32,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_program_gives_results_or_is_refused_by_name(
         operations in prop::collection::vec(operation(), 1..40),
         append in any::<bool>(),
     ) {
-        for fs in [FsKind::Jffs2, FsKind::Yaffs2, FsKind::Ubifs, FsKind::UbifsInBulk, FsKind::Mtd(Access::Device)] {
+        for fs in [
+            FsKind::Jffs2,
+            FsKind::Yaffs2,
+            FsKind::Ubifs,
+            FsKind::UbifsInBulk,
+            FsKind::Mtd(Access::Device),
+        ] {
             program(fs, &operations, append)?;
         }
     }

@@ -1,4 +1,5 @@
-//! Every programmed byte has one cause: what the file systems say of them adds up, and to the right sums.
+//! Every programmed byte has one cause: what the file systems say of them adds up, and to the right
+//! sums.
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! The sizes are those of the kernel's code.
 //!
-//! tests/corpus/content/compressed.csv was made with the compressors of Linux 6.1.192 (lib/zlib_deflate, lib/lzo, lib/zstd,
-//! fs/jffs2/compr_*.c), and for its last column with lib/lzo of 2.6.37, compiled for user space. An empty field: the compressor
-//! gave up.
+//! tests/corpus/content/compressed.csv was made with the compressors of Linux 6.1.192
+//! (lib/zlib_deflate, lib/lzo, lib/zstd, fs/jffs2/compr_*.c), and for its last column with lib/lzo
+//! of 2.6.37, compiled for user space. An empty field: the compressor gave up.
 
 use sim::compress::work::Work;
 use sim::compress::{Compressors, Jffs2Compressor, UbifsCompressor};
@@ -108,7 +108,8 @@ fn ubifs_keeps_what_the_kernel_keeps() {
     }
 }
 
-/// Of zeros the second place that is tried gives all; of random bytes fewer and fewer places are tried.
+/// Of zeros the second place that is tried gives all; of random bytes fewer and fewer places are
+/// tried.
 #[test]
 fn lzo_counts_what_it_looks_at() {
     let work_of = |random: usize| {

@@ -47,7 +47,8 @@ fn a_file_written_in_order_is_one_extent() {
     assert_eq!(contents.extents(0, u64::MAX).collect::<Vec<_>>(), [(0, 1000, source)]);
 }
 
-/// Four appends of one seed and offset write the same bytes four times: nothing about that page is random.
+/// Four appends of one seed and offset write the same bytes four times: nothing about that page is
+/// random.
 #[test]
 fn what_was_appended_twice_is_not_random() {
     let source = Source { seed: 3, compressibility: 0 };
@@ -61,7 +62,8 @@ fn what_was_appended_twice_is_not_random() {
     assert!(contents.is_random(0, 1000) && contents.is_random(1000, 2000));
 }
 
-/// An append that begins in one region of 256 KiB and ends in another is one extent, and random by itself.
+/// An append that begins in one region of 256 KiB and ends in another is one extent, and random by
+/// itself.
 #[test]
 fn an_append_across_regions_is_one_extent() {
     let source = Source { seed: 3, compressibility: 0 };
@@ -122,14 +124,16 @@ fn change(
     let source = source
         .prop_map(|(seed, tenth)| Source { seed, compressibility: [0, 40, 100][tenth as usize] });
     prop_oneof![
-        6 => (range.clone(), source, shift).prop_map(|((a, b), source, shift)| Change::Write(a, b, source, shift)),
+        6 => (range.clone(), source, shift)
+            .prop_map(|((a, b), source, shift)| Change::Write(a, b, source, shift)),
         2 => range.clone().prop_map(|(a, b)| Change::Clear(a, b)),
         1 => range.prop_map(|(a, b)| Change::CopyBack(a, b)),
         1 => Just(Change::Remember),
     ]
 }
 
-/// A file as plain bytes, each with whether it was written and whether it is of a source of random bytes.
+/// A file as plain bytes, each with whether it was written and whether it is of a source of random
+/// bytes.
 type Plain = Vec<(u8, bool, bool)>;
 
 fn apply(

@@ -1,6 +1,7 @@
 //! File systems on a chip that fails: what they do about it, whole programs at a time.
 //!
-//! That it is what the kernel's do, operation by operation, is held in tests/agreement/test_state_and_faults.py.
+//! That it is what the kernel's do, operation by operation, is held in
+//! tests/agreement/test_state_and_faults.py.
 
 mod support;
 
@@ -79,7 +80,8 @@ fn ubi_moves_what_had_wrong_bits_once() {
     assert_eq!(jffs2.flash_programs, without.flash_programs, "JFFS2 does not care");
 }
 
-/// Whoever unmaps a LEB has locked it, so its move is given up, begun anew and given up again until the thread finds move_mutex taken.
+/// Whoever unmaps a LEB has locked it, so its move is given up, begun anew and given up again until
+/// the thread finds move_mutex taken.
 #[test]
 fn a_leb_that_is_unmapped_while_its_block_is_moved_is_moved_no_further() {
     let turn =
@@ -130,7 +132,8 @@ fn yaffs2_retires_a_block_whose_erase_failed() {
     assert!(results(&bad).iter().all(|&result| result >= 0), "there is room without them");
 }
 
-/// The first chunk of a block that was not erased since the mount is read back; another that fails only has its block collected.
+/// The first chunk of a block that was not erased since the mount is read back; another that fails
+/// only has its block collected.
 #[test]
 fn yaffs2_retires_a_block_whose_first_program_failed() {
     let mut bodies = [1, 2].map(|fails| {

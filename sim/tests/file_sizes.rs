@@ -51,8 +51,8 @@ fn the_largest_file_can_be_written_to_its_end_and_read_there() {
     for (fs, max) in [(FsKind::Yaffs2, YAFFS2_BYTES), (FsKind::Ubifs, UBIFS_BYTES)] {
         let (last, tail) = (max - 100, max - 4096);
         let body = format!(
-            "truncate 0 {max}\ntruncate 0 {}\nwrite 0 {last} 4096 1 0\nwrite 0 {max} 1 1 0\nfsync 0\n\
-             drop_caches\nread 0 {tail} 8192\nread 0 0 4096\ntruncate 0 1\nclose 0",
+            "truncate 0 {max}\ntruncate 0 {}\nwrite 0 {last} 4096 1 0\nwrite 0 {max} 1 1 0\n\
+             fsync 0\ndrop_caches\nread 0 {tail} 8192\nread 0 0 4096\ntruncate 0 1\nclose 0",
             max + 1,
         );
         let want = [0, EFBIG, 100, EFBIG, 0, 0, 4096, 4096, 0, 0];

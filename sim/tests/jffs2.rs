@@ -56,8 +56,8 @@ fn the_first_page_is_header_then_data_over_three_flash_pages() {
     assert_eq!(places, [(0, 0, 256), (0, 0, 2048), (1, 0, 2048), (2, 0, 256)]);
 }
 
-/// Thirty-one nodes of 4,164 bytes fill 129,084 bytes of a block after the 116 of inode and dirent; what is left
-/// is split, with the summary's 18 bytes a node kept free.
+/// Thirty-one nodes of 4,164 bytes fill 129,084 bytes of a block after the 116 of inode and dirent;
+/// what is left is split, with the summary's 18 bytes a node kept free.
 #[test]
 fn a_page_is_split_where_its_block_ends() {
     let (mut fs, now) = fresh("emulated", true);
@@ -72,9 +72,10 @@ fn a_page_is_split_where_its_block_ends() {
     assert!(ops.iter().any(|op| op.page.0 / 64 == 397), "the second piece is in the next block");
 }
 
-/// Pages and page buffer of 4 KiB: a node of 4,164 bytes ends in its second page, which the next node begins
-/// in. 62 nodes end at 116 + 62 * 4164 = 258,284; 3,860 bytes are left, less the summary of inode, dirent, 63
-/// nodes and its frame (18 + 24 + 8 + 63 * 18 + 40 = 1,224): 2,636 for a header and 2,568 bytes of page 62.
+/// Pages and page buffer of 4 KiB: a node of 4,164 bytes ends in its second page, which the next
+/// node begins in. 62 nodes end at 116 + 62 * 4164 = 258,284; 3,860 bytes are left, less the
+/// summary of inode, dirent, 63 nodes and its frame (18 + 24 + 8 + 63 * 18 + 40 = 1,224): 2,636 for
+/// a header and 2,568 bytes of page 62.
 #[test]
 fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     let (mut fs, now) = fresh("emulated-4k", true);
@@ -94,8 +95,9 @@ fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     assert_eq!(reads(62), [(198, 63, 0, 4096), (197, 0, 0, 4096)]);
 }
 
-/// 512-byte pages, blocks of 16 KiB: three nodes end at 116 + 3 * 4164 = 12,608; of 3,776 bytes the summary
-/// keeps 18 + 32 + 4 * 18 + 40 = 162, padded to 164, so that 3,612 take 3,544 bytes of page 3.
+/// 512-byte pages, blocks of 16 KiB: three nodes end at 116 + 3 * 4164 = 12,608; of 3,776 bytes the
+/// summary keeps 18 + 32 + 4 * 18 + 40 = 162, padded to 164, so that 3,612 take 3,544 bytes of page
+/// 3.
 #[test]
 fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
@@ -132,9 +134,10 @@ fn blocks_of(fs: &mut Fs, ino: Ino, page: u32) -> Vec<u32> {
     blocks
 }
 
-/// A block of 512 KiB, a byte at a time: 72 bytes and 18 of summary a node are over 64 KiB of summary when
-/// they meet, and jffs2_sum_write_data gives it up. Nodes then go on until 196 bytes do not fit. Byte
-/// 4,095 writes its page again: 116 + 4,164 + 7,220 * 72 is 168 short of the block.
+/// A block of 512 KiB, a byte at a time: 72 bytes and 18 of summary a node are over 64 KiB of
+/// summary when they meet, and jffs2_sum_write_data gives it up. Nodes then go on until 196 bytes
+/// do not fit. Byte 4,095 writes its page again: 116 + 4,164 + 7,220 * 72 is 168 short of the
+/// block.
 #[test]
 fn a_summary_of_more_than_64_kib_is_not_written() {
     let mut board = support::board("emulated-4k");
@@ -150,8 +153,9 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     assert_eq!(blocks_of(&mut fs, ino, 1), [198, 197]);
 }
 
-/// 512-byte pages, 178 nodes of 72 bytes: they end at 12,932 and need 18 + 32 + 178 * 18 + 40 = 3,294 bytes of
-/// summary. A sync pads them to 13,312, and the 3,072 left take 40 nodes without a summary.
+/// 512-byte pages, 178 nodes of 72 bytes: they end at 12,932 and need 18 + 32 + 178 * 18 + 40 =
+/// 3,294 bytes of summary. A sync pads them to 13,312, and the 3,072 left take 40 nodes without a
+/// summary.
 #[test]
 fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
@@ -260,8 +264,8 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     assert_eq!(reads(fs, &mut AllPages), [], "the page cache has it");
 }
 
-/// Two pieces of a page are two nodes, of 68 + 1,000 bytes each, that neighbour each other in the block which
-/// is collected: they become one.
+/// Two pieces of a page are two nodes, of 68 + 1,000 bytes each, that neighbour each other in the
+/// block which is collected: they become one.
 #[test]
 fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
     let (mut fs, now) = fresh("emulated", true);

@@ -1,11 +1,12 @@
-//! Memory of the simulator while it writes, counted by the allocator: what it takes for a flash page, and how that and its
-//! allocations grow with the chip.
+//! Memory of the simulator while it writes, counted by the allocator: what it takes for a flash
+//! page, and how that and its allocations grow with the chip.
 //!
-//! The goal is 8 bytes a flash page and what the file system itself keeps in memory, which is counted with the sizes of the
-//! kernel's structures (64 bits, no authentication). The kernel's page cache, which has all of these files in it, is not
-//! counted: what the simulator knows of contents has to fit into the 8 bytes. On a chip as small as these, what does not
-//! grow with it (the compressors' tables above all) is 3 to 6 bytes a page more; so the goal is held against what twice the
-//! chip takes more, and the other limits are where it stands.
+//! The goal is 8 bytes a flash page and what the file system itself keeps in memory, which is
+//! counted with the sizes of the kernel's structures (64 bits, no authentication). The kernel's
+//! page cache, which has all of these files in it, is not counted: what the simulator knows of
+//! contents has to fit into the 8 bytes. On a chip as small as these, what does not grow with it
+//! (the compressors' tables above all) is 3 to 6 bytes a page more; so the goal is held against
+//! what twice the chip takes more, and the other limits are where it stands.
 
 mod support;
 
@@ -44,7 +45,8 @@ impl Kept for Ubifs<Chip> {
     }
 }
 
-/// `struct jffs2_raw_node_ref`: they come in blocks of 14, and one more to link them (REFS_PER_BLOCK).
+/// `struct jffs2_raw_node_ref`: they come in blocks of 14, and one more to link them
+/// (REFS_PER_BLOCK).
 const REFERENCES_BYTES: u64 = 15 * 16;
 const REFERENCES: u64 = 14;
 /// `struct jffs2_node_frag`.

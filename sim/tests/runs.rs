@@ -50,7 +50,8 @@ proptest! {
     }
 }
 
-/// JFFS2's write buffer goes out five seconds after its first byte, at a tick: while a program works that does not call.
+/// JFFS2's write buffer goes out five seconds after its first byte, at a tick: while a program
+/// works that does not call.
 #[test]
 fn a_timer_that_ends_in_the_programs_own_work_is_served_there() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
@@ -133,7 +134,8 @@ fn what_is_not_modelled_is_refused_by_name() {
     assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
 }
 
-/// What a program writes with syncs, reads, pauses and flushing between: the chip is all that takes time.
+/// What a program writes with syncs, reads, pauses and flushing between: the chip is all that takes
+/// time.
 #[test]
 fn where_software_is_free_every_operation_takes_the_chips_time() {
     let kernel = support::kernel("6.1");
@@ -171,8 +173,8 @@ fn software_takes_time_that_the_chip_does_not() {
     assert!(measured.time > measured.flash_time);
 }
 
-/// From 16 KiB to 4 MiB a block, each kind of ECC: what a program gets back is what it wrote, and the chip's rules
-/// hold.
+/// From 16 KiB to 4 MiB a block, each kind of ECC: what a program gets back is what it wrote, and
+/// the chip's rules hold.
 #[test]
 fn every_file_system_runs_on_every_chip_it_can_be_on() {
     use EccKind::{HardwarePage, NoEcc, SoftwareSubpage};
@@ -265,8 +267,9 @@ fn what_a_program_does_wrong_is_answered_as_linux_answers_it() {
     }
 }
 
-/// Removing a file asks after each batch of its pages whether others want the processor (truncate_inode_pages_range): the
-/// collector, which is woken when enough blocks are very dirty, begins within a removal and not after it.
+/// Removing a file asks after each batch of its pages whether others want the processor
+/// (truncate_inode_pages_range): the collector, which is woken when enough blocks are very dirty,
+/// begins within a removal and not after it.
 #[test]
 fn the_collector_is_let_in_while_a_files_pages_go() {
     let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));

@@ -137,8 +137,8 @@ fn a_data_node_is_read_where_the_journal_put_it() {
     }
 }
 
-/// Pages of 4 KiB, both headers a page: a data node begins at 8192 + 4144 * n of its block, and its second
-/// page stays in the driver's buffer for the next one. 61 nodes fill a LEB of 62 pages.
+/// Pages of 4 KiB, both headers a page: a data node begins at 8192 + 4144 * n of its block, and its
+/// second page stays in the driver's buffer for the next one. 61 nodes fill a LEB of 62 pages.
 #[test]
 fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
     let (mut fs, ino, now) = prepared("emulated-4k", 62);
@@ -166,8 +166,8 @@ fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
     assert_eq!((log[0].1 % 64, log.len()), (2, 2), "the next LEB begins after its headers");
 }
 
-/// 200 blocks of a chip of 1,024: format writes each header, attach reads both of each block and the volume
-/// table twice, and so on, a page at a time: 8192 + 24576 bytes for headers and table.
+/// 200 blocks of a chip of 1,024: format writes each header, attach reads both of each block and
+/// the volume table twice, and so on, a page at a time: 8192 + 24576 bytes for headers and table.
 #[test]
 fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
     let (mut fs, _) = fresh(&support::board("emulated-4k")).expect("large enough");
@@ -185,7 +185,8 @@ fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
     assert_eq!(attach, headers.collect::<Vec<_>>());
 }
 
-/// 512-byte pages: headers share a page, both programs are of the whole page, data follows on the next.
+/// 512-byte pages: headers share a page, both programs are of the whole page, data follows on the
+/// next.
 #[test]
 fn on_512_byte_pages_both_headers_are_programs_of_the_first_page() {
     let (mut fs, now) = fresh(&support::small_pages()).expect("large enough");
@@ -369,8 +370,8 @@ fn a_partition_too_small_says_how_many_blocks_are_needed() {
     fs.sync(now, &mut support::NoPages).expect("sync");
 }
 
-/// An unmount commits and writes both master nodes; the mount reads both headers of every block, and all
-/// that was written is found again without a further write.
+/// An unmount commits and writes both master nodes; the mount reads both headers of every block,
+/// and all that was written is found again without a further write.
 #[test]
 fn what_was_written_is_there_after_a_remount() {
     let (mut fs, ino, now) = prepared("emulated", 100);

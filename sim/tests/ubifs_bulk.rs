@@ -1,4 +1,5 @@
-//! Bulk-read, seen from the flash: nodes of 4,144 bytes, 31 to a LEB of 129,024 bytes, pages of 2 KiB.
+//! Bulk-read, seen from the flash: nodes of 4,144 bytes, 31 to a LEB of 129,024 bytes, pages of 2
+//! KiB.
 
 mod support;
 
@@ -19,8 +20,8 @@ fn run(kernel: &str, read_ahead_kib: u32, prepare: &str, body: &str, faults: Fau
     run_cases_on(&setting, &state, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Flash reads of each page of a file of random bytes that is read in this order, the index in memory; of those that
-/// are in the cache, 0.
+/// Flash reads of each page of a file of random bytes that is read in this order, the index in
+/// memory; of those that are in the cache, 0.
 fn reads_of(prepare: &str, pages: impl IntoIterator<Item = u64>) -> Vec<usize> {
     let mut body = String::from("open 0 a ro\nread 0 0 1048576\nfadvise 0 0 0 dontneed\nmark");
     pages.into_iter().for_each(|page| body += &format!("\nread 0 {} 4096", page * 4096));
@@ -80,8 +81,8 @@ fn pages_of_a_hole_come_for_nothing_and_count() {
     assert_eq!(measured.cache_misses, 4);
 }
 
-/// Since 5.8 the pages of a window are in the cache and locked before the first is read: each reads its whole run
-/// and keeps one page of it.
+/// Since 5.8 the pages of a window are in the cache and locked before the first is read: each reads
+/// its whole run and keeps one page of it.
 #[test]
 fn under_read_ahead_each_page_reads_in_bulk_for_itself_since_5_8() {
     let body = "drop_caches\nopen 0 a ro\nmark\nread 0 0 131072";
@@ -93,8 +94,9 @@ fn under_read_ahead_each_page_reads_in_bulk_for_itself_since_5_8() {
     assert!(reads("4.0", 128) < 2 * off, "{} and {off}", reads("4.0", 128));
 }
 
-/// Reads that ECC cannot put right, three of four: what is read in bulk is believed where it is not looked at, and
-/// everything else is read page by page again, so that no more answers are errors than there were.
+/// Reads that ECC cannot put right, three of four: what is read in bulk is believed where it is not
+/// looked at, and everything else is read page by page again, so that no more answers are errors
+/// than there were.
 #[test]
 fn what_cannot_be_read_in_bulk_is_read_by_the_page() {
     let reads: String = (0..64).map(|page| format!("\nread 0 {} 4096", page * 4096)).collect();

@@ -54,7 +54,8 @@ fn an_inode_without_a_name_is_written_again_only_after_a_commit() {
     assert!(later > 0 && at_once > 0);
 }
 
-/// ubifs_orphan_start_commit: an orphan takes a page of its area, after the volume header of the LEB.
+/// ubifs_orphan_start_commit: an orphan takes a page of its area, after the volume header of the
+/// LEB.
 #[test]
 fn a_commit_notes_an_open_file_without_a_name() {
     let create = "open 0 a rw,create\nwrite 0 0 4096 1 0\nsync\nmark\nunlink a\n";
@@ -63,7 +64,8 @@ fn a_commit_notes_an_open_file_without_a_name() {
     assert_eq!(open, closed + 2);
 }
 
-/// ubifs_jnl_truncate: what is left of the last block goes with the inode, but on a page's boundary.
+/// ubifs_jnl_truncate: what is left of the last block goes with the inode, but on a page's
+/// boundary.
 #[test]
 fn a_truncation_writes_the_rest_of_the_last_block_again() {
     let write = "open 0 a rw,create\nwrite 0 0 16384 1 0\nsync\nmark\n";
@@ -88,7 +90,8 @@ fn write_file(body: &mut String, name: &str, bytes: u64, seed: u64) {
     writeln!(body, "close 0").expect("a String");
 }
 
-/// make_free_space: what was deleted comes back through a commit and garbage collection, again and again.
+/// make_free_space: what was deleted comes back through a commit and garbage collection, again and
+/// again.
 #[test]
 fn what_is_deleted_on_a_small_partition_is_collected() {
     let mut body = String::from("mark\n");
@@ -105,8 +108,8 @@ fn what_is_deleted_on_a_small_partition_is_collected() {
     assert!(full < measured.requests.len() / 2, "{full} of {}", measured.requests.len());
 }
 
-/// A file rewritten in place never needs more room, however full the partition: the index grows into
-/// its own gaps (layout_in_gaps) where there is no empty LEB.
+/// A file rewritten in place never needs more room, however full the partition: the index grows
+/// into its own gaps (layout_in_gaps) where there is no empty LEB.
 #[test]
 fn a_file_that_fits_can_be_rewritten_for_ever() {
     let mut body = String::new();

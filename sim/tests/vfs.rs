@@ -73,8 +73,8 @@ fn a_name_that_is_made_is_looked_up_first() {
     assert!(counts[0] > 2, "index, name and inode of what is in the way: {counts:?}");
 }
 
-/// A directory of JFFS2 has an inode node, and a node for each entry; to read it takes one flash read a
-/// node (none of these crosses a page) and one for the head of the inode node again.
+/// A directory of JFFS2 has an inode node, and a node for each entry; to read it takes one flash
+/// read a node (none of these crosses a page) and one for the head of the inode node again.
 #[test]
 fn a_directory_of_jffs2_is_read_with_its_entries() {
     let prepare = "mkdir d\nopen 0 d/e rw,create\nopen 1 d/f rw,create\nclose 0\nclose 1\nsync";
@@ -134,8 +134,8 @@ fn the_flusher_goes_on_where_an_fsync_has_ended_and_sync_begins_anew() {
     assert!(zero < one && one < three);
 }
 
-/// PG_reclaim of a dirty page that could not be dropped is the bit of PG_readahead: page 0 starts a window
-/// of two pages (get_init_ra_size of 1, at most 4) and is itself the first of them.
+/// PG_reclaim of a dirty page that could not be dropped is the bit of PG_readahead: page 0 starts a
+/// window of two pages (get_init_ra_size of 1, at most 4) and is itself the first of them.
 #[test]
 fn a_dirty_page_that_dropping_caches_has_left_begins_a_read_ahead() {
     let prepare = "open 0 a rw,create\nwrite 0 0 16384 1 0\nclose 0\nsync\npause 10000000000";

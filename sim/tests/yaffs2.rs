@@ -95,7 +95,8 @@ fn the_last_chunk_of_a_block_is_its_summary_and_the_first_is_checked_to_be_erase
     assert_eq!(
         programs,
         (1..=132).collect::<Vec<u32>>(),
-        "128 chunks with two summaries between them, the header at the end, and the root's by the thread"
+        "128 chunks with two summaries between them, the header at the end, and the root's by the \
+         thread"
     );
     let checked: Vec<u32> =
         record.iter().filter(|op| op.kind == Kind::Read).map(|op| op.page.0).collect();

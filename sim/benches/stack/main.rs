@@ -2,9 +2,10 @@
 //! whole stack. Prints a line a case and writes {case: {"flash_ops_per_cpu_second": n}} to the file
 //! named by FLASHBED_BENCH.
 //!
-//! Each case is a 5 MiB file read with 4 KiB requests from a prepared state; parsing the operations and
-//! restoring the state are part of what is timed, preparing is not. Rates are the best of
-//! several runs: whatever else the machine does can only take away. writes.rs has the cases that write.
+//! Each case is a 5 MiB file read with 4 KiB requests from a prepared state; parsing the operations
+//! and restoring the state are part of what is timed, preparing is not. Rates are the best of
+//! several runs: whatever else the machine does can only take away. writes.rs has the cases that
+//! write.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;

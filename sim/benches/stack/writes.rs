@@ -1,7 +1,7 @@
 //! A million writes, as tests/support/writes.rs makes them, on a chip of 1 GiB or 2 GiB.
 //!
-//! Making the files is timed as the rest is. Memory is what the process's resident set has grown by at its highest, so each
-//! case is run in a process of its own.
+//! Making the files is timed as the rest is. Memory is what the process's resident set has grown by
+//! at its highest, so each case is run in a process of its own.
 
 use crate::cpu_seconds;
 use crate::support::writes::{board, flash_ops, flash_pages, jffs2, open, ubifs, write, Pattern};
@@ -90,8 +90,13 @@ pub fn run_all(wanted: &[String], results: &mut serde_json::Map<String, Value>) 
         let rate = number("flash_ops") / number("cpu_seconds");
         let bytes = number("peak_bytes") / flash_pages(&case.board()) as f64;
         println!(
-            "{:7} writes {:10} {} GiB {:8.2} million flash operations per CPU second, {:.1} s, {bytes:.1} bytes a flash page",
-            case.fs, case.pattern.name(), case.chip_gib, rate / 1e6, number("cpu_seconds")
+            "{:7} writes {:10} {} GiB {:8.2} million flash operations per CPU second, {:.1} s, \
+             {bytes:.1} bytes a flash page",
+            case.fs,
+            case.pattern.name(),
+            case.chip_gib,
+            rate / 1e6,
+            number("cpu_seconds")
         );
         results.insert(
             name,

@@ -1,4 +1,5 @@
-//! Containers that know how file systems fill them: memory that does not move, and searches that begin near the end.
+//! Containers that know how file systems fill them: memory that does not move, and searches that
+//! begin near the end.
 
 pub mod pieces;
 pub mod search;

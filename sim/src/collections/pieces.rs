@@ -1,5 +1,5 @@
-//! A vector in pieces of memory that never move: it has room for little more than what is in it, and to grow it copies
-//! nothing.
+//! A vector in pieces of memory that never move: it has room for little more than what is in it,
+//! and to grow it copies nothing.
 
 use core::ops::{Index, IndexMut};
 

@@ -1,12 +1,13 @@
 //! Search in a sorted list that begins where the answer is expected.
 //!
-//! Files that are written page by page have their extents and fragments about where their offset is of the file's
-//! length; a search from there touches one or two lines of memory, where halving a long list touches one each time.
+//! Files that are written page by page have their extents and fragments about where their offset is
+//! of the file's length; a search from there touches one or two lines of memory, where halving a
+//! long list touches one each time.
 //!
 //! Invariant: the guess decides how long it takes, never what is found.
 
-/// As `partition_point`: how many of `list` come `before`, which are all at its head. The search begins at `part / whole`
-/// of the list and widens from there.
+/// As `partition_point`: how many of `list` come `before`, which are all at its head. The search
+/// begins at `part / whole` of the list and widens from there.
 #[inline]
 pub fn partition_point_near<T>(
     list: &[T],

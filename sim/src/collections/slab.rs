@@ -1,4 +1,5 @@
-//! Things that stay where they are: each has a key until it is removed, and the next one takes its place.
+//! Things that stay where they are: each has a key until it is removed, and the next one takes its
+//! place.
 //!
 //! Invariant: a key that is free is in `free` once.
 

@@ -1,10 +1,12 @@
-//! A sorted list in pieces: what comes or goes in the middle moves its piece, not all that is behind it.
+//! A sorted list in pieces: what comes or goes in the middle moves its piece, not all that is
+//! behind it.
 //!
-//! Where something is, is searched for in the starts of the pieces and then in one of them, from where it should be (search.rs):
-//! one or two lines of memory however long the list is.
+//! Where something is, is searched for in the starts of the pieces and then in one of them, from
+//! where it should be (search.rs): one or two lines of memory however long the list is.
 //!
 //! Invariants:
-//! 1. No piece is empty, none has more than `PIECE_MOST`, and no two neighbours have so few that half a piece would hold them.
+//! 1. No piece is empty, none has more than `PIECE_MOST`, and no two neighbours have so few that
+//!    half a piece would hold them.
 //! 2. `starts` has where the first of each piece starts.
 
 use crate::collections::search::partition_point_near;
@@ -158,7 +160,8 @@ impl<T: Start> Sorted<T> {
         }
     }
 
-    /// Takes away what is after another, or the first. The position it was after may be another one then.
+    /// Takes away what is after another, or the first. The position it was after may be another one
+    /// then.
     pub fn remove_after(&mut self, at: &mut Option<Position>) -> Option<T> {
         let gone = self.after(*at)?;
         let list = &mut self.pieces[gone.piece];

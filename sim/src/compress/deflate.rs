@@ -1,8 +1,10 @@
-//! Sizes of what the kernel's zlib gives (lib/zlib_deflate/deflate.c, a relative of zlib 1.1), for up to 4,096 bytes.
+//! Sizes of what the kernel's zlib gives (lib/zlib_deflate/deflate.c, a relative of zlib 1.1), for
+//! up to 4,096 bytes.
 //!
-//! Two users: JFFS2 with level 3 in pieces, each flushed (compr_zlib.c), and the crypto API's "deflate" with level 6 and a
-//! window of 2 KiB in one go. Today's zlib is another program: between two pieces it enters the last two positions of the
-//! first one into its hashes, and a partial flush ends with one empty block where this one may write two.
+//! Two users: JFFS2 with level 3 in pieces, each flushed (compr_zlib.c), and the crypto API's
+//! "deflate" with level 6 and a window of 2 KiB in one go. Today's zlib is another program: between
+//! two pieces it enters the last two positions of the first one into its hashes, and a partial
+//! flush ends with one empty block where this one may write two.
 //!
 //! Left out: the bytes themselves; what only longer input does (blocks that end by themselves).
 
@@ -28,7 +30,8 @@ const STREAM_END_BYTES: usize = 12;
 struct Effort {
     /// From a match of this length on, search a quarter as long for a better one.
     good_bytes: usize,
-    /// Level 3: no longer match enters the hashes of its bytes. Level 6: after a longer one, nothing better is looked for.
+    /// Level 3: no longer match enters the hashes of its bytes. Level 6: after a longer one,
+    /// nothing better is looked for.
     lazy_bytes: usize,
     nice_bytes: usize,
     chain: usize,
@@ -63,7 +66,8 @@ pub(super) struct Deflate {
     work: DeflateWork,
 }
 
-/// The work on random bytes hardly depends on which: it is what one draw of them takes, of each length once.
+/// The work on random bytes hardly depends on which: it is what one draw of them takes, of each
+/// length once.
 static OF_RANDOM: RandomWork = RandomWork {
     jffs2: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
     crypto: [const { OnceLock::new() }; PAGE_BYTES_MAX + 1],
@@ -130,8 +134,8 @@ impl Deflate {
 
     /// Bytes taken and bytes given, if that is less and all of it fits into `room`.
     ///
-    /// Each piece is as long as the room that is left, as if it could not be compressed. So a whole page with room for a
-    /// page is two: all but 12 bytes, and those.
+    /// Each piece is as long as the room that is left, as if it could not be compressed. So a whole
+    /// page with room for a page is two: all but 12 bytes, and those.
     fn jffs2_sizes(&mut self, data: &[u8], room: usize) -> Option<(usize, usize)> {
         assert!(data.len() <= PAGE_BYTES_MAX);
         let space = room.checked_sub(STREAM_END_BYTES).filter(|space| *space > 0)?;
@@ -254,7 +258,8 @@ impl Deflate {
         }
     }
 
-    /// `deflate_slow`: all bytes, which are one block. Gives whether the window moved, so that its beginning is gone.
+    /// `deflate_slow`: all bytes, which are one block. Gives whether the window moved, so that its
+    /// beginning is gone.
     fn search_lazily(&mut self, effort: &Effort, data: &[u8]) -> bool {
         let mut window_moved = false;
         let (mut at, mut found, mut waiting) = (0, NO_MATCH, false);

@@ -1,7 +1,9 @@
-//! The Huffman codes of a deflate block, as lib/zlib_deflate/deftree.c builds them: bits a block takes, of which kind it is.
+//! The Huffman codes of a deflate block, as lib/zlib_deflate/deftree.c builds them: bits a block
+//! takes, of which kind it is.
 //!
-//! How a code of equal cost is chosen matters, as the lengths themselves are written: the order of the heap and the
-//! way too long codes are shortened are the kernel's. Codes themselves are not made, only their lengths.
+//! How a code of equal cost is chosen matters, as the lengths themselves are written: the order of
+//! the heap and the way too long codes are shortened are the kernel's. Codes themselves are not
+//! made, only their lengths.
 
 use super::PAGE_BYTES_MAX;
 
@@ -19,7 +21,8 @@ const BLOCK_TYPE_BITS: u32 = 3;
 pub(super) const FIXED_END_BITS: u32 = 7;
 const FIXED_DISTANCE_BITS: u32 = 5;
 
-/// The order in which the lengths of the code of lengths are sent: its end is left out if it is zero.
+/// The order in which the lengths of the code of lengths are sent: its end is left out if it is
+/// zero.
 const LENGTH_ORDER: [usize; LENGTH_CODES] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 const REPEAT_3_TO_6: usize = 16;
@@ -93,7 +96,8 @@ pub(super) struct Codes {
     heap: Heap,
     /// Literals and matches of the block so far.
     counted: u32,
-    /// Of all blocks since [`Codes::take_work`]: how many, leaves of trees, literals and matches written with codes.
+    /// Of all blocks since [`Codes::take_work`]: how many, leaves of trees, literals and matches
+    /// written with codes.
     work: CodesWork,
 }
 
@@ -146,7 +150,8 @@ impl Codes {
         self.distances.frequency[distance_code(distance)] += 1;
     }
 
-    /// Ends the block (`zlib_tr_flush_block`), which is of `stored_bytes` of input if that is still in the window.
+    /// Ends the block (`zlib_tr_flush_block`), which is of `stored_bytes` of input if that is still
+    /// in the window.
     pub(super) fn finish(&mut self, stored_bytes: Option<usize>) -> BlockBits {
         let Codes { literals, distances, lengths, heap, work, counted } = self;
         let mut cost = Cost::default();
@@ -182,8 +187,8 @@ impl Codes {
     }
 }
 
-/// Bits of a block with codes of its own and with the fixed ones. Negative for a moment: codes that no data uses are
-/// taken off before they are counted.
+/// Bits of a block with codes of its own and with the fixed ones. Negative for a moment: codes that
+/// no data uses are taken off before they are counted.
 #[derive(Default)]
 struct Cost {
     own: i32,
@@ -260,7 +265,8 @@ impl<const NODES: usize> Tree<NODES> {
         self.code_max = code_max.expect("two codes are on the heap");
     }
 
-    /// Joins the two rarest until one is left; gives where in `heap.nodes` all nodes stand, the most frequent first.
+    /// Joins the two rarest until one is left; gives where in `heap.nodes` all nodes stand, the
+    /// most frequent first.
     fn join(&mut self, heap: &mut Heap, codes: usize) -> usize {
         for at in (1..=heap.len / 2).rev() {
             heap.sift_down(at);
@@ -367,7 +373,8 @@ impl<const NODES: usize> Tree<NODES> {
     }
 }
 
-/// A heap of nodes by frequency, the rarest at 1; of two equally frequent the less deep. Behind it, the nodes taken off.
+/// A heap of nodes by frequency, the rarest at 1; of two equally frequent the less deep. Behind it,
+/// the nodes taken off.
 struct Heap {
     nodes: [u16; NODES_MAX],
     len: usize,

@@ -1,8 +1,10 @@
-//! LZO1X-1: lib/lzo/lzo1x_compress.c since 3.9 (bitstream version 0, "lzo"; not "lzo-rle"), for up to 4,096 bytes.
+//! LZO1X-1: lib/lzo/lzo1x_compress.c since 3.9 (bitstream version 0, "lzo"; not "lzo-rle"), for up
+//! to 4,096 bytes.
 //!
-//! Positions are tried one after the other, and the more have passed without a match the fewer. One earlier position is known
-//! for each hash of 4 bytes. Only sizes are computed. Left out: what starts beyond 16 KiB (matches that
-//! far back, the second pass over long input), as a page never gets there.
+//! Positions are tried one after the other, and the more have passed without a match the fewer. One
+//! earlier position is known for each hash of 4 bytes. Only sizes are computed. Left out: what
+//! starts beyond 16 KiB (matches that far back, the second pass over long input), as a page never
+//! gets there.
 
 use super::work::LzoWork;
 use super::PAGE_BYTES_MAX;
@@ -92,7 +94,8 @@ impl Lzo {
         size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
     }
 
-    /// The last position of the same hash, if the four bytes there are the same; `at` takes its place.
+    /// The last position of the same hash, if the four bytes there are the same; `at` takes its
+    /// place.
     #[inline]
     fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
         self.work.searched += 1;
@@ -108,7 +111,8 @@ fn four_bytes(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
 }
 
-/// How long the match is. The end is looked for every eight bytes only, so a match may reach a little into the tail.
+/// How long the match is. The end is looked for every eight bytes only, so a match may reach a
+/// little into the tail.
 fn match_bytes(data: &[u8], from: usize, at: usize, end: usize) -> usize {
     let mut length = MATCH_BYTES_MIN;
     loop {

@@ -1,8 +1,10 @@
-//! LZO1X-1 as it was before 3.9: lib/lzo/lzo1x_compress.c of 2.6.37 (LZO 2.02), for up to 4,096 bytes.
+//! LZO1X-1 as it was before 3.9: lib/lzo/lzo1x_compress.c of 2.6.37 (LZO 2.02), for up to 4,096
+//! bytes.
 //!
-//! Every position is tried, and repetitions of three bytes count. The kernel keeps two earlier positions by hashes of four
-//! bytes. Only sizes are computed. Left out: what begins beyond 16 KiB, as a page never gets there; and that the
-//! kernel does not empty its dictionary, so that a page it compressed before, in the same place, may give it a position more.
+//! Every position is tried, and repetitions of three bytes count. The kernel keeps two earlier
+//! positions by hashes of four bytes. Only sizes are computed. Left out: what begins beyond 16 KiB,
+//! as a page never gets there; and that the kernel does not empty its dictionary, so that a page it
+//! compressed before, in the same place, may give it a position more.
 
 use super::lzo::{literals_size, match_size, tail_size, END_MARKER_BYTES, M2_OFFSET_MAX};
 use super::work::LzoWork;
@@ -67,8 +69,8 @@ impl Lzo202 {
         size + tail_size(data.len() - literals_at, size == 0) + END_MARKER_BYTES
     }
 
-    /// The earlier position of one of the two hashes, if three bytes are the same there; `at` takes the place of the
-    /// last one looked at.
+    /// The earlier position of one of the two hashes, if three bytes are the same there; `at` takes
+    /// the place of the last one looked at.
     fn candidate(&mut self, data: &[u8], at: usize) -> Option<usize> {
         let first = hash(data, at);
         // Three bytes no farther back than that are enough; otherwise a fourth has to be the same.

@@ -1,10 +1,13 @@
-//! How small the kernel's compressors make what a file system writes, and how much of it goes into one node.
+//! How small the kernel's compressors make what a file system writes, and how much of it goes into
+//! one node.
 //!
-//! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c, and fs/ubifs/compress.c with
-//! the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the byte. Which compressors a kernel has is for the caller to
-//! say. docs/compression.md says how it was checked.
+//! Mirrors fs/jffs2/compr.c in its priority mode with compr_lzo.c, compr_zlib.c and compr_rtime.c,
+//! and fs/ubifs/compress.c with the crypto API's "lzo", "deflate" and "zstd", of Linux 6.1, to the
+//! byte. Which compressors a kernel has is for the caller to say. docs/compression.md says how it
+//! was checked.
 //!
-//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle"; zstd but of 5.16 to 6.1.
+//! Only sizes are computed. Left out: JFFS2's other modes and its rubin compressors; "lzo-rle";
+//! zstd but of 5.16 to 6.1.
 //!
 //! Invariant: what is given depends on the bytes alone; the fields here are space to work in.
 
@@ -27,8 +30,9 @@ use zstd::Zstd;
 /// A page of the page cache, a block of UBIFS: compressors are never given more.
 pub const PAGE_BYTES_MAX: usize = 4096;
 
-/// Random bytes of this length or more are not compressed by any of the compressors here: of fewer, one run of rtime may
-/// take up less than the bytes it stands for (docs/compression.md has the odds).
+/// Random bytes of this length or more are not compressed by any of the compressors here: of fewer,
+/// one run of rtime may take up less than the bytes it stands for (docs/compression.md has the
+/// odds).
 const RANDOM_BYTES_MIN: u64 = 64;
 
 /// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
@@ -83,13 +87,15 @@ pub enum UbifsCompressor {
     Lzo202,
     /// Raw deflate, level 6, a window of 2 KiB.
     Zlib,
-    /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Those before and after have other versions and other sizes.
+    /// zstd 1.4.10, level 3: kernels 5.16 to 6.1. Those before and after have other versions and
+    /// other sizes.
     #[serde(rename = "zstd-1.4.10")]
     Zstd,
 }
 
 impl UbifsCompressor {
-    /// What becomes of random bytes, for which nothing need be in memory: a whole page, or any of them where it is not zstd.
+    /// What becomes of random bytes, for which nothing need be in memory: a whole page, or any of
+    /// them where it is not zstd.
     pub fn of_random(self, length: usize) -> UbifsData {
         let mut work = Work::default();
         match self {
@@ -187,8 +193,8 @@ impl Compressors {
         }
     }
 
-    /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a node with room for `room`
-    /// bytes of data (`alloclen - sizeof(ri)`).
+    /// `jffs2_compress` by the compressors a kernel has, of bytes `start..end` of a file, for a
+    /// node with room for `room` bytes of data (`alloclen - sizeof(ri)`).
     pub fn jffs2(
         &mut self,
         available: &[Jffs2Compressor],

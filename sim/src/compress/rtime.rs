@@ -1,7 +1,9 @@
-//! rtime: fs/jffs2/compr_rtime.c of 6.1. That of 2.6.37 differs for pieces of up to three bytes, which no node gets smaller by.
+//! rtime: fs/jffs2/compr_rtime.c of 6.1. That of 2.6.37 differs for pieces of up to three bytes,
+//! which no node gets smaller by.
 //!
-//! Every byte is stored with the number of bytes after it that are the same as those after its last occurrence (or, of a byte
-//! that is new, as those at the beginning), up to 255: two bytes for each such run.
+//! Every byte is stored with the number of bytes after it that are the same as those after its last
+//! occurrence (or, of a byte that is new, as those at the beginning), up to 255: two bytes for each
+//! such run.
 
 use super::work::RtimeWork;
 
@@ -12,7 +14,8 @@ pub(super) fn work_on_random(bytes: usize, room: usize) -> RtimeWork {
     RtimeWork { pairs: bytes.min(room / 2) as u32, run_bytes: 0 }
 }
 
-/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for. And what it took, if it was tried.
+/// Bytes taken and bytes given, if that is less; as many are taken as `room` has space for. And
+/// what it took, if it was tried.
 pub(super) fn compress(data: &[u8], room: usize) -> (Option<(usize, usize)>, Option<RtimeWork>) {
     if room <= 3 {
         return (None, None);

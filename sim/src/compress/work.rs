@@ -1,10 +1,12 @@
 //! What compressors have to do, and what that costs: the counts by which their time is told.
 //!
-//! A compressor's time is a sum over what its loops do, each at a price of the board (`[software]`, docs/calibration.md). The
-//! counts are those of lib/lzo, lib/zlib_deflate, lib/zstd and fs/jffs2/compr_rtime.c of Linux 6.1, taken where the same is done
-//! here for the size. Unpacking is told by its bytes: those that are read, and those that matches make of them.
+//! A compressor's time is a sum over what its loops do, each at a price of the board (`[software]`,
+//! docs/calibration.md). The counts are those of lib/lzo, lib/zlib_deflate, lib/zstd and
+//! fs/jffs2/compr_rtime.c of Linux 6.1, taken where the same is done here for the size. Unpacking
+//! is told by its bytes: those that are read, and those that matches make of them.
 //!
-//! Left out: what the caches of a CPU do; lzo-2.02's own prices are counted like those of LZO, but have a table of their own.
+//! Left out: what the caches of a CPU do; lzo-2.02's own prices are counted like those of LZO, but
+//! have a table of their own.
 //!
 //! Invariant: a compressor that a board has no prices for gives no time, but its name.
 
@@ -279,8 +281,9 @@ pub struct CompressorCosts {
     pub rtime: Option<RtimeCosts>,
 }
 
-/// From so many bytes on a block of deflate has codes of its own: of fewer random bytes they cost more than they save. That is
-/// 1,216 in UBIFS and 1,431 in JFFS2, and 1,136 and 1,295 were without, of all percentages of lines that are zero.
+/// From so many bytes on a block of deflate has codes of its own: of fewer random bytes they cost
+/// more than they save. That is 1,216 in UBIFS and 1,431 in JFFS2, and 1,136 and 1,295 were
+/// without, of all percentages of lines that are zero.
 const OWN_CODES_BYTES_MIN: u32 = 1200;
 
 /// A time, or which compressor has no price.

@@ -1,11 +1,11 @@
 //! 256 KiB of a file: which part of which write each byte is.
 //!
-//! A file that is written page by page, anywhere, has as many extents as pages, so they are kept small. Where each page
-//! of a region has a seed, which is small because writes are counted, and nothing else differs, that is all that is
-//! kept of it.
+//! A file that is written page by page, anywhere, has as many extents as pages, so they are kept
+//! small. Where each page of a region has a seed, which is small because writes are counted, and
+//! nothing else differs, that is all that is kept of it.
 //!
-//! Invariant: pieces are in order, not empty and disjoint; two that touch and go on generating the same are one, but for
-//! those that are kept as pages.
+//! Invariant: pieces are in order, not empty and disjoint; two that touch and go on generating the
+//! same are one, but for those that are kept as pages.
 
 use super::source::Source;
 use crate::collections::search::partition_point_near;
@@ -15,7 +15,8 @@ pub(super) struct Extent {
     pub start: u64,
     pub end: u64,
     pub source: Source,
-    /// Byte `p` of the file is byte `p + shift` of the source: not 0 where a descriptor opened with `append` wrote.
+    /// Byte `p` of the file is byte `p + shift` of the source: not 0 where a descriptor opened with
+    /// `append` wrote.
     pub shift: u64,
 }
 
@@ -40,8 +41,8 @@ pub(super) const REGION_BYTES: u64 = 1 << REGION_BITS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     seed: u64,
-    /// From the lowest bit on: its first byte and its last, from the start of the region, which of the region's `shifts` it
-    /// has, whether it has one, and its compressibility.
+    /// From the lowest bit on: its first byte and its last, from the start of the region, which of
+    /// the region's `shifts` it has, whether it has one, and its compressibility.
     packed: u64,
 }
 
@@ -222,8 +223,8 @@ impl Region {
         }
     }
 
-    /// The usual cases first: the same bytes are there already, or come behind all others, or one piece is there that becomes
-    /// another.
+    /// The usual cases first: the same bytes are there already, or come behind all others, or one
+    /// piece is there that becomes another.
     fn write_pieces(&mut self, new: Extent) {
         let at = self.first_after(new.start);
         let Some(there) = self.get(at) else {

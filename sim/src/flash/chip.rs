@@ -3,13 +3,17 @@
 //! Mirrors a datasheet, not code. Array time (cell to register and back) and bus time (register to
 //! controller) are charged apart. The chip holds no data: contents follow from the operations, so
 //! what is kept is what the rules need, the next page that may be programmed in each block and the
-//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults other than
-//! blocks that are bad from the factory, whose programs and erases fail (a decorator's business).
+//! number of its erases. Left out: planes, cache and multi-plane commands, read disturb, faults
+//! other than blocks that are bad from the factory, whose programs and erases fail (a decorator's
+//! business).
 //!
 //! Invariants:
-//! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is transferred with it.
-//! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What is skipped is lost until the erase.
-//! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable. A bad block may be marked at any time.
+//! 1. A cell of a main area is programmed at most once between two erases of its block, whatever is
+//!    transferred with it.
+//! 2. Cells of a block are programmed in ascending order: pages, and the sub-pages of a page. What
+//!    is skipped is lost until the erase.
+//! 3. Only programming the OOB of a page (a JFFS2 cleanmarker) leaves its main area programmable. A
+//!    bad block may be marked at any time.
 //! 4. `Counts::busy` is the sum of the times that operations take.
 
 use crate::flash::{Counts, Done, Failed, Fault, Flash, FlashOp, Moves, Span, Torn, WrongBits};
@@ -33,7 +37,8 @@ struct Block {
 pub struct Chip {
     profile: ChipProfile,
     blocks: Vec<Block>,
-    /// Pages of the chip, and log2 of those of a block, so that nothing has to divide to know where a page is.
+    /// Pages of the chip, and log2 of those of a block, so that nothing has to divide to know where
+    /// a page is.
     pages: u32,
     block_shift: u32,
     counts: Counts,

@@ -2,9 +2,10 @@
 //!
 //! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
 //! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
-//! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing fails
-//! before it. Chips have no contents here: a program that failed leaves cells that ECC cannot make sense of.
-//! (The module programs a random part of the bits; one in two thousand such steps would pass for one wrong bit.)
+//! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing
+//! fails before it. Chips have no contents here: a program that failed leaves cells that ECC cannot
+//! make sense of. (The module programs a random part of the bits; one in two thousand such steps
+//! would pass for one wrong bit.)
 //!
 //! Left out: torn operations (power cuts), read disturb, retention, wrong bits in OOB.
 //!

@@ -1,8 +1,8 @@
 //! The flash: the seam [`Flash`], the chip behind it, and the decorators that stand around a chip.
 //!
-//! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some of them, and
-//! `power_cut.rs` cuts the power in one. Each decorator holds the flash below it, and the type of the stack says
-//! which of them a run has.
+//! `chip.rs` is a chip without faults. `traced.rs` records its operations, `faulty.rs` fails some
+//! of them, and `power_cut.rs` cuts the power in one. Each decorator holds the flash below it, and
+//! the type of the stack says which of them a run has.
 
 mod chip;
 mod faulty;
@@ -45,8 +45,8 @@ pub struct Moves {
     /// The first data move: what the kernel's operation is given (nand_read_page_op,
     /// nand_prog_page_begin_op), and what a trace shows.
     pub first: Span,
-    /// Bytes in all, those of the moves that follow under the same command included: the OOB after a
-    /// whole page.
+    /// Bytes in all, those of the moves that follow under the same command included: the OOB after
+    /// a whole page.
     pub bytes: u32,
 }
 
@@ -112,7 +112,8 @@ pub type Done = core::result::Result<Ns, Failed>;
 pub struct WrongBits {
     /// The ECC steps that they are in, of the page.
     pub steps: core::ops::Range<u32>,
-    /// Which bits of the main area, or none where it is not known: more than ECC corrects, in every one of the steps.
+    /// Which bits of the main area, or none where it is not known: more than ECC corrects, in every
+    /// one of the steps.
     pub bits: Option<Vec<u32>>,
 }
 
@@ -196,8 +197,8 @@ pub trait Flash: Clone {
     fn take_record(&mut self) -> Vec<FlashOp>;
 }
 
-/// Methods of [`Flash`] that a decorator passes on to its `inner` as they are, by name. It writes the others itself;
-/// one that it forgets does not compile, for the trait has no defaults.
+/// Methods of [`Flash`] that a decorator passes on to its `inner` as they are, by name. It writes
+/// the others itself; one that it forgets does not compile, for the trait has no defaults.
 macro_rules! pass_on {
     ($($method:ident)*) => { $( crate::flash::pass_on!(@ $method); )* };
     (@ profile) => {
@@ -205,22 +206,32 @@ macro_rules! pass_on {
     };
     (@ change_column) => {
         #[inline]
-        fn change_column(&mut self, now: crate::units::Ns, length: u32) -> crate::units::Ns { self.inner.change_column(now, length) }
+        fn change_column(&mut self, now: crate::units::Ns, length: u32) -> crate::units::Ns {
+            self.inner.change_column(now, length)
+        }
     };
     (@ counts) => {
         fn counts(&self) -> crate::flash::Counts { self.inner.counts() }
     };
     (@ block_erases) => {
-        fn block_erases(&self, block: crate::units::BlockNo) -> u32 { self.inner.block_erases(block) }
+        fn block_erases(&self, block: crate::units::BlockNo) -> u32 {
+            self.inner.block_erases(block)
+        }
     };
     (@ set_block_erases) => {
-        fn set_block_erases(&mut self, block: crate::units::BlockNo, erases: u32) { self.inner.set_block_erases(block, erases); }
+        fn set_block_erases(&mut self, block: crate::units::BlockNo, erases: u32) {
+            self.inner.set_block_erases(block, erases);
+        }
     };
     (@ is_factory_bad) => {
-        fn is_factory_bad(&self, block: crate::units::BlockNo) -> bool { self.inner.is_factory_bad(block) }
+        fn is_factory_bad(&self, block: crate::units::BlockNo) -> bool {
+            self.inner.is_factory_bad(block)
+        }
     };
     (@ programmed_bytes) => {
-        fn programmed_bytes(&self, block: crate::units::BlockNo) -> u32 { self.inner.programmed_bytes(block) }
+        fn programmed_bytes(&self, block: crate::units::BlockNo) -> u32 {
+            self.inner.programmed_bytes(block)
+        }
     };
     (@ can_lose_power) => {
         fn can_lose_power(&self) -> bool { self.inner.can_lose_power() }

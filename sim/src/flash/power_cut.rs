@@ -1,9 +1,10 @@
 //! A decorator whose power fails in the n-th change of the chip that is around it.
 //!
-//! What kernel/flashbed_nand does with `cut`: the change, a program or an erase, is begun and not finished, and
-//! nothing is answered until the power is back. What is left of it here is the worst of what may be: the page that
-//! was being programmed cannot be read and not be programmed, and the block that was being erased holds nothing
-//! and has to be erased again. (The module tears by a seed, and may leave a page or block as it was or finished.)
+//! What kernel/flashbed_nand does with `cut`: the change, a program or an erase, is begun and not
+//! finished, and nothing is answered until the power is back. What is left of it here is the worst
+//! of what may be: the page that was being programmed cannot be read and not be programmed, and the
+//! block that was being erased holds nothing and has to be erased again. (The module tears by a
+//! seed, and may leave a page or block as it was or finished.)
 //!
 //! Invariant: between the cut and `power_on` the chip below is not touched.
 

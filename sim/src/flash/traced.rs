@@ -1,7 +1,7 @@
 //! A decorator that writes down every flash operation of the chip it is put around.
 //!
-//! A row has the first data move of its command, as a trace of the kernel's raw NAND operations has:
-//! a whole page is `page_bytes` at column 0, whether its OOB follows or not.
+//! A row has the first data move of its command, as a trace of the kernel's raw NAND operations
+//! has: a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
 use crate::flash::{pass_on, Done, Flash, FlashOp, Kind, Moves, Span};
 use crate::sched::Task;

@@ -92,8 +92,8 @@ pub trait PageCache {
     /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
     /// file system has to read it.
     fn read_cache_page(&mut self, ino: Ino, page: u32) -> bool;
-    /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: the page is in the cache from now on and counts as
-    /// used, unless it is locked.
+    /// pagecache_get_page with FGP_LOCK, FGP_ACCESSED, FGP_CREAT and FGP_NOWAIT: the page is in the
+    /// cache from now on and counts as used, unless it is locked.
     fn grab_page(&mut self, ino: Ino, page: u32) -> Grabbed;
     /// SetPageError of a page of the cache: what it should hold could not be read.
     fn clear_uptodate(&mut self, ino: Ino, page: u32);
@@ -194,7 +194,8 @@ pub trait FlashFs: Clone {
         size_bytes: u64,
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
-    /// I_FREEING: an inode without a name that nobody has open any more is about to be evicted, and can be had by nobody.
+    /// I_FREEING: an inode without a name that nobody has open any more is about to be evicted, and
+    /// can be had by nobody.
     fn begin_evict(&mut self, _now: Ns, _ino: Ino) {}
     /// s_op->evict_inode of an inode without a name that nobody has open any more.
     fn evict(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns>;
@@ -203,9 +204,10 @@ pub trait FlashFs: Clone {
     fn remount(&mut self, now: Ns) -> Result<Ns>;
     /// Inodes of files and directories, but the root, that are in memory.
     fn inodes_in_memory(&self) -> u64;
-    /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was being
-    /// programmed or erased is neither old nor new, and what is left on the flash is mounted. Returns
-    /// the tree, every directory before what is in it. The root's inode is in memory afterwards, no other.
+    /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was
+    /// being programmed or erased is neither old nor new, and what is left on the flash is mounted.
+    /// Returns the tree, every directory before what is in it. The root's inode is in memory
+    /// afterwards, no other.
     fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)>;
     /// The time in an inode that is about to be written to is no longer that of this second.
     fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
@@ -213,8 +215,8 @@ pub trait FlashFs: Clone {
     }
     /// write_begin for a page about to be written: budgeting, holes, reading what is kept.
     fn write_begin(&mut self, now: Ns, write: PageWrite, pages: &mut dyn PageCache) -> Result<Ns>;
-    /// These pages of a file are about to be written, in this order: the file system may look where they are all at once, which changes
-    /// nothing but how long the simulator takes.
+    /// These pages of a file are about to be written, in this order: the file system may look where
+    /// they are all at once, which changes nothing but how long the simulator takes.
     fn expect_writes(&self, _ino: Ino, _pages: &[u32]) {}
     /// Puts the bytes into the file system: write_end where it writes through, writepage where it
     /// writes back.
@@ -241,7 +243,8 @@ pub trait FlashFs: Clone {
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
     /// When a timer of the file system ends next, if one is set.
     fn next_due(&self) -> Option<Ns>;
-    /// From when on it would be done, if something else wakes the processor up (hrtimer_start_range_ns).
+    /// From when on it would be done, if something else wakes the processor up
+    /// (hrtimer_start_range_ns).
     fn next_due_earliest(&self) -> Option<Ns> {
         self.next_due()
     }
@@ -267,7 +270,8 @@ pub trait FlashFs: Clone {
     fn forget_page_buffer(&mut self) {
         self.mtd_mut().forget_page_buffer();
     }
-    /// What a kernel chose from now on where the file system chooses pseudo-randomly; nothing where it does not.
+    /// What a kernel chose from now on where the file system chooses pseudo-randomly; nothing where
+    /// it does not.
     fn replay_dice(&mut self, _throws: &[u16]) {}
     /// What it has chosen since.
     fn thrown_dice(&self) -> &[u16] {
@@ -280,12 +284,14 @@ pub trait FlashFs: Clone {
         self.flash_mut().set_task(task.unwrap_or(Task::Background));
         Some(Task::Program)
     }
-    /// A thread of the file system has the processor and does what it does until it may have to make way.
+    /// A thread of the file system has the processor and does what it does until it may have to
+    /// make way.
     fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
     }
-    /// The program's next call is one to sleep, for which it needs no lock: when it makes it, and when the thread that had the
-    /// processor before is done. None of a file system whose threads go on a step at a time.
+    /// The program's next call is one to sleep, for which it needs no lock: when it makes it, and
+    /// when the thread that had the processor before is done. None of a file system whose threads
+    /// go on a step at a time.
     fn call_sleep(&mut self, _now: Ns, _pages: &mut dyn PageCache) -> Result<Option<(Ns, Ns)>> {
         Ok(None)
     }
@@ -295,7 +301,8 @@ pub trait FlashFs: Clone {
         self.set_caller(None);
         Ok(now)
     }
-    /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work until `now`.
+    /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work
+    /// until `now`.
     fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         self.set_caller(Some(Task::Program));
         self.sched().wake(rang, Task::Program);
@@ -303,13 +310,14 @@ pub trait FlashFs: Clone {
     }
     /// Something of the VFS is to be freed later (call_rcu): an open file, an inode, a name.
     fn call_rcu(&mut self, _now: Ns) {}
-    /// Whoever waits for the processor takes it from the program, if the scheduler would (cond_resched).
+    /// Whoever waits for the processor takes it from the program, if the scheduler would
+    /// (cond_resched).
     fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         tasks::resched(self, now, pages)
     }
     /// s_maxbytes: no file grows beyond (EFBIG).
     fn max_file_bytes(&self) -> u64;
-    /// statfs: bytes that a program without privileges may still write (f_bavail), or none where the
-    /// model does not say.
+    /// statfs: bytes that a program without privileges may still write (f_bavail), or none where
+    /// the model does not say.
     fn free_bytes(&self) -> Option<u64>;
 }

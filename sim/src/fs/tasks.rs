@@ -1,8 +1,9 @@
 //! Who has the processor: the program, the flusher, or a thread of the file system.
 //!
-//! Mirrors schedule and cond_resched where the VFS and the file systems meet: no lock of a file system is held there, so
-//! whoever gets the processor does what it has to. Within a call of a file system only its own threads go on (ubi/wl.rs,
-//! jffs2/tasks.rs); the program or the flusher, if it gets the processor there, is `blocked` until the call is over.
+//! Mirrors schedule and cond_resched where the VFS and the file systems meet: no lock of a file
+//! system is held there, so whoever gets the processor does what it has to. Within a call of a file
+//! system only its own threads go on (ubi/wl.rs, jffs2/tasks.rs); the program or the flusher, if it
+//! gets the processor there, is `blocked` until the call is over.
 //!
 //! Invariant: whoever is blocked is woken before the task in its way sleeps.
 

@@ -247,7 +247,8 @@ fn within_a_partition(bytes: u64) -> u32 {
     u32::try_from(bytes).expect("a request of at most 2^30 bytes")
 }
 
-/// What a system call returns for what MTD said: the power may be gone, all else is an error number.
+/// What a system call returns for what MTD said: the power may be gone, all else is an error
+/// number.
 fn answer(done: Result<Ns, Failed>, bytes: u64) -> Outcome {
     match done.map_err(FsError::from) {
         Ok(now) => Ok((bytes as i64, now)),

@@ -5,16 +5,18 @@
 //! ancestor drivers/mtd/nand/nand_base.c, which differ in nothing that is modelled: both keep the
 //! page that was last read in part (`pagebuf`, later `pagecache`) and both leave it alone for whole
 //! pages. Bad blocks are those of the bad block table, which the driver makes when it is loaded
-//! (nand_create_bbt), from the marks, and keeps in memory (nand_bbt.c). Left out: read retry, a bad block table on flash, bounce buffers
-//! of DMA controllers.
+//! (nand_create_bbt), from the marks, and keeps in memory (nand_bbt.c). Left out: read retry, a bad
+//! block table on flash, bounce buffers of DMA controllers.
 //!
 //! Everything is synchronous: a call returns the time at which it is over.
 //!
 //! Invariants:
-//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is forgotten when its page is programmed, its
-//!    block erased, or part of any page written. A page with bits that could not be put right is never in it.
+//! 1. The page buffer is filled by partial reads only, and not where sub-pages can be read. It is
+//!    forgotten when its page is programmed, its block erased, or part of any page written. A page
+//!    with bits that could not be put right is never in it.
 //! 2. Offsets are within the partition; a write starts and ends on a sub-page.
-//! 3. A program moves a whole page, whatever part of it is written: no driver here has `write_subpage`.
+//! 3. A program moves a whole page, whatever part of it is written: no driver here has
+//!    `write_subpage`.
 
 mod char;
 
@@ -70,10 +72,12 @@ pub struct Mtd<F> {
     ecc: EccProfile,
     partition: PartitionProfile,
     costs: SoftwareCosts,
-    /// The page that is in it, and the most bits that were put right in a step of it (`pagecache.bitflips`).
+    /// The page that is in it, and the most bits that were put right in a step of it
+    /// (`pagecache.bitflips`).
     page_buffer: Option<(PageNo, u32)>,
     causes: Causes,
-    /// The compressors that the board has no prices for, of what they did last, and how often any did.
+    /// The compressors that the board has no prices for, of what they did last, and how often any
+    /// did.
     unpriced: (u64, Option<Packing>),
     /// Whether part of a page can be read alone (NAND_HAS_SUBPAGE_READ).
     subpage_reads: bool,
@@ -99,8 +103,8 @@ pub struct Mtd<F> {
     wrong: Vec<Range<u64>>,
 }
 
-/// `mtd->subpage_sft`. Only software ECC of two, four, eight or sixteen steps has units below a page: hardware ECC is
-/// NAND_NO_SUBPAGE_WRITE, and without ECC the page is one step.
+/// `mtd->subpage_sft`. Only software ECC of two, four, eight or sixteen steps has units below a
+/// page: hardware ECC is NAND_NO_SUBPAGE_WRITE, and without ECC the page is one step.
 fn subpage_shift(board: &BoardProfile) -> u32 {
     match (board.ecc.kind, board.chip.page_bytes / board.ecc.step_bytes) {
         (EccKind::SoftwareSubpage, 2) => 1,
@@ -233,7 +237,8 @@ impl<F: Flash> Mtd<F> {
         self.bad.iter().filter(|&&bad| bad).count() as u32
     }
 
-    /// mtd_block_markbad (nand_block_markbad_lowlevel): an erase, whatever comes of it, the mark in the OOB of the first page, and the table.
+    /// mtd_block_markbad (nand_block_markbad_lowlevel): an erase, whatever comes of it, the mark in
+    /// the OOB of the first page, and the table.
     pub fn mark_bad(&mut self, now: Ns, block: u32) -> Done {
         if self.is_bad(block) {
             return Ok(now);
@@ -246,9 +251,11 @@ impl<F: Flash> Mtd<F> {
         marked
     }
 
-    /// What passed at the end of the last call since it was asked whether to make way: each operation of the chip begins with a lock that may
-    /// sleep, and what is not followed by one is not asked again. After a program or an erase the status is read, but not by a
-    /// controller that writes pages by itself; a read ends with its data, or with the ECC bytes where the CPU corrects.
+    /// What passed at the end of the last call since it was asked whether to make way: each
+    /// operation of the chip begins with a lock that may sleep, and what is not followed by one is
+    /// not asked again. After a program or an erase the status is read, but not by a controller
+    /// that writes pages by itself; a read ends with its data, or with the ECC bytes where the CPU
+    /// corrects.
     #[inline]
     pub fn since_asked(&self) -> Ns {
         self.since_asked
@@ -323,7 +330,8 @@ impl<F: Flash> Mtd<F> {
         self.ecc_stats.failed
     }
 
-    /// -EBADMSG if a step could not be put right since there were `failed` of them; all is read all the same.
+    /// -EBADMSG if a step could not be put right since there were `failed` of them; all is read all
+    /// the same.
     #[inline]
     fn outcome(&self, at: Ns, failed: u64) -> Done {
         if self.ecc_stats.failed == failed {
@@ -332,8 +340,8 @@ impl<F: Flash> Mtd<F> {
         Err(Failed { at, fault: Fault::Uncorrectable })
     }
 
-    /// ecc.correct of steps `first..first + steps` of `page`, which was read; the most bits that were put right in
-    /// one of them.
+    /// ecc.correct of steps `first..first + steps` of `page`, which was read; the most bits that
+    /// were put right in one of them.
     #[inline]
     fn correct(&mut self, page: PageNo, first: u32, steps: u32) -> u32 {
         let Some(wrong) = self.flash.wrong_bits() else { return 0 };
@@ -442,8 +450,8 @@ impl<F: Flash> Mtd<F> {
         self.outcome(now, failed)
     }
 
-    /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the page buffer is
-    /// neither asked nor filled.
+    /// mtd_read_oob of the OOBs of `pages` alone (nand_read_oob_std): one read command a page; the
+    /// page buffer is neither asked nor filled.
     pub fn read_oob(&mut self, now: Ns, offset: u64, pages: u32) -> Done {
         let mut now = now + self.costs.mtd_call_ns;
         let first = self.page_at(offset);
@@ -515,8 +523,8 @@ impl<F: Flash> Mtd<F> {
         Ok(now)
     }
 
-    /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved and
-    /// checked as a whole (nand_write_page_swecc). It is filled up in the page buffer's memory
+    /// One turn of nand_do_write_ops: the page is filled up with ones around `written`, and moved
+    /// and checked as a whole (nand_write_page_swecc). It is filled up in the page buffer's memory
     /// (nand_get_data_buf), which forgets whatever page was there.
     fn program(&mut self, now: Ns, page: PageNo, written: Span, moves: Moves) -> Done {
         if written.length < self.chip.page_bytes {
@@ -556,7 +564,8 @@ impl<F: Flash> Mtd<F> {
         self.flash.block_erases(BlockNo(self.partition.first_block + block))
     }
 
-    /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the partition.
+    /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the
+    /// partition.
     pub fn power_on(&mut self) -> Option<TornAt> {
         self.page_buffer = None;
         let first = self.partition.first_block;

@@ -1,7 +1,7 @@
 //! Operations: the text of docs/formats.md (`flashbed-ops 1`), read and checked.
 //!
-//! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and refuse the
-//! same files with the same line and code, and a test holds them to it.
+//! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and
+//! refuse the same files with the same line and code, and a test holds them to it.
 //!
 //! Invariants:
 //! 1. A line's grammar is checked (line.rs) before its slots and repetition.

@@ -13,15 +13,19 @@ use crate::sched::TIMER_SLACK;
 use crate::units::{BlockNo, Ns};
 
 /// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
-/// least twice `LEAD_NS` (agent/job/phases.c): the kernel's ticks fall into the same places whatever ran before.
+/// least twice `LEAD_NS` (agent/job/phases.c): the kernel's ticks fall into the same places
+/// whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A fresh file system is mounted and a preparation begins at multiples of this (ROUND_NS there), both of a second and of the 128 ticks of 4 ms that
-/// JFFS2's dice go round in (`jiffies % 128`) and that a timer of YAFFS2's thread is rounded to.
+/// A fresh file system is mounted and a preparation begins at multiples of this (ROUND_NS there),
+/// both of a second and of the 128 ticks of 4 ms that JFFS2's dice go round in (`jiffies % 128`)
+/// and that a timer of YAFFS2's thread is rounded to.
 const DICE_NS: u64 = 64_000_000_000;
-/// A machine runs no longer than this since its chip was made: 31 years, which leaves room for every sum of times.
+/// A machine runs no longer than this since its chip was made: 31 years, which leaves room for
+/// every sum of times.
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
-/// How long the threads of the file system have after a flush to erase what it made free (agent/job/phases.c).
+/// How long the threads of the file system have after a flush to erase what it made free
+/// (agent/job/phases.c).
 const SETTLE_NS: u64 = 100_000_000;
 
 /// A stack with the program's point in time.
@@ -115,7 +119,8 @@ impl<S: Stack> Machine<S> {
             self.must(line, &operation, watch)?;
             at_mark = operation == Operation::Mark;
         }
-        // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer due.
+        // The agent has slept but for the last LEAD_NS before: the tick at the mark finds its timer
+        // due.
         let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
         let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
         let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
@@ -253,7 +258,8 @@ impl<S: Stack> Machine<S> {
         })
     }
 
-    /// Runs the case again until the power fails in a change after the mark, and looks at what is left.
+    /// Runs the case again until the power fails in a change after the mark, and looks at what is
+    /// left.
     pub fn survey(
         mut self,
         case: &CaseInput<'_>,

@@ -158,10 +158,11 @@ pub struct CaseInput<'a> {
     pub read_ahead_kib: u32,
     /// The operations after the preparation.
     pub body: &'a str,
-    /// Changes of the chip since the mark, from 1, in which power fails: after the case that many more
-    /// times, each from its start (survey.rs).
+    /// Changes of the chip since the mark, from 1, in which power fails: after the case that many
+    /// more times, each from its start (survey.rs).
     pub cuts: &'a [u64],
-    /// What a kernel's JFFS2 chose from the mark on; what comes after these, the simulator's chooses itself.
+    /// What a kernel's JFFS2 chose from the mark on; what comes after these, the simulator's
+    /// chooses itself.
     pub dice: &'a [u16],
 }
 

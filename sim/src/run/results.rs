@@ -79,7 +79,8 @@ pub struct Measured {
     pub ecc_corrected: u64,
     /// ECC steps it could not put right.
     pub ecc_failed: u64,
-    /// A compressor that did something since the mark and has no price: the times are too short then.
+    /// A compressor that did something since the mark and has no price: the times are too short
+    /// then.
     pub unpriced: Option<Packing>,
     /// How full the file system was when it was made.
     pub fresh: Room,

@@ -1,8 +1,8 @@
 //! What a power cut left: every file there is, and whether one can go on.
 //!
-//! The simulator's side of agent/job/cuts.c and agent/job/survey.c: the file system is mounted, every
-//! file read, and a new one written, synced and read back. What bytes are is known, not recognized, so
-//! no run is "other".
+//! The simulator's side of agent/job/cuts.c and agent/job/survey.c: the file system is mounted,
+//! every file read, and a new one written, synced and read back. What bytes are is known, not
+//! recognized, so no run is "other".
 
 use crate::content::Source;
 use crate::errno::{FsError, EIO};
@@ -34,7 +34,8 @@ pub struct Run {
     pub offset_bytes: u64,
     /// Bytes.
     pub length_bytes: u64,
-    /// What they were written from, none if they are zero; or the errno with which they cannot be read.
+    /// What they were written from, none if they are zero; or the errno with which they cannot be
+    /// read.
     pub what: Result<Option<Source>, i64>,
 }
 

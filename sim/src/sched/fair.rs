@@ -1,7 +1,7 @@
 //! Shares of the processor: a task's weight, and how much of its share a time is.
 //!
-//! Mirrors sched_prio_to_weight of kernel/sched/core.c, and __calc_delta and calc_delta_fair of kernel/sched/fair.c,
-//! Linux 6.1.
+//! Mirrors sched_prio_to_weight of kernel/sched/core.c, and __calc_delta and calc_delta_fair of
+//! kernel/sched/fair.c, Linux 6.1.
 
 use super::Task;
 
@@ -22,7 +22,8 @@ pub(super) fn weight(task: Task) -> u64 {
     }
 }
 
-/// __calc_delta: `delta_ns * weight / total` by an inverse that is rounded down, so that half of 6 ms is 2,999,998 ns.
+/// __calc_delta: `delta_ns * weight / total` by an inverse that is rounded down, so that half of 6
+/// ms is 2,999,998 ns.
 pub(super) fn calc_delta(delta_ns: u64, weight: u64, total: u64) -> u64 {
     let factor = weight * (u64::from(u32::MAX) / total);
     let surplus = 64 - (factor >> 32).leading_zeros();

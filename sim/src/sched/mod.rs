@@ -1,15 +1,16 @@
 //! The scheduler: which of the tasks that want to run has the processor.
 //!
 //! Mirrors kernel/sched/fair.c of Linux 6.1 (update_curr, place_entity, check_preempt_wakeup,
-//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Its tasks wait on a [`Mutex`].
-//! A task that should make way does so when it next asks (`resched`: cond_resched, might_sleep, the return to user space), not before.
+//! check_preempt_tick, pick_next_entity) on one processor with voluntary preemption. Its tasks wait
+//! on a [`Mutex`]. A task that should make way does so when it next asks (`resched`: cond_resched,
+//! might_sleep, the return to user space), not before.
 //!
 //! The scheduler's clock counts nanoseconds where an architecture has such a clock, and ticks
 //! where it has none (user-mode Linux: the weak sched_clock of kernel/sched/clock.c). By ticks a
 //! task that slept through every tick has never run.
 //!
-//! Left out: more processors and what only they need (spinning on a mutex), the last buddy (for eight tasks or more),
-//! tasks that are in no one's way.
+//! Left out: more processors and what only they need (spinning on a mutex), the last buddy (for
+//! eight tasks or more), tasks that are in no one's way.
 //!
 //! Invariants:
 //! 1. Some task has the processor if any is runnable.
@@ -35,7 +36,8 @@ use rcu::{GracePeriod, Rcu};
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
 /// BANDWIDTH_INTERVAL of mm/page-writeback.c.
 const BANDWIDTH_INTERVAL_NS: u64 = 200_000_000;
-/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an ordinary thread).
+/// How much later than it asked a sleeping program wakes up at the latest (timer_slack_ns of an
+/// ordinary thread).
 pub const TIMER_SLACK: Ns = Ns(50_000);
 
 /// Whether what a task does takes no time here.
@@ -61,15 +63,17 @@ pub struct Sched {
     /// What `current` has run since it was picked.
     ran_ns: u64,
     need_resched: bool,
-    /// RQCF_REQ_SKIP: somebody was woken when `current` was to make way already, so the clock is not looked at again
-    /// when it does, and what it still runs until then is charged to who comes next.
+    /// RQCF_REQ_SKIP: somebody was woken when `current` was to make way already, so the clock is
+    /// not looked at again when it does, and what it still runs until then is charged to who comes
+    /// next.
     skips_clock: bool,
     /// cfs_rq->next: whose wake-up asks `current` to make way.
     next: Option<Task>,
     rcu: Rcu,
     /// The tick at whose end the worker for the bandwidth is woken (bw_dwork).
     bandwidth_tick: Option<u64>,
-    /// The idle ones of the two workers, the one that became idle last at the end (the pool's idle_list).
+    /// The idle ones of the two workers, the one that became idle last at the end (the pool's
+    /// idle_list).
     idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
     blocked: TaskSet,
@@ -108,8 +112,8 @@ impl Sched {
         }
     }
 
-    /// Whether it is user-mode Linux as we build it: no clock but ticks, no groups of tasks (CONFIG_FAIR_GROUP_SCHED), and
-    /// the RCU of one processor (CONFIG_TINY_RCU).
+    /// Whether it is user-mode Linux as we build it: no clock but ticks, no groups of tasks
+    /// (CONFIG_FAIR_GROUP_SCHED), and the RCU of one processor (CONFIG_TINY_RCU).
     fn is_tiny(&self) -> bool {
         self.clock_step_ns == self.tick_ns
     }
@@ -125,8 +129,8 @@ impl Sched {
         }
     }
 
-    /// wb_inode_writeback_end: how fast pages are written is looked at when BANDWIDTH_INTERVAL has passed, unless that
-    /// is on its way.
+    /// wb_inode_writeback_end: how fast pages are written is looked at when BANDWIDTH_INTERVAL has
+    /// passed, unless that is on its way.
     #[inline]
     pub fn pages_were_written(&mut self, now: Ns) {
         if self.bandwidth_tick.is_none() {
@@ -162,8 +166,9 @@ impl Sched {
         self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
     }
 
-    /// Whether the next tick comes: one that is idle stops them. On user-mode Linux as we build it the first one of an idle
-    /// processor still comes (seen in 68 of 68 sleeps; in none of 7 on the emulated board).
+    /// Whether the next tick comes: one that is idle stops them. On user-mode Linux as we build it
+    /// the first one of an idle processor still comes (seen in 68 of 68 sleeps; in none of 7 on the
+    /// emulated board).
     pub fn has_next_tick(&self) -> bool {
         let is_busy = matches!(&self.rcu, Rcu::Tree(grace) if grace.is_busy());
         self.current.is_some() || is_busy || self.is_tiny()
@@ -234,7 +239,8 @@ impl Sched {
         }
     }
 
-    /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken is done at once.
+    /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken
+    /// is done at once.
     fn pass_idle(&mut self, ticks: u64) {
         while self.ticks < ticks && matches!(&self.rcu, Rcu::Tree(grace) if grace.is_busy()) {
             self.ticks += 1;
@@ -286,8 +292,8 @@ impl Sched {
         others.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
     }
 
-    /// A thread of this name is made (task_fork_fair, with START_DEBIT): a slice behind the others, the
-    /// thread that makes it among them. It sleeps as yet.
+    /// A thread of this name is made (task_fork_fair, with START_DEBIT): a slice behind the others,
+    /// the thread that makes it among them. It sleeps as yet.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.pass(now);
         self.update_current(now);
@@ -329,8 +335,8 @@ impl Sched {
         self.skips_clock |= self.need_resched;
     }
 
-    /// wake_up_worker: the flusher and the bandwidth are works of one pool, and the worker that became idle last does
-    /// whichever comes next.
+    /// wake_up_worker: the flusher and the bandwidth are works of one pool, and the worker that
+    /// became idle last does whichever comes next.
     fn take_worker(&mut self, task: Task) {
         if !self.idle_workers.contains(&task) {
             return;
@@ -394,7 +400,8 @@ impl Sched {
         self.current
     }
 
-    /// yield: the next task runs, unless it is far behind the one that yields (wakeup_preempt_entity).
+    /// yield: the next task runs, unless it is far behind the one that yields
+    /// (wakeup_preempt_entity).
     pub fn yield_now(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
         self.update_current(now);
@@ -444,8 +451,8 @@ impl Sched {
         }
     }
 
-    /// pick_next_task_fair: the least vruntime, or the task whose wake-up asked for it if that is not unfair; of
-    /// equals not the one that was running.
+    /// pick_next_task_fair: the least vruntime, or the task whose wake-up asked for it if that is
+    /// not unfair; of equals not the one that was running.
     fn pick_next(&mut self, before: Option<Task>) {
         self.need_resched = false;
         if let Rcu::Tiny { waits } = &mut self.rcu {

@@ -2,13 +2,14 @@
 //!
 //! Mirrors kernel/locking/mutex.c of Linux 6.1 on one processor: no task spins on a mutex.
 //!
-//! Invariant: a task that waits is in the list once, and the list is in the order in which tasks came.
+//! Invariant: a task that waits is in the list once, and the list is in the order in which tasks
+//! came.
 
 use super::Task;
 use std::collections::VecDeque;
 
-/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next unlocked
-/// (MUTEX_FLAG_HANDOFF).
+/// A mutex. The first of those who wait, woken to find it taken again, is handed it when it is next
+/// unlocked (MUTEX_FLAG_HANDOFF).
 #[derive(Clone, Debug, Default)]
 pub struct Mutex {
     owner: Option<Task>,
@@ -29,8 +30,8 @@ impl Mutex {
         self.waiters.contains(&task)
     }
 
-    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and when it is woken, it
-    /// asks again.
+    /// mutex_lock as far as it goes: whether `task` has it now. If not, it waits, and sleeps, and
+    /// when it is woken, it asks again.
     #[inline]
     pub fn lock(&mut self, task: Task) -> bool {
         if self.owner.is_none() && self.waiters.is_empty() {

@@ -1,19 +1,22 @@
 //! Read-copy-update, as far as it has anybody make way.
 //!
-//! Mirrors kernel/rcu/tiny.c (rcu_sched_clock_irq) and kernel/rcu/tree.c (rcu_core, rcu_gp_kthread) of Linux 6.1 on one
-//! processor. What is freed is not modelled; when a grace period begins and ends is.
+//! Mirrors kernel/rcu/tiny.c (rcu_sched_clock_irq) and kernel/rcu/tree.c (rcu_core, rcu_gp_kthread)
+//! of Linux 6.1 on one processor. What is freed is not modelled; when a grace period begins and
+//! ends is.
 //!
-//! Left out: grace periods that a quiescent state does not end by the next tick (force_qs_rnp), and expedited ones.
+//! Left out: grace periods that a quiescent state does not end by the next tick (force_qs_rnp), and
+//! expedited ones.
 //!
 //! Invariant: at most one grace period is under way.
 
 /// What frees when every task has been scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rcu {
-    /// kernel/rcu/tiny.c, of a kernel for one processor: while something waits (rcu_ctrlblk) a tick asks who runs to make
-    /// way (rcu_sched_clock_irq).
+    /// kernel/rcu/tiny.c, of a kernel for one processor: while something waits (rcu_ctrlblk) a tick
+    /// asks who runs to make way (rcu_sched_clock_irq).
     Tiny { waits: bool },
-    /// kernel/rcu/tree.c, whose thread is woken when a grace period is to begin and when it is over.
+    /// kernel/rcu/tree.c, whose thread is woken when a grace period is to begin and when it is
+    /// over.
     Tree(GracePeriod),
     /// The same before 3.7, all in softirqs.
     Softirqs,
@@ -42,8 +45,8 @@ impl GracePeriod {
         self.waits || self.is_asked_for || self.is_under_way
     }
 
-    /// rcu_core after a tick: whether the thread is to be woken. When it went to sleep, which begins a period, was a
-    /// quiescent state already.
+    /// rcu_core after a tick: whether the thread is to be woken. When it went to sleep, which
+    /// begins a period, was a quiescent state already.
     pub fn pass_tick(&mut self) -> bool {
         if self.is_under_way {
             self.is_reported = true;

@@ -18,7 +18,8 @@ pub enum Task {
     Yaffs2Thread,
     /// RCU's thread, which never sees the flash.
     RcuThread,
-    /// A worker that looks how fast pages were written (wb_update_bandwidth_workfn), which never sees it either.
+    /// A worker that looks how fast pages were written (wb_update_bandwidth_workfn), which never
+    /// sees it either.
     BandwidthWorker,
 }
 

@@ -55,7 +55,8 @@ fn a_thread_that_has_just_run_waits_for_the_tick_by_a_finer_clock_too() {
     assert_eq!(sched.resched(Ns(402_300_000)), Some(Task::Program));
 }
 
-/// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the program nothing since.
+/// A thread that was let in 0.8 ms after it was woken has had 2.5 ms when it has run 1.7, the
+/// program nothing since.
 #[test]
 fn what_runs_between_a_wake_up_and_making_way_is_charged_to_the_next() {
     let mut sched = after_sleep(1);
@@ -99,7 +100,8 @@ fn a_tick_with_a_callback_has_the_task_picked_anew() {
     assert_eq!(sched.ran_ns, 0);
 }
 
-/// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a tick.
+/// A thread that is a little behind waits for ten milliseconds, or until RCU's thread is woken by a
+/// tick.
 #[test]
 fn who_is_behind_follows_rcus_thread() {
     for frees in [false, true] {

@@ -1,7 +1,7 @@
 //! The kernel's coarse clock: ticks, `jiffies`, and when its timers end.
 //!
-//! Mirrors kernel/time/timer.c of Linux 6.1 (calc_index, round_jiffies_common) on one processor. Ticks come at whole multiples of a tick
-//! (tick_init_jiffy_update).
+//! Mirrors kernel/time/timer.c of Linux 6.1 (calc_index, round_jiffies_common) on one processor.
+//! Ticks come at whole multiples of a tick (tick_init_jiffy_update).
 //!
 //! Invariant: a timer ends at a tick, never before it is due.
 
@@ -40,14 +40,14 @@ impl Ticks {
         Ns((jiffies - self.initial()) * self.tick_ns)
     }
 
-    /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks (ktime_get_coarse_real_ts64), and
-    /// seconds begin with one.
+    /// The second that inodes are stamped with (current_time): the clock goes on by whole ticks
+    /// (ktime_get_coarse_real_ts64), and seconds begin with one.
     pub fn second(&self, now: Ns) -> u64 {
         now.0 / (self.tick_ns * self.per_second)
     }
 
-    /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity there,
-    /// at least one tick (kernel/time/timer.c calc_index, since 4.8).
+    /// When a timer ends that is set to `ms` from now: the wheel rounds up to its granularity
+    /// there, at least one tick (kernel/time/timer.c calc_index, since 4.8).
     pub fn timer(&self, now: Ns, ms: u64) -> Ns {
         self.timer_in(now, (ms * self.per_second).div_ceil(1000))
     }
@@ -67,8 +67,9 @@ impl Ticks {
         self.time_of(((expires >> shift) + 1) << shift)
     }
 
-    /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded by round_jiffies_up: that is
-    /// always up, from a whole second to the one after, so 5 s make a round of 6 s (kernel/timer.c round_jiffies_common).
+    /// When a timer next ends that was set at boot and sets itself again to `ms` from then, rounded
+    /// by round_jiffies_up: that is always up, from a whole second to the one after, so 5 s make a
+    /// round of 6 s (kernel/timer.c round_jiffies_common).
     pub fn next_round(&self, now: Ns, ms: u64) -> Ns {
         let round = (ms / 1000 + 1) * self.per_second;
         let since_boot = self.jiffies(now) - self.initial();

@@ -1,10 +1,10 @@
 //! A partition becomes a UBI device: formatted, scanned, with one volume over all of it.
 //!
-//! Mirrors what ubiformat writes, and of drivers/mtd/ubi of Linux 6.1: attach.c (scan_all, scan_peb,
-//! ubi_add_to_av, ubi_compare_lebs), vtbl.c (ubi_read_volume_table, ubi_update_layout_vol), vmt.c
-//! (ubi_create_volume), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and build.c
-//! (ubi_detach_mtd_dev). A LEB that was unmapped but whose block nobody has erased is there again
-//! after an attach, as documented for ubi_leb_unmap.
+//! Mirrors what ubiformat writes, and of drivers/mtd/ubi of Linux 6.1: attach.c (scan_all,
+//! scan_peb, ubi_add_to_av, ubi_compare_lebs), vtbl.c (ubi_read_volume_table,
+//! ubi_update_layout_vol), vmt.c (ubi_create_volume), eba.c (ubi_eba_init), wl.c (ubi_wl_init) and
+//! build.c (ubi_detach_mtd_dev). A LEB that was unmapped but whose block nobody has erased is there
+//! again after an attach, as documented for ubi_leb_unmap.
 //!
 //! Left out: a volume table that was torn while it was made, more than one volume.
 
@@ -128,8 +128,8 @@ impl<F: Flash> Ubi<F> {
         Ok((ubi, now))
     }
 
-    /// ubiformat on one block: erased, a header with the erases before, and an empty volume table on
-    /// the first two of those that are not bad. The chip's count starts from there too.
+    /// ubiformat on one block: erased, a header with the erases before, and an empty volume table
+    /// on the first two of those that are not bad. The chip's count starts from there too.
     fn format_block(&mut self, now: Ns, block: u32, good: u32) -> Result<Ns> {
         let now = self.mtd.erase(now, block)?;
         let number = BlockNo(self.mtd.first_block() + block);
@@ -296,8 +296,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_add_to_av and ubi_compare_lebs: of two blocks with one LEB the newer counts, unless it is
-    /// a copy that was not finished.
+    /// ubi_add_to_av and ubi_compare_lebs: of two blocks with one LEB the newer counts, unless it
+    /// is a copy that was not finished.
     fn add_to_volume(
         &mut self,
         now: Ns,

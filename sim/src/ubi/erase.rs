@@ -1,10 +1,10 @@
 //! An erase, call by call into MTD, and the end of blocks that cannot be erased.
 //!
-//! Mirrors __erase_worker of drivers/mtd/ubi/wl.c with ubi_io_sync_erase, do_sync_erase, torture_peb and
-//! ubi_io_mark_bad of io.c, Linux 6.1. An erase that fails is tried three times more. A block that a program
-//! failed in is erased, written full and read back three times before it is trusted again. One that does
-//! not pass, or whose header cannot be written, is marked bad as long as there is a reserve for it;
-//! without one UBI is read-only from then on.
+//! Mirrors __erase_worker of drivers/mtd/ubi/wl.c with ubi_io_sync_erase, do_sync_erase,
+//! torture_peb and ubi_io_mark_bad of io.c, Linux 6.1. An erase that fails is tried three times
+//! more. A block that a program failed in is erased, written full and read back three times before
+//! it is trusted again. One that does not pass, or whose header cannot be written, is marked bad as
+//! long as there is a reserve for it; without one UBI is read-only from then on.
 //!
 //! Invariant: the block is in no tree until it is free, and in none if it went bad.
 

@@ -1,8 +1,8 @@
 //! Calls into MTD, and what is made of their failures.
 //!
-//! Mirrors drivers/mtd/ubi/io.c of Linux 6.1 (ubi_io_read, ubi_io_write, ubi_io_read_ec_hdr, ubi_io_read_vid_hdr)
-//! and ubi_dump_flash of debug.c: what ECC cannot put right is read again, what could not be written is read
-//! back for the log. Erasing and torture are in erase.rs.
+//! Mirrors drivers/mtd/ubi/io.c of Linux 6.1 (ubi_io_read, ubi_io_write, ubi_io_read_ec_hdr,
+//! ubi_io_read_vid_hdr) and ubi_dump_flash of debug.c: what ECC cannot put right is read again,
+//! what could not be written is read back for the log. Erasing and torture are in erase.rs.
 //!
 //! Left out: a work that makes way between two reads of the same.
 //!
@@ -29,7 +29,8 @@ pub(super) enum Seen {
 }
 
 impl<F: Flash> Ubi<F> {
-    /// ubi_io_read; the error is that the last try was no better (-EBADMSG), or that the power is gone.
+    /// ubi_io_read; the error is that the last try was no better (-EBADMSG), or that the power is
+    /// gone.
     pub(super) fn io_read(
         &mut self,
         now: Ns,
@@ -73,7 +74,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// ubi_io_write. A work has to read what could not be written back itself, with `dump_flash`: it may make way before.
+    /// ubi_io_write. A work has to read what could not be written back itself, with `dump_flash`:
+    /// it may make way before.
     pub(super) fn io_write(
         &mut self,
         now: Ns,

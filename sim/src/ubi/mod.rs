@@ -1,16 +1,18 @@
 //! UBI: logical erase blocks of one volume over the physical ones of an MTD partition.
 //!
 //! Mirrors drivers/mtd/ubi of Linux 6.1 without fastmap: mapping by need and unmapping (eba.c
-//! ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb, ubi_eba_atomic_leb_change); attach.rs finds what a
-//! partition holds and makes its one dynamic volume, wl.rs has the free blocks and the thread, erase.rs and moves.rs
-//! what it does, io.rs the calls into MTD. docs/ubi.md says when what reaches the flash, and what happens when it does not.
+//! ubi_eba_read_leb, try_write_vid_and_data, try_recover_peb, ubi_eba_unmap_leb,
+//! ubi_eba_atomic_leb_change); attach.rs finds what a partition holds and makes its one dynamic
+//! volume, wl.rs has the free blocks and the thread, erase.rs and moves.rs what it does, io.rs the
+//! calls into MTD. docs/ubi.md says when what reaches the flash, and what happens when it does not.
 //!
 //! Left out: more than one volume.
 //!
 //! Invariants:
 //! 1. A block is either mapped, free, waiting to be erased, or bad.
 //! 2. A free block is erased and holds its erase-counter header; a mapped one its volume header.
-//! 3. Headers take a minimal unit each and data starts on a page (`leb_start`). The driver transfers a page for each.
+//! 3. Headers take a minimal unit each and data starts on a page (`leb_start`). The driver
+//!    transfers a page for each.
 
 mod attach;
 mod erase;
@@ -327,7 +329,8 @@ impl<F: Flash> Ubi<F> {
         self.try_write_new(now, leb, copied, data)
     }
 
-    /// try_write_vid_and_data: a new block for a LEB; the old one, or the new one if it failed, is to be erased.
+    /// try_write_vid_and_data: a new block for a LEB; the old one, or the new one if it failed, is
+    /// to be erased.
     fn try_write_new(
         &mut self,
         now: Ns,

@@ -1,11 +1,11 @@
 //! Moves: what a block holds goes to another, for wear or because bits of it flipped.
 //!
-//! Mirrors wear_leveling_worker of drivers/mtd/ubi/wl.c and ubi_eba_copy_leb of eba.c, Linux 6.1, call by call into
-//! MTD, for the thread may have to make way between any two. The LEB is locked from before its data is read until
-//! it is mapped to the new block.
+//! Mirrors wear_leveling_worker of drivers/mtd/ubi/wl.c and ubi_eba_copy_leb of eba.c, Linux 6.1,
+//! call by call into MTD, for the thread may have to make way between any two. The LEB is locked
+//! from before its data is read until it is mapped to the new block.
 //!
-//! Left out: headers of used blocks that cannot be read back or be read at all end in read-only mode, as there, but
-//! the two blocks are not forgotten.
+//! Left out: headers of used blocks that cannot be read back or be read at all end in read-only
+//! mode, as there, but the two blocks are not forgotten.
 //!
 //! Invariant: of the two blocks neither is in a tree while the move lasts.
 
@@ -199,7 +199,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// out_not_moved: the source goes back to where it came from, the target is free again or is put to the test.
+    /// out_not_moved: the source goes back to where it came from, the target is free again or is
+    /// put to the test.
     fn cancel(&mut self, now: Ns, moving: Move, why: Cancelled) -> Result<(Option<Step>, Ns)> {
         let Move { from, to, scrub, .. } = moving;
         let entry = (self.blocks[from as usize].erases, from);

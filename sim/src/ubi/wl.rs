@@ -1,12 +1,13 @@
 //! Wear levelling: free blocks, the queue of works and the thread that does them.
 //!
 //! Mirrors drivers/mtd/ubi/wl.c of Linux 6.1 without fastmap: ubi_wl_get_peb with produce_free_peb,
-//! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The thread is a task of
-//! its own (sched/): it works when the scheduler lets it, and can be stopped between any two calls into MTD. What
-//! it works on is in erase.rs and moves.rs.
+//! ubi_wl_put_peb, ubi_wl_scrub_peb, serve_prot_queue, ensure_wear_leveling and ubi_thread. The
+//! thread is a task of its own (sched/): it works when the scheduler lets it, and can be stopped
+//! between any two calls into MTD. What it works on is in erase.rs and moves.rs.
 //!
 //! Invariants:
-//! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a work, the thread's hands.
+//! 1. A good block is in exactly one of: `free`, `used`, `scrub`, `erroneous`, `protected`, a work,
+//!    the thread's hands.
 //! 2. The thread is runnable while there are works, from the moment it was woken.
 
 use super::erase::Erase;
@@ -217,7 +218,8 @@ impl<F: Flash> Ubi<F> {
         self.might_resched(now, task)
     }
 
-    /// After a call into MTD: others are let in at the next place where the kernel's code lets them.
+    /// After a call into MTD: others are let in at the next place where the kernel's code lets
+    /// them.
     pub(super) fn release_chip(&mut self) {
         self.chip_released = !self.is_working;
     }
@@ -328,7 +330,8 @@ impl<F: Flash> Ubi<F> {
         }
     }
 
-    /// Who puts a block that is being moved waits until it is not. It has locked the LEB, so the move does not get far.
+    /// Who puts a block that is being moved waits until it is not. It has locked the LEB, so the
+    /// move does not get far.
     fn wait_for_move(&mut self, mut now: Ns, block: u32) -> Result<Ns> {
         let Some(task) = self.foreground else { return Ok(now) };
         while self.wl.moving().is_some_and(|moving| moving.from == block) {

@@ -191,8 +191,8 @@ impl FileCache {
         self.get(page) & DIRTY != 0
     }
 
-    /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes PG_reclaim, and so the
-    /// marker, away.
+    /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes
+    /// PG_reclaim, and so the marker, away.
     pub fn clear_dirty(&mut self, page: u32) {
         assert!(self.is_page_dirty(page), "page {page} is clean");
         *self.get_mut(page) &= !(DIRTY | MARKER);

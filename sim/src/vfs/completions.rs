@@ -1,11 +1,14 @@
-//! Which part of the pages that were written of late a device has written, which is its part of the dirty limit.
+//! Which part of the pages that were written of late a device has written, which is its part of the
+//! dirty limit.
 //!
-//! Mirrors lib/flex_proportions.c as mm/page-writeback.c uses it (wb_domain_writeout_add, writeout_period,
-//! fprop_fraction_percpu) and lib/percpu_counter.c, Linux 6.1. What was counted is halved every three seconds by a timer that
-//! does not wake an idle processor up; it rests when at most one page is left. A kernel for several processors counts in
-//! batches: what is in nobody's batch yet nobody sees.
+//! Mirrors lib/flex_proportions.c as mm/page-writeback.c uses it (wb_domain_writeout_add,
+//! writeout_period, fprop_fraction_percpu) and lib/percpu_counter.c, Linux 6.1. What was counted is
+//! halved every three seconds by a timer that does not wake an idle processor up; it rests when at
+//! most one page is left. A kernel for several processors counts in batches: what is in nobody's
+//! batch yet nobody sees.
 //!
-//! Left out: other devices; the count begins with one, as at boot (fprop_global_init), and goes on through mounts.
+//! Left out: other devices; the count begins with one, as at boot (fprop_global_init), and goes on
+//! through mounts.
 //!
 //! Invariant: the timer is set if more than one page is counted.
 
@@ -17,8 +20,9 @@ const PERIOD_MS: u64 = 3_000;
 /// PROP_BATCH, and percpu_counter_batch.
 const OWN_BATCH: i64 = 8;
 const ALL_BATCH: i64 = 32;
-/// How long an idle processor sleeps at most: its clock's longest wait on user-mode Linux (32 bits of nanoseconds, and to the
-/// next tick), kcompactd's rounds (HPAGE_FRAG_CHECK_INTERVAL_MSEC) on a board.
+/// How long an idle processor sleeps at most: its clock's longest wait on user-mode Linux (32 bits
+/// of nanoseconds, and to the next tick), kcompactd's rounds (HPAGE_FRAG_CHECK_INTERVAL_MSEC) on a
+/// board.
 const IDLE_NS_TINY: u64 = 4_296_000_000;
 const IDLE_NS: u64 = 512_000_000;
 

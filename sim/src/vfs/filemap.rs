@@ -1,9 +1,10 @@
 //! Reading through the page cache.
 //!
-//! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1) and page_cache_ra_unbounded of mm/readahead.c;
-//! which pages are read ahead, readahead.rs says.
+//! Mirrors mm/filemap.c (do_generic_file_read of 2.6.37, filemap_read of 6.1) and
+//! page_cache_ra_unbounded of mm/readahead.c; which pages are read ahead, readahead.rs says.
 //!
-//! Invariant: a page is in the cache at most once, and only if the file system has filled it or could not.
+//! Invariant: a page is in the cache at most once, and only if the file system has filled it or
+//! could not.
 
 use super::inode::Inode;
 use super::readahead::{self, PreviousPosition, Window};
@@ -123,8 +124,8 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// page_cache_ra_unbounded: reads the pages of a window that are not cached yet, up to the end
-    /// of the file. A page that was cached already does not get the marker; one that cannot be read is in the
-    /// cache and not up to date.
+    /// of the file. A page that was cached already does not get the marker; one that cannot be read
+    /// is in the cache and not up to date.
     #[inline]
     pub(super) fn fill(
         &mut self,

@@ -1,10 +1,10 @@
 //! The flusher: its two lists of dirty inodes, and when it wakes.
 //!
 //! Mirrors struct bdi_writeback of Linux 6.1 (b_dirty, b_io, dwork, last_old_flush) with queue_io,
-//! wb_wakeup_delayed of fs/fs-writeback.c, for the one device there is; wb_workfn.rs has what it does. What the flusher
-//! takes up it moves to `io` as a whole and goes on with the next time, whatever has become dirty
-//! since. It wakes five seconds after the first inode has become dirty, and again while any is.
-//! completions.rs has the share that the device has in the dirty limit.
+//! wb_wakeup_delayed of fs/fs-writeback.c, for the one device there is; wb_workfn.rs has what it
+//! does. What the flusher takes up it moves to `io` as a whole and goes on with the next time,
+//! whatever has become dirty since. It wakes five seconds after the first inode has become dirty,
+//! and again while any is. completions.rs has the share that the device has in the dirty limit.
 //!
 //! Invariant: an inode is in one of the lists, once, or in none.
 
@@ -65,7 +65,8 @@ impl Work {
         matches!(self.reason, Reason::Sync | Reason::FreeSpace)
     }
 
-    /// Pages that are dirty when the inode is begun, and no others (`tagged_writepages`, WB_SYNC_ALL).
+    /// Pages that are dirty when the inode is begun, and no others (`tagged_writepages`,
+    /// WB_SYNC_ALL).
     pub fn is_tagged(&self) -> bool {
         self.has_waiter()
     }

@@ -1,6 +1,7 @@
 //! An inode as the VFS has it: its pages, what it holds, and since when something of it is dirty.
 //!
-//! Mirrors struct inode and struct address_space (include/linux/fs.h) of Linux 6.1, as far as one program sees them.
+//! Mirrors struct inode and struct address_space (include/linux/fs.h) of Linux 6.1, as far as one
+//! program sees them.
 
 use super::cache::FileCache;
 use super::truncate::Truncated;
@@ -38,7 +39,8 @@ pub(super) struct Inode {
 }
 
 impl Inode {
-    /// Its last page is written and it leaves memory (evict, truncate_inode_pages_final). What that comes to.
+    /// Its last page is written and it leaves memory (evict, truncate_inode_pages_final). What that
+    /// comes to.
     pub fn forget_pages(&mut self) -> Truncated {
         let gone = Truncated::from(&self.cache, 0);
         self.cache.drop_clean(0, u32::MAX);

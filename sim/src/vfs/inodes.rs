@@ -1,7 +1,7 @@
 //! The inodes the VFS knows, and those of them with something to write back.
 //!
-//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty)
-//! and truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name and its
+//! Mirrors fs/inode.c, the part of fs/fs-writeback.c that files inodes (__mark_inode_dirty) and
+//! truncate_setsize of mm/truncate.c, Linux 6.1. An inode stays here until its last name and its
 //! last opener are gone; whether the file system has it in memory is the file system's business.
 //!
 //! Invariants:
@@ -29,7 +29,8 @@ pub(super) struct Inodes {
     by_ino: BTreeMap<Ino, usize>,
     pub flusher: Flusher,
     pub ticks: Ticks,
-    /// The page that comes next in a window of read-ahead, which is locked if it is not there yet (fill).
+    /// The page that comes next in a window of read-ahead, which is locked if it is not there yet
+    /// (fill).
     pub next_in_window: Option<(usize, u32)>,
     /// Pages that a file system has added while it read another.
     pub added_besides: u64,

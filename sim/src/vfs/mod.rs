@@ -1,8 +1,8 @@
 //! The VFS: open files, the page cache with its read-ahead, and write-back.
 //!
-//! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c, fs/namei.c and fs/dcache.c
-//! (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single writer sees (writeback.rs). Left out: direct I/O,
-//! mmap. docs/vfs.md has the list.
+//! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c,
+//! fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single
+//! writer sees (writeback.rs). Left out: direct I/O, mmap. docs/vfs.md has the list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
@@ -95,7 +95,8 @@ impl<S: FlashFs> Vfs<S> {
         slots: usize,
     ) -> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
-        let is_smp = costs.sched_clock_ns < ticks.tick_ns(); // User-mode Linux is for one processor.
+        // User-mode Linux is for one processor.
+        let is_smp = costs.sched_clock_ns < ticks.tick_ns();
         let completions = Completions::new(ticks, is_smp, Ns::ZERO);
         Vfs {
             fs,
@@ -209,7 +210,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The power comes back after it was lost: the program is gone, and what the mount finds is what there is.
+    /// The power comes back after it was lost: the program is gone, and what the mount finds is
+    /// what there is.
     pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now)?;
         self.slots.fill(None);
@@ -257,7 +259,8 @@ impl<S: FlashFs> Vfs<S> {
         let (index, flags) = (open.inode, open.flags);
         let start = if flags.append { self.inodes[index].size_bytes } else { offset };
         let max_bytes = self.fs.max_file_bytes();
-        // generic_write_checks, before which UBIFS has updated the times already (ubifs_write_iter).
+        // generic_write_checks, before which UBIFS has updated the times already
+        // (ubifs_write_iter).
         if start >= max_bytes && !self.fs.writes_back() {
             return Ok((EFBIG, now));
         }

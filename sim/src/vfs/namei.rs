@@ -193,8 +193,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// What dropping caches leaves of dentries and inodes: those of open files and of the directories
-    /// they are in, and of dirty files the inode alone. Returns the inodes.
+    /// What dropping caches leaves of dentries and inodes: those of open files and of the
+    /// directories they are in, and of dirty files the inode alone. Returns the inodes.
     pub(super) fn shrink_dcache(&mut self) -> Vec<Ino> {
         let mut held = vec![false; self.inodes.len()];
         for open in self.slots.iter().flatten() {

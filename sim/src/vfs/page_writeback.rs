@@ -1,10 +1,12 @@
-//! Dirty limits: when write-back begins for the amount of what is dirty, and when a writer has to wait for it.
+//! Dirty limits: when write-back begins for the amount of what is dirty, and when a writer has to
+//! wait for it.
 //!
-//! Mirrors mm/page-writeback.c (domain_dirty_limits, balance_dirty_pages_ratelimited, dirty_freerun_ceiling)
-//! of Linux 6.1 with vm.dirty_ratio and
-//! vm.dirty_background_ratio as they are by default. Above the background threshold the flusher works until it is reached
-//! again; above the middle between it and the limit a writer waits while the flusher writes as many pages as the writer has dirtied.
-//! Left out: the control loop that spreads these waits by bandwidth (wb_dirty_ratelimit); per-device limits (there is one device).
+//! Mirrors mm/page-writeback.c (domain_dirty_limits, balance_dirty_pages_ratelimited,
+//! dirty_freerun_ceiling) of Linux 6.1 with vm.dirty_ratio and vm.dirty_background_ratio as they
+//! are by default. Above the background threshold the flusher works until it is reached again;
+//! above the middle between it and the limit a writer waits while the flusher writes as many pages
+//! as the writer has dirtied. Left out: the control loop that spreads these waits by bandwidth
+//! (wb_dirty_ratelimit); per-device limits (there is one device).
 //!
 //! Invariant: no more pages are dirty when a writer goes on than when it began to wait.
 
@@ -18,7 +20,8 @@ use crate::units::Ns;
 
 /// vm.dirty_ratio, percent.
 const LIMIT_PERCENT: u64 = 20;
-/// ratelimit_pages: pages a task dirties before it looks at the limits, and that are written while it waits.
+/// ratelimit_pages: pages a task dirties before it looks at the limits, and that are written while
+/// it waits.
 const RATELIMIT_PAGES: u32 = 32;
 
 /// The thresholds of a machine, in pages, and what was dirtied since anyone looked.

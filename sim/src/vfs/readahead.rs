@@ -1,11 +1,10 @@
 //! Read-ahead: which pages are read besides the one that was missed.
 //!
 //! Mirrors mm/readahead.c (ondemand_readahead, try_context_readahead, get_init_ra_size,
-//! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of Linux
-//! 2.6.29 to 6.12. What differs between kernels is a field of [`KernelReadAhead`]; boards/kernels/
-//! says which kernel has what, and why.
-//! On MTD every page of a window is read before the call returns: nothing is asynchronous, also
-//! where the kernel's names say so.
+//! get_next_ra_size, force_page_cache_ra; page_cache_sync_ra and page_cache_async_ra of 6.12) of
+//! Linux 2.6.29 to 6.12. What differs between kernels is a field of [`KernelReadAhead`];
+//! boards/kernels/ says which kernel has what, and why. On MTD every page of a window is read
+//! before the call returns: nothing is asynchronous, also where the kernel's names say so.
 //!
 //! Left out: large folios (no file system here has them), congestion, the limit of half the free
 //! memory (max_sane_readahead; the boards have more).
@@ -23,7 +22,8 @@ use serde::Deserialize;
 pub enum Context {
     /// They are not looked at (until 2.6.30).
     None,
-    /// Any cached neighbour starts a window of the whole history (10be0b372cac, 2.6.31, until 3.11).
+    /// Any cached neighbour starts a window of the whole history (10be0b372cac, 2.6.31, until
+    /// 3.11).
     Eager,
     /// Only a history longer than the request does, and the window has a marker at its end
     /// (2cad40180197, 3.12).
@@ -284,8 +284,8 @@ fn continue_stream(kernel: &KernelReadAhead, state: &mut ReadAheadState) {
     state.async_size = state.size;
 }
 
-/// A marker without valid state: the window begins at the next page that is not cached. None if that
-/// is too far away.
+/// A marker without valid state: the window begins at the next page that is not cached. None if
+/// that is too far away.
 fn continue_after_hole(
     kernel: &KernelReadAhead,
     state: &mut ReadAheadState,
@@ -499,7 +499,8 @@ mod tests {
     }
 
     /// Pages 24 to 31 with the marker on 30, in a file of 29 pages: three pages are cut off, so the
-    /// marker two from the end goes to 27. With the marker on 24, eight from the end, there is none.
+    /// marker two from the end goes to 27. With the marker on 24, eight from the end, there is
+    /// none.
     #[test]
     fn the_marker_of_a_window_cut_off_at_the_end_of_the_file_moves_since_5_8() {
         let newer = KernelReadAhead { cut_window_moves_its_marker: true, ..LINUX_2_6_37 };
@@ -548,9 +549,9 @@ mod tests {
         }
     }
 
-    /// Linux 6.12 took ondemand_readahead apart: 8 pages that are read as a whole make a window of 16
-    /// whose marker stands after what was asked, as before; 32 of 32 have the marker in the middle,
-    /// where a merged next window stood; a miss right after a window is a new one.
+    /// Linux 6.12 took ondemand_readahead apart: 8 pages that are read as a whole make a window of
+    /// 16 whose marker stands after what was asked, as before; 32 of 32 have the marker in the
+    /// middle, where a merged next window stood; a miss right after a window is a new one.
     #[test]
     fn a_miss_never_continues_a_window_in_6_12() {
         let apart = KernelReadAhead { miss_never_continues: true, ..LINUX_2_6_37 };

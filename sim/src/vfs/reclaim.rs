@@ -1,11 +1,12 @@
 //! The LRU lists of the page cache, and what leaves it when memory runs short.
 //!
-//! Mirrors mm/vmscan.c (shrink_inactive_list, shrink_active_list, inactive_is_low, folio_check_references) and
-//! mm/swap.c (folio_mark_accessed) of Linux 6.1 for file pages that nobody maps. A page enters the inactive
-//! list; the second time a program reads it, it moves to the active one; reclaim takes clean pages from the
-//! tail of the inactive list, and turns dirty ones to the active list. Left out: kswapd's own pace (what is
-//! below the low watermark is made up at once, and costs no time), slab, programs' own memory, workingset
-//! refaults, multi-generational LRU, the order in which pages of one batch (pagevec) come to the lists.
+//! Mirrors mm/vmscan.c (shrink_inactive_list, shrink_active_list, inactive_is_low,
+//! folio_check_references) and mm/swap.c (folio_mark_accessed) of Linux 6.1 for file pages that
+//! nobody maps. A page enters the inactive list; the second time a program reads it, it moves to
+//! the active one; reclaim takes clean pages from the tail of the inactive list, and turns dirty
+//! ones to the active list. Left out: kswapd's own pace (what is below the low watermark is made up
+//! at once, and costs no time), slab, programs' own memory, workingset refaults, multi-generational
+//! LRU, the order in which pages of one batch (pagevec) come to the lists.
 //!
 //! Invariants:
 //! 1. A page in the cache is on exactly one list: the active one if its `ACTIVE` flag is set.
@@ -35,7 +36,8 @@ pub(super) struct Lru {
 
 impl Lru {
     /// Of a machine with so many free pages when the kernel has started. The watermarks follow from
-    /// them as in mm/page_alloc.c: min_free_kbytes is the root of 16 times the memory in KiB, low and high a quarter and a half above.
+    /// them as in mm/page_alloc.c: min_free_kbytes is the root of 16 times the memory in KiB, low
+    /// and high a quarter and a half above.
     pub fn new(free_pages: u64) -> Lru {
         let min = (free_pages * 4 * 16).isqrt() / 4;
         let (low, high) = (min + min / 4, min + min / 2);

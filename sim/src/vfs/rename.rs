@@ -13,8 +13,6 @@ use crate::errno::{EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
 use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
 
-/// errno of a directory that is not empty (asm-generic/errno.h).
-
 /// A name that was looked up: its directory and what it names.
 type Found = (Option<usize>, Option<usize>);
 

@@ -1,8 +1,9 @@
 //! Pages that go as their file ends before them or is gone, and what looking for them costs.
 //!
-//! Mirrors mm/truncate.c (truncate_inode_pages_range, truncate_inode_pages_final) and xas_find of lib/xarray.c, Linux 6.1: pages
-//! are taken out of the file's array in batches, and then the array is looked through to its end for more, twice, slot by
-//! slot. The array has 64 slots a node and no more levels than its last page needs (xas_shrink).
+//! Mirrors mm/truncate.c (truncate_inode_pages_range, truncate_inode_pages_final) and xas_find of
+//! lib/xarray.c, Linux 6.1: pages are taken out of the file's array in batches, and then the array
+//! is looked through to its end for more, twice, slot by slot. The array has 64 slots a node and no
+//! more levels than its last page needs (xas_shrink).
 //!
 //! Left out: pages missing in between.
 //!
@@ -35,14 +36,16 @@ impl Truncated {
         let pages = cache.cached_from(first);
         let left = cache.last_below(first);
         let behind = if pages > 0 { last + 1 } else { first };
-        // A batch that is not full has met the end; then find_lock_entries and find_get_entries meet it once more each.
+        // A batch that is not full has met the end; then find_lock_entries and find_get_entries
+        // meet it once more each.
         let of_batch = if pages % BATCH > 0 { slots_passed(Some(last), last) } else { 0 };
         let slots = of_batch + slots_passed(left, behind) + slots_passed(left, first);
         Truncated { pages, slots }
     }
 }
 
-/// Slots behind that of page `from` that xas_find passes to the end of an array whose last page is `last`.
+/// Slots behind that of page `from` that xas_find passes to the end of an array whose last page is
+/// `last`.
 fn slots_passed(last: Option<u32>, from: u32) -> u64 {
     let (Some(mut last), mut from) = (last, from) else { return 0 };
     let mut passed = 0;

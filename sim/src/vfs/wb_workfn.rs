@@ -1,15 +1,18 @@
 //! What the flusher does when it has the processor, a step at a time.
 //!
-//! Mirrors wb_workfn, wb_do_writeback, wb_writeback, writeback_sb_inodes, __writeback_single_inode and requeue_inode of
-//! fs/fs-writeback.c, and write_cache_pages of mm/page-writeback.c, Linux 6.1, for one device with one file system. flusher.rs
-//! has the lists and the timer. A step is a page or an inode, and before each it may have to make way (lock_page,
-//! cond_resched): who gets the processor then finds the rest of the inode as it is. Within a step whoever else gets the
+//! Mirrors wb_workfn, wb_do_writeback, wb_writeback, writeback_sb_inodes, __writeback_single_inode
+//! and requeue_inode of fs/fs-writeback.c, and write_cache_pages of mm/page-writeback.c, Linux 6.1,
+//! for one device with one file system. flusher.rs has the lists and the timer. A step is a page or
+//! an inode, and before each it may have to make way (lock_page, cond_resched): who gets the
+//! processor then finds the rest of the inode as it is. Within a step whoever else gets the
 //! processor waits until its end, as for the locks that the flusher holds.
 //!
-//! Left out: inodes that another file system has on the device, pages that are skipped, bandwidth (writeback_chunk_size).
+//! Left out: inodes that another file system has on the device, pages that are skipped, bandwidth
+//! (writeback_chunk_size).
 //!
 //! Invariants:
-//! 1. An inode whose pages are being written (I_SYNC) is in none of the flusher's lists, and stays dirty until that is over.
+//! 1. An inode whose pages are being written (I_SYNC) is in none of the flusher's lists, and stays
+//!    dirty until that is over.
 //! 2. Somebody waits for a work of the list (`done`) until it is over.
 
 use super::flusher::{Check, Flusher, Reason, Wait, Work, Writing};
@@ -109,7 +112,8 @@ impl Flusher {
         }
     }
 
-    /// wb_writeback and writeback_sb_inodes up to the next inode that is to be written; none when the work is over.
+    /// wb_writeback and writeback_sb_inodes up to the next inode that is to be written; none when
+    /// the work is over.
     fn next_inode(&mut self, now: Ns, work: &mut Work, dirty_pages: u64) -> Option<usize> {
         if let Some((since, has_written)) = work.round {
             let is_enough = has_written && (self.is_round_over(since, now) || work.pages <= 0);
@@ -259,7 +263,8 @@ impl Inodes {
         None
     }
 
-    /// The step is over: the end of writeback_sb_inodes' loop with requeue_inode, if it was the inode.
+    /// The step is over: the end of writeback_sb_inodes' loop with requeue_inode, if it was the
+    /// inode.
     pub(super) fn has_written(&mut self, now: Ns) {
         let Some(writing) = self.flusher.writing.take_if(|writing| writing.is_inode) else {
             return;

@@ -1,8 +1,9 @@
 //! Write-back: which inodes are dirty, and who asks that they are written.
 //!
-//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, sync_inodes_sb, inode_wait_for_writeback), fs/sync.c and write_cache_pages of
-//! mm/page-writeback.c as a program calls it, Linux 6.1. flusher.rs has the lists and wb_workfn.rs what the flusher does with
-//! them. An inode joins them when something of it becomes dirty and leaves them when the flusher has written it out: its
+//! Mirrors fs/fs-writeback.c (__mark_inode_dirty, sync_inodes_sb, inode_wait_for_writeback),
+//! fs/sync.c and write_cache_pages of mm/page-writeback.c as a program calls it, Linux 6.1.
+//! flusher.rs has the lists and wb_workfn.rs what the flusher does with them. An inode joins them
+//! when something of it becomes dirty and leaves them when the flusher has written it out: its
 //! pages first, then itself. fsync writes the same and leaves the inode where it is in the list.
 
 use super::flusher::{Reason, Wait};
@@ -14,7 +15,8 @@ use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::sched::{Task, TIMER_SLACK};
 use crate::units::Ns;
 
-/// Pages a file system is told of before it is to write them: few enough to stay in a processor's cache.
+/// Pages a file system is told of before it is to write them: few enough to stay in a processor's
+/// cache.
 const EXPECTED_PAGES: usize = 64;
 
 impl<S: FlashFs> Vfs<S> {
@@ -36,8 +38,8 @@ impl<S: FlashFs> Vfs<S> {
         self.pause_between(now, end, end)
     }
 
-    /// The program sleeps until `due`, at the latest until `latest`. It goes on when it has been woken, and after the threads
-    /// that wake with it on an idle processor.
+    /// The program sleeps until `due`, at the latest until `latest`. It goes on when it has been
+    /// woken, and after the threads that wake with it on an idle processor.
     fn pause_between(&mut self, now: Ns, due: Ns, latest: Ns) -> Result<Ns, FsError> {
         let (now, rang) = self.sleep_between(now, due, latest)?;
         let before = self.fs.sched().served_at(rang);
@@ -51,8 +53,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((self.fs.wake_program(now, rang, &mut self.inodes)?, rang))
     }
 
-    /// Timers and threads go on until the program's timer rings: at the first interrupt of the clock from `due` on, its own at
-    /// `latest` (__hrtimer_run_queues).
+    /// Timers and threads go on until the program's timer rings: at the first interrupt of the
+    /// clock from `due` on, its own at `latest` (__hrtimer_run_queues).
     fn idle(&mut self, mut now: Ns, due: Ns, latest: Ns) -> Result<(Ns, Ns), FsError> {
         let mut end = latest;
         loop {
@@ -103,8 +105,9 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// Whether a timer of the file system ends when the processor is `awake`, at the latest, or in advance. Timers are looked
-    /// at in the order in which they end at the latest, up to the first that cannot have ended yet (__hrtimer_run_queues).
+    /// Whether a timer of the file system ends when the processor is `awake`, at the latest, or in
+    /// advance. Timers are looked at in the order in which they end at the latest, up to the first
+    /// that cannot have ended yet (__hrtimer_run_queues).
     fn is_fs_due(&self, awake: Ns, end: Ns) -> bool {
         let Some(latest) = self.fs.next_due() else { return false };
         let is_next = |due: Ns| due > awake && due < latest;
@@ -123,8 +126,8 @@ impl<S: FlashFs> Vfs<S> {
         }
     }
 
-    /// The program works for some `time` of its own. Outside of the kernel it makes way as soon as it should: when the
-    /// interrupt of the tick that says so returns.
+    /// The program works for some `time` of its own. Outside of the kernel it makes way as soon as
+    /// it should: when the interrupt of the tick that says so returns.
     pub fn work(&mut self, now: Ns, time: Ns) -> Result<Ns, FsError> {
         let (mut now, mut left) = (now, time);
         while left > Ns::ZERO {
@@ -161,7 +164,8 @@ impl<S: FlashFs> Vfs<S> {
         self.write_pages(now, index, &pages)
     }
 
-    /// The same of pages that are tagged, in order. What could not be written is told by the next fsync (mapping_set_error).
+    /// The same of pages that are tagged, in order. What could not be written is told by the next
+    /// fsync (mapping_set_error).
     fn write_pages(&mut self, mut now: Ns, index: usize, pages: &[u32]) -> Result<Ns, FsError> {
         for (at, &page) in pages.iter().enumerate() {
             now = self.resched(now)?; // lock_page
@@ -224,9 +228,9 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, untold(self.fs.sync(now, &mut self.inodes), now)?))
     }
 
-    /// wakeup_flusher_threads, if `all`, and sync_inodes_sb, which waits until the flusher has written every dirty inode,
-    /// even if there is none: whoever else wants the processor may get it before the flusher does, or before the program
-    /// does again.
+    /// wakeup_flusher_threads, if `all`, and sync_inodes_sb, which waits until the flusher has
+    /// written every dirty inode, even if there is none: whoever else wants the processor may get
+    /// it before the flusher does, or before the program does again.
     pub(super) fn write_back_all(&mut self, now: Ns, all: bool) -> Result<Ns, FsError> {
         let mut now = now;
         if all && self.inodes.flusher.start_all() {

@@ -20,7 +20,8 @@ fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
     entries.remove("source");
-    entries.remove("compr_option"); // what a mount may choose, which python/flashbed/formats/profiles.py does
+    // what a mount may choose, which python/flashbed/formats/profiles.py does
+    entries.remove("compr_option");
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
         compressors.remove("included"); // likewise
     }

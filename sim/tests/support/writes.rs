@@ -1,7 +1,8 @@
 //! Many 4 KiB writes to files that fill half of a chip, with fsync every 64.
 //!
-//! The files are written in order first, four of them side by side, and then again in order or anywhere. Every write has a
-//! seed of its own, so no two pages go on generating the same bytes. The VFS is called without text or rows.
+//! The files are written in order first, four of them side by side, and then again in order or
+//! anywhere. Every write has a seed of its own, so no two pages go on generating the same bytes.
+//! The VFS is called without text or rows.
 
 use sim::content::Source;
 use sim::flash::{Chip, Flash};

@@ -1,6 +1,8 @@
-//! Finite state entropy: the coder of zstd's lengths and offsets, and of the weights of its Huffman codes (fse_compress.c).
+//! Finite state entropy: the coder of zstd's lengths and offsets, and of the weights of its Huffman
+//! codes (fse_compress.c).
 //!
-//! A symbol's bits depend on the state, so all symbols are gone through; states are computed, bits only counted.
+//! A symbol's bits depend on the state, so all symbols are gone through; states are computed, bits
+//! only counted.
 
 /// States of the largest table.
 const STATES_MAX: usize = 1 << 9;
@@ -14,7 +16,8 @@ pub(super) struct Code {
     extra_bits: u8,
 }
 
-/// The larger values of a kind of number share symbols: the first value of each, and its extra bits.
+/// The larger values of a kind of number share symbols: the first value of each, and its extra
+/// bits.
 fn code_of(value: usize, first: &[u16], extra_bits: &[u8], alone: usize) -> Code {
     if value < alone {
         return Code { symbol: value as u8, extra_bits: 0 };
@@ -84,7 +87,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Chooses a table by rule of thumb (`ZSTD_selectEncodingType` of the fast strategies) and counts bits.
+    /// Chooses a table by rule of thumb (`ZSTD_selectEncodingType` of the fast strategies) and
+    /// counts bits.
     pub(super) fn new(kind: &Kind, codes: Vec<Code>) -> Option<Stream> {
         let total = codes.len();
         let mut counts = [0_u32; SYMBOLS_MAX];

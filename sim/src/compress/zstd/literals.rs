@@ -1,5 +1,5 @@
-//! The literals of a zstd block: as they are, one byte many times, or in a Huffman code (zstd_compress_literals.c,
-//! huf_compress.c). Only sizes are computed, so codes are their lengths.
+//! The literals of a zstd block: as they are, one byte many times, or in a Huffman code
+//! (zstd_compress_literals.c, huf_compress.c). Only sizes are computed, so codes are their lengths.
 
 use super::super::work::LiteralsWork;
 use super::{fse, gain_min};
@@ -13,8 +13,8 @@ const CODE_BITS_MAX: u32 = 11;
 /// Weights can be sent as they are, half a byte each, of symbols up to this.
 const PLAIN_WEIGHTS_MAX: usize = 128;
 
-/// What is done with these literals. A Huffman code is made if they are neither few, nor all the same, nor
-/// spread so evenly that there is little hope.
+/// What is done with these literals. A Huffman code is made if they are neither few, nor all the
+/// same, nor spread so evenly that there is little hope.
 pub(super) fn work(literals: &[u8]) -> LiteralsWork {
     if literals.len() < BYTES_MIN {
         return LiteralsWork::default();
@@ -111,7 +111,8 @@ impl Code {
         Code { bits, symbol_max: counts.len() - 1, bits_max: bits_max.min(longest) }
     }
 
-    /// What sending the code takes: the weights of all symbols but the last (`HUF_writeCTable_wksp`).
+    /// What sending the code takes: the weights of all symbols but the last
+    /// (`HUF_writeCTable_wksp`).
     fn table_bytes(&self) -> Option<usize> {
         let weight = |bits: u8| if bits == 0 { 0 } else { self.bits_max as u8 + 1 - bits };
         let weights: Vec<u8> =
@@ -131,8 +132,8 @@ impl Code {
     }
 }
 
-/// Length of each code, of leaves in order of falling counts (`HUF_buildTree`): the two rarest are joined, and of equally rare
-/// ones joined nodes come first.
+/// Length of each code, of leaves in order of falling counts (`HUF_buildTree`): the two rarest are
+/// joined, and of equally rare ones joined nodes come first.
 fn measure(leaves: &mut [Leaf]) {
     let nodes = leaves.len() - 1;
     let mut counts = vec![0_u32; nodes];
@@ -162,7 +163,8 @@ fn measure(leaves: &mut [Leaf]) {
     }
 }
 
-/// Makes codes that are too long as long as may be, and others longer to make up for it (`HUF_setMaxHeight`).
+/// Makes codes that are too long as long as may be, and others longer to make up for it
+/// (`HUF_setMaxHeight`).
 struct Shortening<'a> {
     leaves: &'a mut [Leaf],
     bits_max: u32,

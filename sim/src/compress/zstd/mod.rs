@@ -1,12 +1,13 @@
-//! Sizes of what the kernel's zstd gives (lib/zstd of Linux 5.16 to 6.1, which is zstd 1.4.10) at level 3, as the crypto API's
-//! "zstd" is set up: matches by two hashes ("dfast"), for one block of up to 4,096 bytes in a frame of its own.
+//! Sizes of what the kernel's zstd gives (lib/zstd of Linux 5.16 to 6.1, which is zstd 1.4.10) at
+//! level 3, as the crypto API's "zstd" is set up: matches by two hashes ("dfast"), for one block of
+//! up to 4,096 bytes in a frame of its own.
 //!
-//! Today's library finds other matches and shares bits otherwise: of generated pages every eighth comes out
-//! of another size. Mirrors zstd_double_fast.c, zstd_compress_literals.c and zstd_compress_sequences.c; [`fse`] and
-//! [`literals`] are the entropy coders.
+//! Today's library finds other matches and shares bits otherwise: of generated pages every eighth
+//! comes out of another size. Mirrors zstd_double_fast.c, zstd_compress_literals.c and
+//! zstd_compress_sequences.c; [`fse`] and [`literals`] are the entropy coders.
 //!
-//! Left out: the bytes themselves, dictionaries, what depends on a block before this one, input under 128 bytes (UBIFS does
-//! not try it).
+//! Left out: the bytes themselves, dictionaries, what depends on a block before this one, input
+//! under 128 bytes (UBIFS does not try it).
 
 mod fse;
 mod literals;
@@ -16,7 +17,8 @@ use super::PAGE_BYTES_MAX;
 use fse::Code;
 
 const BYTES_MIN: usize = 128;
-/// Hashes have as many bits as positions have, the long ones one more (`ZSTD_adjustCParams_internal`).
+/// Hashes have as many bits as positions have, the long ones one more
+/// (`ZSTD_adjustCParams_internal`).
 const POSITION_BITS_MAX: u32 = 12;
 const MATCH_BYTES_MIN: usize = 3;
 const HASH_READ_BYTES: usize = 8;
@@ -33,7 +35,8 @@ fn gain_min(bytes: usize) -> usize {
     (bytes >> 6) + 2
 }
 
-/// What there is to do with random bytes, in which no match is found. Of a whole page no code is made but in one of a thousand.
+/// What there is to do with random bytes, in which no match is found. Of a whole page no code is
+/// made but in one of a thousand.
 pub(super) fn work_on_random(bytes: &[u8]) -> ZstdWork {
     let searched = SEARCHED_IN_RANDOM[bytes.len()].into();
     let literals = if bytes.len() < PAGE_BYTES_MAX {
@@ -66,8 +69,8 @@ struct Sequence {
     match_bytes: usize,
 }
 
-/// The last position of each hash of eight bytes and of five, and what is found by them. 0 is nowhere: the first position is
-/// never matched.
+/// The last position of each hash of eight bytes and of five, and what is found by them. 0 is
+/// nowhere: the first position is never matched.
 pub(super) struct Zstd {
     long: Vec<u16>,
     short: Vec<u16>,

@@ -1,18 +1,23 @@
 //! The collector's thread.
 //!
-//! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger, jffs2_garbage_collect_thread): a signal wakes the
-//! thread at once, without one it sleeps 50 ms before each pass. It is a task of its own (sched/) of nice 10, and
-//! does what it does in steps, before each of which it may have to make way: a step ends where the kernel's code asks
-//! for a lock, for memory, or whether somebody else should run. Who has the processor, and who waits for whom, is in tasks.rs.
+//! Mirrors fs/jffs2/background.c of Linux 6.1 (jffs2_garbage_collect_trigger,
+//! jffs2_garbage_collect_thread): a signal wakes the thread at once, without one it sleeps 50 ms
+//! before each pass. It is a task of its own (sched/) of nice 10, and does what it does in steps,
+//! before each of which it may have to make way: a step ends where the kernel's code asks for a
+//! lock, for memory, or whether somebody else should run. Who has the processor, and who waits for
+//! whom, is in tasks.rs.
 //!
-//! While it moves a node or checks an inode it has c->alloc_sem, and the inode's f->sem. So what comes of that
-//! is settled when the step begins, and its calls into MTD are kept (`work`) and made one by one. Erasing and looking at
-//! what was erased needs no such lock, and whoever writes goes on meanwhile.
+//! While it moves a node or checks an inode it has c->alloc_sem, and the inode's f->sem. So what
+//! comes of that is settled when the step begins, and its calls into MTD are kept (`work`) and made
+//! one by one. Erasing and looking at what was erased needs no such lock, and whoever writes goes
+//! on meanwhile.
 //!
-//! Since 3.13 (Linux "jffs2: do not support kill -HUP" and its followers in background.c) a signal that comes during a pass is kept:
-//! each erase sends one, so the pass that erased is followed by another that moves a node.
+//! Since 3.13 (Linux "jffs2: do not support kill -HUP" and its followers in background.c) a signal
+//! that comes during a pass is kept: each erase sends one, so the pass that erased is followed by
+//! another that moves a node.
 //!
-//! Left out: what a kept call finds on the chip if the power fails before it, other than that it was not made.
+//! Left out: what a kept call finds on the chip if the power fails before it, other than that it
+//! was not made.
 //!
 //! Invariants:
 //! 1. The thread has c->alloc_sem in the steps from `Decide` to `Work`, and in no other.
@@ -37,7 +42,8 @@ enum Step {
     Loop,
     /// schedule_timeout_interruptible.
     Nap,
-    /// The head of jffs2_garbage_collect_pass. `erased`: it has found nothing to erase and asks again.
+    /// The head of jffs2_garbage_collect_pass. `erased`: it has found nothing to erase and asks
+    /// again.
     Lock {
         erased: bool,
     },
@@ -103,7 +109,8 @@ pub struct Collector {
     pub(super) makes_calls: bool,
     /// It sleeps until the inode that somebody reads in is read (c->inocache_wq).
     pub(super) waits_for_inode: bool,
-    /// It sleeps until the page of its inode that the foreground reads is read (f->sem, the page's lock).
+    /// It sleeps until the page of its inode that the foreground reads is read (f->sem, the page's
+    /// lock).
     pub(super) waits_for_page: bool,
 }
 
@@ -162,8 +169,8 @@ impl<F: Flash> Jffs2<F> {
         self.sched.sleep(now);
     }
 
-    /// The thread, which has the processor, does its next step or makes way before. Moving a node takes `pages`; without them the thread
-    /// waits for whoever reads a page just now.
+    /// The thread, which has the processor, does its next step or makes way before. Moving a node
+    /// takes `pages`; without them the thread waits for whoever reads a page just now.
     pub(super) fn run_collector(
         &mut self,
         now: Ns,
@@ -256,7 +263,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// sleep_on_spinunlock(&c->inocache_wq), without c->alloc_sem: somebody reads the inode in, or evicts it.
+    /// sleep_on_spinunlock(&c->inocache_wq), without c->alloc_sem: somebody reads the inode in, or
+    /// evicts it.
     fn wait_for_reader(&mut self, now: Ns) -> Ns {
         self.unlock_alloc(now);
         self.collector.step = Step::Loop;
@@ -293,8 +301,8 @@ impl<F: Flash> Jffs2<F> {
         self.unlock_alloc(now);
     }
 
-    /// Does what a pass does to the books; its calls into MTD are left to be made. Where they can fail they are made at
-    /// once, and nobody else comes in between.
+    /// Does what a pass does to the books; its calls into MTD are left to be made. Where they can
+    /// fail they are made at once, and nobody else comes in between.
     fn keep_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
         self.collector.keeps_calls = true;
         self.collector.makes_calls = self.mtd.flash().can_lose_power();
@@ -370,7 +378,8 @@ impl<F: Flash> Jffs2<F> {
         self.erase_failed(at, block)
     }
 
-    /// What a call was asked for is read to its end, whatever is wrong with a page of it (nand_do_read_ops).
+    /// What a call was asked for is read to its end, whatever is wrong with a page of it
+    /// (nand_do_read_ops).
     fn read_rest_of_check(&mut self, now: Ns, step: Step) -> Result<Ns> {
         let (mut at, mut step) = (now, step);
         while let Step::Check { block, offset } = step {
@@ -411,8 +420,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// The same of the thread, which may have to make way after each page of it. Where bits are wrong it is asked what
-    /// came of the whole.
+    /// The same of the thread, which may have to make way after each page of it. Where bits are
+    /// wrong it is asked what came of the whole.
     fn check_page_of(&self, block: u32, offset: u32) -> (u32, Call) {
         let page_bytes = self.mtd.page_bytes();
         if page_bytes >= PAGE_BYTES || self.mtd.flash().wrong_bits().is_some() {

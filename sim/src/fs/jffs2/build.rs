@@ -1,10 +1,11 @@
 //! A mount: the flash is scanned, names are counted, and what has none is dropped.
 //!
-//! Mirrors fs/jffs2/build.c (jffs2_do_mount_fs, jffs2_build_filesystem), jffs2_do_fill_super of fs.c and jffs2_put_super of super.c,
-//! Linux 6.1. Left out: directories with two names, which only a lost entry of a rename can leave behind; both stay.
+//! Mirrors fs/jffs2/build.c (jffs2_do_mount_fs, jffs2_build_filesystem), jffs2_do_fill_super of
+//! fs.c and jffs2_put_super of super.c, Linux 6.1. Left out: directories with two names, which only
+//! a lost entry of a rename can leave behind; both stay.
 //!
-//! Invariant: after it every inode that has a name is `Unchecked` with its nodes known and nothing else, but for the
-//! root, which is in memory.
+//! Invariant: after it every inode that has a name is `Unchecked` with its nodes known and nothing
+//! else, but for the root, which is in memory.
 
 use super::inode::InodeState;
 use super::node::{NodeId, Role};
@@ -25,8 +26,8 @@ impl<F: Flash> Jffs2<F> {
         self.mount(now, None)
     }
 
-    /// The power was lost and is back: what was only in memory is not there to be scanned, and the page that was
-    /// being programmed cannot be read. Returns every name with what it names.
+    /// The power was lost and is back: what was only in memory is not there to be scanned, and the
+    /// page that was being programmed cannot be read. Returns every name with what it names.
     pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
         self.forget_tasks();
         let torn = match self.mtd.power_on() {
@@ -39,8 +40,8 @@ impl<F: Flash> Jffs2<F> {
         Ok((self.clone().tree(now)?, now))
     }
 
-    /// Every name, from the root down. It takes an inode into memory to know it: this is for a copy of the file
-    /// system.
+    /// Every name, from the root down. It takes an inode into memory to know it: this is for a copy
+    /// of the file system.
     fn tree(&mut self, now: Ns) -> Result<Vec<Found>> {
         let mut tree = Vec::new();
         let mut directories = VecDeque::from([ROOT]);

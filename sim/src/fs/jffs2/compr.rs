@@ -1,8 +1,10 @@
 //! How much of a file goes into a node, and how much smaller it is there.
 //!
-//! Mirrors the use of fs/jffs2/compr.c (jffs2_compress) of Linux 6.1; the compressors themselves are compress/.
+//! Mirrors the use of fs/jffs2/compr.c (jffs2_compress) of Linux 6.1; the compressors themselves
+//! are compress/.
 //!
-//! Invariant: two of these with the same compressors give the same; what they work in is made when it is needed.
+//! Invariant: two of these with the same compressors give the same; what they work in is made when
+//! it is needed.
 
 use crate::compress::work::Priced;
 use crate::compress::{Compressors, Jffs2Compressor};
@@ -34,7 +36,8 @@ impl Compression {
         Compression { available, compressors: None }
     }
 
-    /// jffs2_compress of a range of a file for a node with `room` for data: what goes into it, and how long the CPU needs for it.
+    /// jffs2_compress of a range of a file for a node with `room` for data: what goes into it, and
+    /// how long the CPU needs for it.
     pub fn compress(
         &mut self,
         contents: &Contents,

@@ -1,10 +1,14 @@
-//! JFFS2's pseudo-random choices: from which list it collects its next block, and whether an emptied block is erased at once or set aside.
+//! JFFS2's pseudo-random choices: from which list it collects its next block, and whether an
+//! emptied block is erased at once or set aside.
 //!
-//! Mirrors three places of fs/jffs2 (Linux 6.1) that take the tick's number modulo 128: jffs2_find_gc_block (gc.c), jffs2_mark_node_obsolete
-//! (nodemgmt.c) and jffs2_refile_wbuf_blocks (wbuf.c), which adds a counter. The tick follows from everything before it: a kernel that began
-//! some microseconds later would choose differently. What a kernel was seen to choose may be given instead (docs/validation.md, *The kernel's choices*).
+//! Mirrors three places of fs/jffs2 (Linux 6.1) that take the tick's number modulo 128:
+//! jffs2_find_gc_block (gc.c), jffs2_mark_node_obsolete (nodemgmt.c) and jffs2_refile_wbuf_blocks
+//! (wbuf.c), which adds a counter. The tick follows from everything before it: a kernel that began
+//! some microseconds later would choose differently. What a kernel was seen to choose may be given
+//! instead (docs/validation.md, *The kernel's choices*).
 //!
-//! Invariant: each recorded number is used once, in the order of its place in the kernel. A place that asks more often goes on with ticks of its own.
+//! Invariant: each recorded number is used once, in the order of its place in the kernel. A place
+//! that asks more often goes on with ticks of its own.
 
 /// The numbers that a choice is made by: 0 to 127.
 const SIDES: u64 = 128;
@@ -42,7 +46,8 @@ impl Dice {
         dice
     }
 
-    /// The number that decides at a place; `jiffies` is what the kernel there would take modulo 128.
+    /// The number that decides at a place; `jiffies` is what the kernel there would take modulo
+    /// 128.
     pub fn throw(&mut self, place: Place, jiffies: u64) -> u64 {
         let at = place as usize;
         let seen = self.seen[at].get(self.asked[at]).copied();

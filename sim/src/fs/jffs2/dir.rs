@@ -1,12 +1,14 @@
 //! Names: what makes them and what takes them away.
 //!
-//! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_unlink, jffs2_rmdir, jffs2_rename), jffs2_do_create,
-//! jffs2_do_unlink and jffs2_do_link of write.c, and jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be
-//! marked obsolete there, so a name is taken away by an entry that names no inode, and lives until no older entry
-//! of the name is on flash. Left out: links, symlinks, devices; entries are in the order of their names, not of the
+//! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_unlink, jffs2_rmdir,
+//! jffs2_rename), jffs2_do_create, jffs2_do_unlink and jffs2_do_link of write.c, and
+//! jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be marked obsolete there, so a name is
+//! taken away by an entry that names no inode, and lives until no older entry of the name is on
+//! flash. Left out: links, symlinks, devices; entries are in the order of their names, not of the
 //! hash of them.
 //!
-//! Invariant: of each name a directory has at most one entry in memory, the one of the highest version.
+//! Invariant: of each name a directory has at most one entry in memory, the one of the highest
+//! version.
 
 use super::inode::{File, InodeState};
 use super::layout::{Summary, RAW_INODE_BYTES};
@@ -45,8 +47,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_do_link, and the first half of jffs2_do_unlink, for which `ino` is none: the directory's entry of a name
-    /// from now on.
+    /// jffs2_do_link, and the first half of jffs2_do_unlink, for which `ino` is none: the
+    /// directory's entry of a name from now on.
     fn do_link(
         &mut self,
         now: Ns,
@@ -87,8 +89,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_unlink and jffs2_rmdir: an entry that says that the name is gone. What a removed directory still has
-    /// of those goes with it.
+    /// jffs2_unlink and jffs2_rmdir: an entry that says that the name is gone. What a removed
+    /// directory still has of those goes with it.
     pub(super) fn do_unlink(
         &mut self,
         now: Ns,

@@ -1,9 +1,9 @@
 //! Erasing: a block that holds nothing good any more becomes free again.
 //!
 //! Mirrors fs/jffs2/erase.c of Linux 6.1 (jffs2_erase_pending_blocks, jffs2_erase_block,
-//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what of wbuf.c it needs
-//! (jffs2_write_nand_badblock); 2.6.37 is the same. Every page of an erased block is read, whatever
-//! is found there, before its cleanmarker is written.
+//! jffs2_block_check_erase, jffs2_mark_erased_block, jffs2_erase_failed) and what of wbuf.c it
+//! needs (jffs2_write_nand_badblock); 2.6.37 is the same. Every page of an erased block is read,
+//! whatever is found there, before its cleanmarker is written.
 //!
 //! Invariant: a block on its way is counted in `erasing_blocks` until it is free or bad.
 
@@ -20,8 +20,9 @@ use crate::units::Ns;
 const ERASE_FAILURES_MAX: u8 = 2;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_erase_pending_blocks of the foreground: at most `count` blocks become free; returns how many did. `pages` where it
-    /// has no lock, so that the collector's thread may do a pass meanwhile.
+    /// jffs2_erase_pending_blocks of the foreground: at most `count` blocks become free; returns
+    /// how many did. `pages` where it has no lock, so that the collector's thread may do a pass
+    /// meanwhile.
     pub(super) fn erase_pending_blocks(
         &mut self,
         mut now: Ns,

@@ -15,7 +15,8 @@ pub(super) const WRAPPED: &str = "the last page below 4 GiB of a file of JFFS2";
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_write_begin: a gap before the write becomes a hole node; the page is read even if it
-    /// is going to be overwritten whole, with the allocation lock so that the collector does not (since 5.12).
+    /// is going to be overwritten whole, with the allocation lock so that the collector does not
+    /// (since 5.12).
     pub(super) fn begin_write(
         &mut self,
         now: Ns,

@@ -1,10 +1,12 @@
 //! Fragments: which part of a file each node still provides.
 //!
-//! Mirrors struct jffs2_node_frag of fs/jffs2/nodelist.h and what nodelist.c does with the fragment tree of an inode
-//! (jffs2_add_full_dnode_to_inode, jffs2_add_frag_to_fragtree, jffs2_truncate_fragtree, jffs2_kill_fragtree) of Linux 6.1. They
-//! are searched for in a sorted list; the kernel's tree is kept for its shape, which nothing needs until the file is deleted.
+//! Mirrors struct jffs2_node_frag of fs/jffs2/nodelist.h and what nodelist.c does with the fragment
+//! tree of an inode (jffs2_add_full_dnode_to_inode, jffs2_add_frag_to_fragtree,
+//! jffs2_truncate_fragtree, jffs2_kill_fragtree) of Linux 6.1. They are searched for in a sorted
+//! list; the kernel's tree is kept for its shape, which nothing needs until the file is deleted.
 //!
-//! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the last.
+//! Invariant: the fragments of a file do not overlap, and leave no byte out from the first to the
+//! last.
 
 use super::node::{NodeId, State};
 use super::nodelist::Nodes;
@@ -83,8 +85,8 @@ impl Fragments {
         self.list.last().map(|last| self.get(last).end())
     }
 
-    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. The nodes that provide none any more
-    /// become `obsolete`.
+    /// jffs2_add_full_dnode_to_inode: the node provides its bytes from now on. The nodes that
+    /// provide none any more become `obsolete`.
     pub fn add(&mut self, nodes: &mut Nodes, id: NodeId, obsolete: &mut Vec<NodeId>) {
         nodes.set_fragments(id, 1);
         let node = nodes.get(id);
@@ -143,7 +145,8 @@ impl Fragments {
             }
             return self.cut_covered(nodes, at, obsolete);
         }
-        self.list.change(at, |placed| placed.fragment = new); // in the place of the other (rb_replace_node)
+        // in the place of the other (rb_replace_node)
+        self.list.change(at, |placed| placed.fragment = new);
         if rest.bytes > 0 {
             let rest = self.put_after(Some(at), rest);
             return self.list.before(rest).expect("the new one");
@@ -152,8 +155,8 @@ impl Fragments {
         self.cut_covered(nodes, at, obsolete)
     }
 
-    /// The rest of jffs2_add_frag_to_fragtree: what the new fragment at `at` covers of those after it. Says where it
-    /// is now.
+    /// The rest of jffs2_add_frag_to_fragtree: what the new fragment at `at` covers of those after
+    /// it. Says where it is now.
     fn cut_covered(
         &mut self,
         nodes: &mut Nodes,
@@ -197,7 +200,8 @@ impl Fragments {
         self.put_after(self.list.last(), new)
     }
 
-    /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide nothing any more.
+    /// jffs2_truncate_fragtree: nothing is left beyond `size`. Returns the nodes that provide
+    /// nothing any more.
     pub fn truncate(&mut self, nodes: &mut Nodes, size: u32) -> Vec<NodeId> {
         let mut obsolete = Vec::new();
         let mut last = self.last_before(size);
@@ -216,7 +220,8 @@ impl Fragments {
         obsolete
     }
 
-    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left, from the leaves of the tree up.
+    /// jffs2_kill_fragtree of a file that is gone: the nodes that were left, from the leaves of the
+    /// tree up.
     pub fn kill(&mut self, nodes: &mut Nodes) -> Vec<NodeId> {
         let mut by_place: Vec<Placed> = self.list.iter_after(None).copied().collect();
         by_place.sort_unstable_by_key(|placed| placed.place);

@@ -1,10 +1,11 @@
 //! Garbage collection, one node a pass.
 //!
 //! Mirrors fs/jffs2/gc.c of Linux 6.1 (jffs2_find_gc_block, jffs2_garbage_collect_pass,
-//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata); 2.6.37 is the same. It serves
-//! whoever needs space, the collector's thread (background.rs), and fsync, which moves nodes to fill the
-//! write buffer's page rather than pad it. A node that is no longer all there is of its pages is not copied:
-//! what the page cache has of the page is written anew, read into it if need be.
+//! jffs2_garbage_collect_pristine, _live, _dirent, _dnode, _hole, _metadata); 2.6.37 is the same.
+//! It serves whoever needs space, the collector's thread (background.rs), and fsync, which moves
+//! nodes to fill the write buffer's page rather than pad it. A node that is no longer all there is
+//! of its pages is not copied: what the page cache has of the page is written anew, read into it if
+//! need be.
 
 use super::dice::Place;
 use super::fragments::Fragment;
@@ -70,7 +71,8 @@ impl<F: Flash> Jffs2<F> {
         over.map(|now| (Pass::Progress, now))
     }
 
-    /// The node of the block that is being collected that is to be moved next, if any of it is good.
+    /// The node of the block that is being collected that is to be moved next, if any of it is
+    /// good.
     pub(super) fn node_to_collect(&self) -> Option<NodeId> {
         let gc = self.gc_block.filter(|gc| self.space.block(gc.block).books.used_bytes > 0)?;
         let mut id = gc.node;
@@ -180,8 +182,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as an older one of
-    /// the name is on flash in another block. Whatever might be one, by its length, is read.
+    /// jffs2_garbage_collect_deletion_dirent: an entry that took a name away is needed as long as
+    /// an older one of the name is on flash in another block. Whatever might be one, by its length,
+    /// is read.
     fn collect_deletion_dirent(&mut self, mut now: Ns, id: NodeId, name: NameId) -> Result<Ns> {
         let node = self.nodes.get(id);
         let block = self.block_of(node.flash_offset);
@@ -322,8 +325,8 @@ impl<F: Flash> Jffs2<F> {
         self.write_range(now, ino, range, span.end, None, pages)
     }
 
-    /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within it
-    /// always, the first and last of it if they are in a block that is dirty anyway.
+    /// The part of jffs2_garbage_collect_dnode that looks for neighbours in the page: pieces within
+    /// it always, the first and last of it if they are in a block that is dirty anyway.
     fn merged(&self, ino: Ino, span: Range<u32>) -> Range<u32> {
         if self.space.free_or_erasing_blocks() <= self.space.levels.merge_blocks {
             return span;

@@ -1,9 +1,11 @@
 //! Inodes: in memory and out of it, their size.
 //!
-//! Mirrors fs/jffs2/fs.c of Linux 6.1 (jffs2_iget, jffs2_do_setattr, jffs2_evict_inode), struct jffs2_inode_cache and struct
-//! jffs2_inode_info (nodelist.h, jffs2_fs_i.h), and jffs2_do_clear_inode of readinode.c. Left out: attributes other than the size.
+//! Mirrors fs/jffs2/fs.c of Linux 6.1 (jffs2_iget, jffs2_do_setattr, jffs2_evict_inode), struct
+//! jffs2_inode_cache and struct jffs2_inode_info (nodelist.h, jffs2_fs_i.h), and
+//! jffs2_do_clear_inode of readinode.c. Left out: attributes other than the size.
 //!
-//! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is `Present`.
+//! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is
+//! `Present`.
 
 use super::fragments::Fragments;
 use super::layout::{Summary, RAW_INODE_BYTES};
@@ -35,7 +37,8 @@ pub struct File {
     /// Entries that name it (pino_nlink; the kernel has the parent's number there for a directory).
     pub links: u32,
     pub is_directory: bool,
-    /// Its nodes in the order in which they came to be known, those that are obsolete and not yet erased included.
+    /// Its nodes in the order in which they came to be known, those that are obsolete and not yet
+    /// erased included.
     pub nodes: InodeNodes,
     pub highest_version: u32,
     pub size_bytes: u32,
@@ -77,8 +80,8 @@ impl<F: Flash> Jffs2<F> {
         file.entries = BTreeMap::new();
     }
 
-    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more. Whoever else wants the processor may have it
-    /// after each (jffs2_kill_fragtree), but not the inode.
+    /// jffs2_do_clear_inode of one that has none: its nodes say nothing any more. Whoever else
+    /// wants the processor may have it after each (jffs2_kill_fragtree), but not the inode.
     pub(super) fn delete_inode(
         &mut self,
         mut now: Ns,

@@ -125,7 +125,8 @@ pub struct Jffs2<F> {
     pseudo_random: u32,
     /// JFFS2_SB_FLAG_SCANNING.
     is_scanning: bool,
-    /// Nodes that the node just written has covered whole; empty but for the room, outside of add_fragment.
+    /// Nodes that the node just written has covered whole; empty but for the room, outside of
+    /// add_fragment.
     covered: Vec<NodeId>,
     /// What bytes the data nodes of an inode have, by version, where the power can fail.
     stored: Option<BTreeMap<(Ino, u32), Contents>>,
@@ -201,7 +202,8 @@ impl<F: Flash> Jffs2<F> {
         offset >> self.block_shift
     }
 
-    /// Nodes on flash, those that say nothing any more included, and fragments of the files in memory.
+    /// Nodes on flash, those that say nothing any more included, and fragments of the files in
+    /// memory.
     pub fn nodes_and_fragments(&self) -> (usize, usize) {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
     }
@@ -343,7 +345,8 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     /// jffs2_sync_fs pads where fsync would rather move nodes.
     fn sync(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let mut now = now;
-        // iterate_supers asks twice, first without waiting; the thread may put something into the buffer in between.
+        // iterate_supers asks twice, first without waiting; the thread may put something into the
+        // buffer in between.
         for _ in 0..2 {
             self.wbuf.due = None;
             now = self.lock_alloc(now, pages)?;

@@ -32,7 +32,8 @@ pub struct Entry {
 /// What a node is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// So much of a file (dsize), which takes `data_bytes` after the header (csize), by which compressor (compr).
+    /// So much of a file (dsize), which takes `data_bytes` after the header (csize), by which
+    /// compressor (compr).
     Data { data_bytes: u16, file_bytes: u16, packed_by: Option<Jffs2Compressor> },
     /// A data node for a hole: a header without data (JFFS2_COMPR_ZERO).
     Hole { file_bytes: u32 },
@@ -92,7 +93,8 @@ pub struct Node {
     pub role: Role,
     /// Whether it is still good.
     pub state: State,
-    /// Its header is on flash and some of its data are not, for the power failed: the checksum is wrong.
+    /// Its header is on flash and some of its data are not, for the power failed: the checksum is
+    /// wrong.
     pub is_damaged: bool,
     /// The inode it belongs to; of an entry, its directory.
     pub ino: Ino,

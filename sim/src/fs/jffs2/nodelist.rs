@@ -95,8 +95,9 @@ impl Nodes {
     }
 }
 
-/// The nodes of an inode in the order in which they came to be known (`ic->nodes`, which has them the other way round).
-/// The links are in the nodes, both ways: one that leaves costs the same however many there are.
+/// The nodes of an inode in the order in which they came to be known (`ic->nodes`, which has them
+/// the other way round). The links are in the nodes, both ways: one that leaves costs the same
+/// however many there are.
 #[derive(Clone, Debug, Default)]
 pub struct InodeNodes {
     first: Option<NodeId>,

@@ -36,8 +36,8 @@ impl<F: Flash> Jffs2<F> {
         block * self.block_bytes + self.block_bytes - self.space.block(block).books.free_bytes
     }
 
-    /// jffs2_reserve_space: room for at least `min_bytes`; returns how much there is. Whoever writes
-    /// collects until enough blocks are free.
+    /// jffs2_reserve_space: room for at least `min_bytes`; returns how much there is. Whoever
+    /// writes collects until enough blocks are free.
     pub(super) fn reserve_space(
         &mut self,
         now: Ns,
@@ -155,16 +155,17 @@ impl<F: Flash> Jffs2<F> {
         Ok((Some(free - reserve), now))
     }
 
-    /// What the summary will need with one more entry. One that was given up counts as one byte less than none
-    /// (JFFS2_SUMMARY_NOSUM_SIZE) until the block turns out to be full.
+    /// What the summary will need with one more entry. One that was given up counts as one byte
+    /// less than none (JFFS2_SUMMARY_NOSUM_SIZE) until the block turns out to be full.
     fn summary_reserve(&self, summary: Summary) -> u32 {
         let collected = if self.has_summary { self.summary_bytes } else { u32::MAX };
         pad((summary.bytes() + SUMMARY_FRAME_BYTES).wrapping_add(collected))
     }
 
-    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. Says whether it did; the kernel
-    /// gives it up (jffs2_sum_disable_collecting) if it cannot be programmed, the padding of a sync has left no room for it, or it
-    /// would be too long for its buffer, as that of small nodes in a block of 256 KiB.
+    /// jffs2_sum_write_sumnode: the rest of the block becomes the summary. Says whether it did; the
+    /// kernel gives it up (jffs2_sum_disable_collecting) if it cannot be programmed, the padding of
+    /// a sync has left no room for it, or it would be too long for its buffer, as that of small
+    /// nodes in a block of 256 KiB.
     fn write_summary(&mut self, now: Ns, block: u32) -> Result<(bool, Ns)> {
         let offset = self.write_offset(block);
         let bytes = self.space.block(block).books.free_bytes;
@@ -233,7 +234,8 @@ impl<F: Flash> Jffs2<F> {
             return Ok((false, now));
         }
         if self.collector.keeps_calls {
-            return Err(FsError::NoSpace(now)); // The kernel asks again until the foreground has erased it.
+            // The kernel asks again until the foreground has erased it.
+            return Err(FsError::NoSpace(now));
         }
         Ok((false, self.wait_for_thread(now, None)?))
     }

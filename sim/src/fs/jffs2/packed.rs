@@ -1,7 +1,8 @@
 //! A node as it is kept: in 40 bytes, for there are as many as fit on the flash.
 //!
-//! Mirrors how struct jffs2_raw_node_ref of fs/jffs2/nodelist.h (Linux 6.1) has the state of a node in the lowest bits of its
-//! `flash_offset`, and goes on in the same way: small numbers share a word.
+//! Mirrors how struct jffs2_raw_node_ref of fs/jffs2/nodelist.h (Linux 6.1) has the state of a node
+//! in the lowest bits of its `flash_offset`, and goes on in the same way: small numbers share a
+//! word.
 //!
 //! Invariant: what is unpacked is what was packed.
 
@@ -17,7 +18,8 @@ const DIRENT: u32 = 3;
 const SUMMARY: u32 = 4;
 const PADDING: u32 = 5;
 
-/// From the lowest bit on of `about`: kind, whether it is damaged, the compressor of data, fragments.
+/// From the lowest bit on of `about`: kind, whether it is damaged, the compressor of data,
+/// fragments.
 const DAMAGED_BIT: u32 = 3;
 const COMPRESSOR_BIT: u32 = 4;
 const FRAGMENTS_BIT: u32 = 7;
@@ -36,7 +38,8 @@ fn compressor_bits(compressor: Option<Jffs2Compressor>) -> u32 {
     (number.expect("a compressor of JFFS2") as u32) << COMPRESSOR_BIT
 }
 
-/// The node. What one that is overwritten is asked for is together at the head, for nobody has looked at it for long.
+/// The node. What one that is overwritten is asked for is together at the head, for nobody has
+/// looked at it for long.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Packed {
@@ -49,7 +52,8 @@ pub(super) struct Packed {
     pub next_in_block: Option<NodeId>,
     pub in_inode: Neighbours,
     version: u32,
-    /// `file_offset`; of an entry, which has none, the length of its name and whether it takes the name away.
+    /// `file_offset`; of an entry, which has none, the length of its name and whether it takes the
+    /// name away.
     at: u32,
     size_bytes: u32,
 }

@@ -1,9 +1,9 @@
 //! A red-black tree whose shape is the kernel's.
 //!
-//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase, rb_next_postorder). JFFS2's search for the node that a newly
-//! read one may overlap ends on a leaf or beside it, whichever the shape of the tree has there, so the shape decides which nodes
-//! a mount looks at; and the nodes of a deleted file become obsolete from its leaves up. Left out: augmented trees,
-//! cached ends.
+//! Mirrors lib/rbtree.c of Linux 6.1 (rb_insert_color, rb_erase, rb_next_postorder). JFFS2's search
+//! for the node that a newly read one may overlap ends on a leaf or beside it, whichever the shape
+//! of the tree has there, so the shape decides which nodes a mount looks at; and the nodes of a
+//! deleted file become obsolete from its leaves up. Left out: augmented trees, cached ends.
 //!
 //! Invariants: those of a red-black tree.
 
@@ -151,7 +151,8 @@ impl<T: Clone> RbTree<T> {
         order
     }
 
-    /// The same between two neighbours, `before` none for the first of all and `after` for the last.
+    /// The same between two neighbours, `before` none for the first of all and `after` for the
+    /// last.
     pub fn insert_between(
         &mut self,
         before: Option<Place>,
@@ -255,8 +256,8 @@ impl<T: Clone> RbTree<T> {
         }
     }
 
-    /// The successor of a place with two children takes its place: where that leaves a hole, what fills
-    /// it, and whether a red place is gone there.
+    /// The successor of a place with two children takes its place: where that leaves a hole, what
+    /// fills it, and whether a red place is gone there.
     #[allow(clippy::type_complexity)]
     fn erase_inner(
         &mut self,

@@ -1,6 +1,7 @@
 //! File data, read.
 //!
-//! Mirrors fs/jffs2/read.c of Linux 6.1 (jffs2_read_inode_range, jffs2_read_dnode) and jffs2_flash_read of wbuf.c.
+//! Mirrors fs/jffs2/read.c of Linux 6.1 (jffs2_read_inode_range, jffs2_read_dnode) and
+//! jffs2_flash_read of wbuf.c.
 
 use super::call::Call;
 use super::layout::RAW_INODE_BYTES;
@@ -16,8 +17,8 @@ const DATA_CRC_OFFSET: u32 = 60;
 const DATA_CRC_BYTES: u32 = 4;
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards. Says whether it was
-    /// read as it was written.
+    /// jffs2_flash_read: always from flash; what is in the write buffer is laid over it afterwards.
+    /// Says whether it was read as it was written.
     #[inline]
     fn read_flash(
         &mut self,
@@ -49,8 +50,8 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there. The caller has f->sem, so
-    /// nobody changes them meanwhile.
+    /// jffs2_read_inode_range: the node of every fragment, each as often as it has fragments there.
+    /// The caller has f->sem, so nobody changes them meanwhile.
     #[inline]
     pub(super) fn read_range(
         &mut self,

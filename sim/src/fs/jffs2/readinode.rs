@@ -1,9 +1,10 @@
 //! An inode's nodes, read and put together.
 //!
-//! Mirrors fs/jffs2/readinode.c of Linux 6.1 (jffs2_get_inode_nodes, jffs2_add_tn_to_tree, jffs2_build_inode_fragtree,
-//! check_node_data, jffs2_do_read_inode_internal, jffs2_do_crccheck_inode). Nodes come in the order in which they were
-//! written or scanned, the last first; of those that overlap, the version decides, and a node that a mount has found
-//! is read to its end only if it is not covered by another. Left out: special files.
+//! Mirrors fs/jffs2/readinode.c of Linux 6.1 (jffs2_get_inode_nodes, jffs2_add_tn_to_tree,
+//! jffs2_build_inode_fragtree, check_node_data, jffs2_do_read_inode_internal,
+//! jffs2_do_crccheck_inode). Nodes come in the order in which they were written or scanned, the
+//! last first; of those that overlap, the version decides, and a node that a mount has found is
+//! read to its end only if it is not covered by another. Left out: special files.
 //!
 //! Invariant: a node that has been looked at is `Unchecked` no more.
 
@@ -37,8 +38,8 @@ struct Reading {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_do_read_inode_internal: every good node from its start to the end of a flash page, a name that
-    /// goes on there as well; then the head of the latest version.
+    /// jffs2_do_read_inode_internal: every good node from its start to the end of a flash page, a
+    /// name that goes on there as well; then the head of the latest version.
     pub(super) fn read_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let mut reading = Reading::default();
         let mut now = now;
@@ -127,8 +128,8 @@ impl<F: Flash> Jffs2<F> {
         });
     }
 
-    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet. Says whether
-    /// the node is good; one that is not is marked obsolete.
+    /// check_tn_node: what is beyond the flash page in which the data begin has not been read yet.
+    /// Says whether the node is good; one that is not is marked obsolete.
     fn check_data(&mut self, now: Ns, id: NodeId) -> Result<(bool, Ns)> {
         let Node { flash_offset, role, state, is_damaged, .. } = self.nodes.get(id);
         let (State::Unchecked, Role::Data { data_bytes, .. }) = (state, role) else {
@@ -237,8 +238,8 @@ impl<F: Flash> Jffs2<F> {
         at
     }
 
-    /// jffs2_build_inode_fragtree: from the end of the file down, nodes that overlap together and the
-    /// oldest of them first.
+    /// jffs2_build_inode_fragtree: from the end of the file down, nodes that overlap together and
+    /// the oldest of them first.
     fn build_fragments(&mut self, mut now: Ns, ino: Ino, reading: &mut Reading) -> Result<Ns> {
         reading.latest = reading.metadata;
         let mut highest = reading.metadata.map_or(0, |id| self.nodes.get(id).version);
@@ -275,8 +276,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass looks at the next
-    /// inode that has some, in the order of the hash table's chains, and does nothing else.
+    /// The beginning of jffs2_garbage_collect_pass: while there are unchecked nodes, a pass looks
+    /// at the next inode that has some, in the order of the hash table's chains, and does nothing
+    /// else.
     pub(super) fn next_unchecked(&mut self) -> Option<Ino> {
         let chains = self.hash_chains();
         let at = self.check_ino;
@@ -314,7 +316,8 @@ fn first_relevant(tree: &mut RbTree<Found>, start: u32) -> Option<Place> {
     Some(at)
 }
 
-/// While a node is overlapped, the one before it; a first node is not overlapped by any that is left.
+/// While a node is overlapped, the one before it; a first node is not overlapped by any that is
+/// left.
 fn back_up(tree: &mut RbTree<Found>, at: &mut Place) {
     while tree.get(*at).overlapped {
         match tree.previous(*at) {
@@ -324,8 +327,8 @@ fn back_up(tree: &mut RbTree<Found>, at: &mut Place) {
     }
 }
 
-/// The end of jffs2_add_tn_to_tree: in the order of offsets, of equal ones the shortest first, and which nodes
-/// overlap is noted.
+/// The end of jffs2_add_tn_to_tree: in the order of offsets, of equal ones the shortest first, and
+/// which nodes overlap is noted.
 fn insert(tree: &mut RbTree<Found>, new: Found) {
     let (mut next, mut parent) = (tree.root(), None);
     while let Some(place) = next {

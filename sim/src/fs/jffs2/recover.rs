@@ -1,8 +1,8 @@
 //! What was in the write buffer goes elsewhere when its page cannot be programmed.
 //!
-//! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_block_refile, jffs2_wbuf_recover). The block is filed as bad and
-//! still used; what is on it is collected like anything else. Nodes of which the page had a part are written anew, as far
-//! as they were on flash already from what is read back.
+//! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_block_refile, jffs2_wbuf_recover). The block is
+//! filed as bad and still used; what is on it is collected like anything else. Nodes of which the
+//! page had a part are written anew, as far as they were on flash already from what is read back.
 //!
 //! Left out, and refused: a program that fails in the middle of this, and no space for it.
 //!

@@ -1,11 +1,14 @@
 //! What a mount finds on the flash.
 //!
-//! Mirrors fs/jffs2/scan.c of Linux 6.1 (jffs2_scan_medium, jffs2_scan_eraseblock, jffs2_scan_classify_jeb, jffs2_rotate_lists)
-//! and jffs2_sum_scan_sumnode of summary.c. Of each block the cleanmarker is read, then the page in which a summary would end, then either
-//! the rest of the summary or, after 256 bytes, all there is. Nothing on NAND says that a node is obsolete, so all of
-//! them come back, to be looked at later. Left out: bad blocks, other byte orders, a buffer that is smaller than a block.
+//! Mirrors fs/jffs2/scan.c of Linux 6.1 (jffs2_scan_medium, jffs2_scan_eraseblock,
+//! jffs2_scan_classify_jeb, jffs2_rotate_lists) and jffs2_sum_scan_sumnode of summary.c. Of each
+//! block the cleanmarker is read, then the page in which a summary would end, then either the rest
+//! of the summary or, after 256 bytes, all there is. Nothing on NAND says that a node is obsolete,
+//! so all of them come back, to be looked at later. Left out: bad blocks, other byte orders, a
+//! buffer that is smaller than a block.
 //!
-//! Invariant: blocks are filed once each; the one with the most room that is neither full nor empty is written next.
+//! Invariant: blocks are filed once each; the one with the most room that is neither full nor empty
+//! is written next.
 
 use super::inode::File;
 use super::layout::{
@@ -44,8 +47,8 @@ struct Buffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_scan_medium. What is at `torn`, a page that was being programmed when the power failed, is not what it
-    /// was meant to be.
+    /// jffs2_scan_medium. What is at `torn`, a page that was being programmed when the power
+    /// failed, is not what it was meant to be.
     pub(super) fn scan_medium(&mut self, mut now: Ns, torn: Option<u32>) -> Result<Ns> {
         self.space.forget();
         (self.next_block, self.gc_block) = (None, None);
@@ -71,7 +74,8 @@ impl<F: Flash> Jffs2<F> {
         let empty = self.space.len(List::Free) + erased_blocks + self.mtd.bad_blocks();
         let suspect = !self.space.is_empty(List::ErasePending) && empty != self.mtd.blocks();
         if suspect && total.used_bytes + total.unchecked_bytes == 0 {
-            return Err(FsError::Io(now)); // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"
+            // "Cowardly refusing to erase blocks on filesystem with no valid JFFS2 nodes"
+            return Err(FsError::Io(now));
         }
         let last = self.files.iter().rposition(|file| !file.nodes.is_empty());
         self.files.truncate(last.map_or(1, |last| last + 1));
@@ -79,8 +83,9 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The block that is going to be written: what is dirty of it counts as wasted, its write buffer begins with a page,
-    /// and its summary goes on from what is in it if there will be room for that.
+    /// The block that is going to be written: what is dirty of it counts as wasted, its write
+    /// buffer begins with a page, and its summary goes on from what is in it if there will be room
+    /// for that.
     fn ready_next_block(&mut self) {
         let Some(number) = self.next_block else { return };
         let page_bytes = self.mtd.page_bytes();
@@ -180,7 +185,8 @@ impl<F: Flash> Jffs2<F> {
         if programmed == start {
             nodes.into_iter().for_each(|id| self.nodes.remove(id));
             now = self.mtd.read_oob(now, u64::from(start), OOB_SCAN_PAGES)?;
-            // The books of a block are nothing from before its erase until its cleanmarker is written.
+            // The books of a block are nothing from before its erase until its cleanmarker is
+            // written.
             let found = if is_counted { Found::CleanMarker } else { Found::AllErased };
             return Ok((found, now));
         }
@@ -219,8 +225,8 @@ impl<F: Flash> Jffs2<F> {
         Ok((true, now))
     }
 
-    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last that can be read, what was being programmed
-    /// when the power failed, if it did, and what is still erased.
+    /// The loop of jffs2_scan_eraseblock: nodes from the first to the last that can be read, what
+    /// was being programmed when the power failed, if it did, and what is still erased.
     fn scan_nodes(
         &mut self,
         mut now: Ns,
@@ -249,8 +255,9 @@ impl<F: Flash> Jffs2<F> {
         self.scan_empty(now, &mut buffer, at)
     }
 
-    /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be read: without all of
-    /// its header, or of its name, it is lost, and of data it is not known yet.
+    /// jffs2_scan_inode_node and jffs2_scan_dirent_node of a node of which so many bytes can be
+    /// read: without all of its header, or of its name, it is lost, and of data it is not known
+    /// yet.
     fn scan_node(&mut self, now: Ns, id: NodeId, visible: u32, buffer: &mut Buffer) -> Result<Ns> {
         let Node { flash_offset: at, role, .. } = self.nodes.get(id);
         let total_bytes = self.nodes.get(id).total_bytes();
@@ -285,8 +292,8 @@ impl<F: Flash> Jffs2<F> {
         self.flash_read(now, at, buffer.end - at)
     }
 
-    /// Erased flash after the last node: a few bytes of what is in the buffer are looked at, if it has only just been
-    /// read, and then the rest is read again.
+    /// Erased flash after the last node: a few bytes of what is in the buffer are looked at, if it
+    /// has only just been read, and then the rest is read again.
     fn scan_empty(&mut self, now: Ns, buffer: &mut Buffer, empty: u32) -> Result<Ns> {
         if empty + UNKNOWN_NODE_BYTES > buffer.block_end {
             return Ok(now);

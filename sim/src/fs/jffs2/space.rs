@@ -6,7 +6,8 @@
 //! synchronous, and nobody looks at them meanwhile.
 //!
 //! Invariants:
-//! 1. `total` is the sum of the books of all blocks; those of a block that is being erased are zero.
+//! 1. `total` is the sum of the books of all blocks; those of a block that is being erased are
+//!    zero.
 //! 2. A block is on one list or on none: the block being written, the one being collected, and the
 //!    one being erased are on none.
 //! 3. Taking a block off a list costs the same wherever it stands.
@@ -173,7 +174,8 @@ impl Space {
         (&mut block.first_node, &mut block.last_node)
     }
 
-    /// Whether it is known what a block's bytes are: not from before its erase until its cleanmarker is written.
+    /// Whether it is known what a block's bytes are: not from before its erase until its
+    /// cleanmarker is written.
     pub fn is_counted(&self, number: u32) -> bool {
         self.block(number).books != Books::default()
     }
@@ -229,7 +231,8 @@ impl Space {
         self.change(number, Books::waste_to_dirt);
     }
 
-    /// Dirty bytes of a clean block, or of the one that is going to be written, only count as wasted.
+    /// Dirty bytes of a clean block, or of the one that is going to be written, only count as
+    /// wasted.
     pub fn dirt_to_waste(&mut self, number: u32) {
         self.change(number, |books| {
             books.wasted_bytes += books.dirty_bytes;
@@ -353,8 +356,8 @@ impl Space {
         !self.is_empty(List::ErasePending) || !self.is_empty(List::EraseComplete)
     }
 
-    /// Dirty bytes that collecting could get back. Unsigned as in the kernel: blocks that wait for their erase
-    /// are subtracted whole, though what is wasted of them was never added.
+    /// Dirty bytes that collecting could get back. Unsigned as in the kernel: blocks that wait for
+    /// their erase are subtracted whole, though what is wasted of them was never added.
     pub fn collectable_bytes(&self) -> u32 {
         (self.total.dirty_bytes.wrapping_add(self.erasing_bytes))
             .wrapping_sub(self.erasing_blocks.wrapping_mul(self.block_bytes))

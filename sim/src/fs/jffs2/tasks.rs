@@ -1,11 +1,13 @@
 //! Who goes on, and who waits for whom: whoever calls the file system, and the collector's thread.
 //!
-//! Mirrors what locks and waits there are between the two in fs/jffs2 of Linux 6.1: c->alloc_sem, the chip's lock in
-//! nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of an inode that is read in (readinode.c), c->erase_wait. There is one
-//! task in the foreground at a time, the program or a worker for it; the others there wait for it.
+//! Mirrors what locks and waits there are between the two in fs/jffs2 of Linux 6.1: c->alloc_sem,
+//! the chip's lock in nand_get_device (drivers/mtd/nand/raw/nand_base.c), f->sem and the states of
+//! an inode that is read in (readinode.c), c->erase_wait. There is one task in the foreground at a
+//! time, the program or a worker for it; the others there wait for it.
 //!
-//! Time passes in calls into MTD only, and there each operation of the chip is followed by a question whether to make way,
-//! but for the last column change of a read. Who is let in within a call finds the chip locked.
+//! Time passes in calls into MTD only, and there each operation of the chip is followed by a
+//! question whether to make way, but for the last column change of a read. Who is let in within a
+//! call finds the chip locked.
 //!
 //! Invariant: a task that waits for another sleeps.
 
@@ -18,7 +20,8 @@ use crate::fs::{Ino, PageCache, Result};
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
-/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its own.
+/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its
+/// own.
 pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {
     let sched = Sched::new(clock_step_ns, tick_ns);
     match options.wbuf_flush {
@@ -73,7 +76,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, task, pages)
     }
 
-    /// Others have the processor until `task` has. The thread does its steps; who else gets it waits for `task`.
+    /// Others have the processor until `task` has. The thread does its steps; who else gets it
+    /// waits for `task`.
     pub(super) fn let_run_until(
         &mut self,
         mut now: Ns,
@@ -121,8 +125,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, next, pages)
     }
 
-    /// The program goes on, whose timer has rung at `rang`: while the thread was in a call into MTD perhaps, which then has
-    /// to make way within it.
+    /// The program goes on, whose timer has rung at `rang`: while the thread was in a call into MTD
+    /// perhaps, which then has to make way within it.
     pub(super) fn program_wakes(
         &mut self,
         now: Ns,
@@ -138,7 +142,8 @@ impl<F: Flash> Jffs2<F> {
         self.let_run_until(now, Task::Program, Some(pages))
     }
 
-    /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the foreground makes way.
+    /// A worker flushes the write buffer whose time has come (delayed_wbuf_sync); who is in the
+    /// foreground makes way.
     pub(super) fn run_worker(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
         let Some(due) = self.wbuf.due.take_if(|due| *due <= now) else { return Ok(now) };
         let before = self.foreground.replace(Task::Background);
@@ -218,7 +223,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The foreground begins to read an inode in or to evict it, or is done with it (INO_STATE_READING, I_FREEING).
+    /// The foreground begins to read an inode in or to evict it, or is done with it
+    /// (INO_STATE_READING, I_FREEING).
     pub(super) fn set_reading(&mut self, now: Ns, ino: Option<Ino>) {
         if self.collector.keeps_calls {
             return;
@@ -236,8 +242,9 @@ impl<F: Flash> Jffs2<F> {
         }
     }
 
-    /// A call into MTD of the foreground, or of the thread's pass while that is being settled. The thread may do a pass of its own
-    /// meanwhile where there are `pages`, in a foreground that has no lock.
+    /// A call into MTD of the foreground, or of the thread's pass while that is being settled. The
+    /// thread may do a pass of its own meanwhile where there are `pages`, in a foreground that has
+    /// no lock.
     #[inline]
     pub(super) fn call_with(
         &mut self,
@@ -287,8 +294,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and did what it does without
-    /// the chip.
+    /// The end of a call, and nand_release_device: the thread was let in within it, perhaps, and
+    /// did what it does without the chip.
     fn unlock_chip(&mut self, now: Ns, pages: Option<&mut dyn PageCache>) -> Result<()> {
         let Some(task) = self.foreground else { return Ok(()) };
         let asked_at = now - self.mtd.since_asked();
@@ -313,7 +320,8 @@ impl<F: Flash> Jffs2<F> {
         has_it
     }
 
-    /// A call into MTD of the thread, which has the chip's lock until it ends the call with its next step.
+    /// A call into MTD of the thread, which has the chip's lock until it ends the call with its
+    /// next step.
     pub(super) fn thread_call(&mut self, now: Ns, call: Call) -> Done {
         self.mtd.flash_mut().set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);

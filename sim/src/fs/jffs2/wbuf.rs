@@ -1,12 +1,13 @@
 //! The write buffer: one flash page that collects nodes until it is full.
 //!
 //! Mirrors fs/jffs2/wbuf.c of Linux 6.1 (jffs2_flash_writev, __jffs2_flush_wbuf,
-//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for who flushes it in the end: [`WbufFlush`].
-//! Recovery from programs that failed is in recover.rs. Left out: verification.
+//! jffs2_flush_wbuf_gc, jffs2_dirty_trigger). 2.6.37 does the same, but for who flushes it in the
+//! end: [`WbufFlush`]. Recovery from programs that failed is in recover.rs. Left out: verification.
 //!
 //! Invariants:
 //! 1. The buffer holds the bytes from `start` on that are not on flash yet; `start` is a page.
-//! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put there.
+//! 2. `pending` names the inodes with bytes in the buffer that garbage collection did not put
+//!    there.
 
 use super::call::Call;
 use super::dice::Place;
@@ -27,8 +28,9 @@ const FLUSH_DELAY_MS: u64 = 5_000;
 pub enum WbufFlush {
     /// c->wbuf_dwork, this long after the first byte (since 3.7).
     DelayedWork,
-    /// jffs2_write_super, called by the kernel's thread `sync_supers` (mm/backing-dev.c) if anything was written since: one
-    /// round for the whole machine, whose timer is rounded up to the next second.
+    /// jffs2_write_super, called by the kernel's thread `sync_supers` (mm/backing-dev.c) if
+    /// anything was written since: one round for the whole machine, whose timer is rounded up to
+    /// the next second.
     SyncSupers,
 }
 
@@ -48,8 +50,8 @@ pub struct WriteBuffer {
 }
 
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_flash_writev: `parts` one after another at `to`, each of one cause, whole pages past the buffer. `ino` is
-    /// none for garbage collection and summaries.
+    /// jffs2_flash_writev: `parts` one after another at `to`, each of one cause, whole pages past
+    /// the buffer. `ino` is none for garbage collection and summaries.
     pub(super) fn flash_write(
         &mut self,
         now: Ns,
@@ -189,8 +191,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. One in 128 is set aside, by
-    /// the tick's number and a counter.
+    /// jffs2_refile_wbuf_blocks: what made these blocks obsolete is on flash now. One in 128 is set
+    /// aside, by the tick's number and a counter.
     fn refile_wbuf_blocks(&mut self, now: Ns) {
         while let Some(block) = self.space.pop_front(List::ErasablePendingWbuf) {
             let jiffies = self.ticks.jiffies(now) + self.refiled;

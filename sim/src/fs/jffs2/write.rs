@@ -1,7 +1,8 @@
 //! Nodes, written.
 //!
-//! Mirrors fs/jffs2/write.c of Linux 6.1 (jffs2_write_dnode, jffs2_write_dirent, jffs2_write_inode_range).
-//! What could not be programmed is written once more in another place. Left out, and refused: collecting before that.
+//! Mirrors fs/jffs2/write.c of Linux 6.1 (jffs2_write_dnode, jffs2_write_dirent,
+//! jffs2_write_inode_range). What could not be programmed is written once more in another place.
+//! Left out, and refused: collecting before that.
 //!
 //! Invariant: nodes are written only into space that was reserved, at the end of `next_block`.
 
@@ -83,7 +84,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(self.reserve_space_gc(now, bytes, summary)?.1)
     }
 
-    /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may be copied as it is.
+    /// jffs2_write_dnode: a node that is all there is of its page, or of the end of the file, may
+    /// be copied as it is.
     pub(super) fn write_dnode(
         &mut self,
         now: Ns,
@@ -149,7 +151,8 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// A new node for `range` of a file, which is at least so long then, and what follows from it. A hole has no data.
+    /// A new node for `range` of a file, which is at least so long then, and what follows from it.
+    /// A hole has no data.
     pub(super) fn write_piece(
         &mut self,
         now: Ns,

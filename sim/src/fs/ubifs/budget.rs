@@ -1,9 +1,9 @@
 //! Budgeting: nothing becomes dirty that could not be written.
 //!
-//! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space, ubifs_calc_min_idx_lebs,
-//! ubifs_calc_available, ubifs_release_budget,
-//! ubifs_reported_space, ubifs_get_free_space_nolock) of Linux 6.1 for a program that runs as root, so that the
-//! reserved pool may be used.
+//! Mirrors fs/ubifs/budget.c (ubifs_budget_space, do_budget_space, make_free_space,
+//! ubifs_calc_min_idx_lebs, ubifs_calc_available, ubifs_release_budget, ubifs_reported_space,
+//! ubifs_get_free_space_nolock) of Linux 6.1 for a program that runs as root, so that the reserved
+//! pool may be used.
 
 use super::gc::Collected;
 use super::geometry::{align, index_node_bytes, Geometry, DATA_NODE_BYTES, FANOUT};
@@ -106,7 +106,8 @@ pub fn largest_znode() -> u64 {
     u64::from(align(index_node_bytes(FANOUT), 8))
 }
 
-/// ubifs_reported_space: what data fits into so many bytes of flash, index nodes set off against it.
+/// ubifs_reported_space: what data fits into so many bytes of flash, index nodes set off against
+/// it.
 fn reported(bytes: u64) -> u64 {
     let index = largest_znode() * 3 / (FANOUT as u64 / 2 - 1);
     bytes * u64::from(PAGE_BYTES) / (u64::from(DATA_NODE_BYTES) + index)
@@ -128,8 +129,8 @@ impl Budget {
         budget
     }
 
-    /// LEBs that have to be kept for the index (`min_idx_lebs`): always as many as `calculate_index_lebs` says, so that who leaves the
-    /// size of the index as it is need not ask.
+    /// LEBs that have to be kept for the index (`min_idx_lebs`): always as many as
+    /// `calculate_index_lebs` says, so that who leaves the size of the index as it is need not ask.
     pub fn index_lebs_min(&self) -> u32 {
         self.index_lebs_min
     }
@@ -173,7 +174,8 @@ impl Budget {
         true
     }
 
-    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool that is reserved for root.
+    /// ubifs_get_free_space_nolock as ubifs_statfs reports it, without the pool that is reserved
+    /// for root.
     pub fn free_bytes(&self, geometry: &Geometry, lpt: &Lpt) -> u64 {
         let index_lebs = self.calculate_index_lebs(geometry);
         let reserved = index_lebs.saturating_sub(lpt.totals().index_lebs);
@@ -205,7 +207,8 @@ impl Budget {
         fits
     }
 
-    /// ubifs_release_budget: what was promised is written, or will not be. With what is not committed yet the index is as large as before.
+    /// ubifs_release_budget: what was promised is written, or will not be. With what is not
+    /// committed yet the index is as large as before.
     pub fn release(&mut self, request: &Request) {
         self.is_full = false;
         self.index_growth -= request.index_growth();

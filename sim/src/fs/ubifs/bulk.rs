@@ -1,11 +1,14 @@
-//! Bulk-read (mount option `bulk_read`): from the third page in a row on, data nodes that lie one behind the other are read in one
-//! go, and their pages are in the page cache with the one that was asked for.
+//! Bulk-read (mount option `bulk_read`): from the third page in a row on, data nodes that lie one
+//! behind the other are read in one go, and their pages are in the page cache with the one that was
+//! asked for.
 //!
-//! Mirrors fs/ubifs/file.c (ubifs_bulk_read, ubifs_do_bulk_read, populate_page) and tnc.c (ubifs_tnc_get_bu_keys, ubifs_tnc_bulk_read)
-//! of Linux 6.1. Left out: a buffer that cannot be allocated, the two mutexes that another task may hold (bulk-read does not wait
-//! for them), encryption.
+//! Mirrors fs/ubifs/file.c (ubifs_bulk_read, ubifs_do_bulk_read, populate_page) and tnc.c
+//! (ubifs_tnc_get_bu_keys, ubifs_tnc_bulk_read) of Linux 6.1. Left out: a buffer that cannot be
+//! allocated, the two mutexes that another task may hold (bulk-read does not wait for them),
+//! encryption.
 //!
-//! Invariant: the nodes of one read are in one LEB, in the order of their blocks and of their offsets, with less than 8 bytes between them.
+//! Invariant: the nodes of one read are in one LEB, in the order of their blocks and of their
+//! offsets, with less than 8 bytes between them.
 
 use super::file::{wrong_data, DATA_NODE, DATA_SIZE};
 use super::geometry::{align, DATA_HEADER_BYTES};
@@ -22,7 +25,8 @@ const NODES_MAX: u32 = 32;
 /// Reads in a row that switch it on.
 const READS_IN_A_ROW: u32 = 3;
 
-/// What an inode in memory knows of how it is read (`last_page_read`, `read_in_a_row`, `bulk_read`).
+/// What an inode in memory knows of how it is read (`last_page_read`, `read_in_a_row`,
+/// `bulk_read`).
 #[derive(Clone, Debug, Default)]
 pub struct Habit {
     last_page: u32,
@@ -42,8 +46,9 @@ struct Run {
 }
 
 impl Run {
-    /// Takes the next node if it fits; `bytes` is how much the buffer holds. The kernel does not count the block that was asked for if
-    /// that is a hole, so a run that begins with one is a page shorter.
+    /// Takes the next node if it fits; `bytes` is how much the buffer holds. The kernel does not
+    /// count the block that was asked for if that is a hole, so a run that begins with one is a
+    /// page shorter.
     fn take(&mut self, before: u32, node: (u32, Place, u32), bytes: u32) -> bool {
         let (block, place, _) = node;
         if let (Some(&(_, first, _)), Some(&(_, last, _))) = (self.nodes.first(), self.nodes.last())
@@ -180,7 +185,8 @@ impl<F: Flash> Ubifs<F> {
         (self.tnc.key(leaf).block(), self.tnc.place(leaf), self.tnc.data_bytes(leaf))
     }
 
-    /// ubifs_tnc_bulk_read, and whether ECC could put everything right: wrong bits matter where they are looked at.
+    /// ubifs_tnc_bulk_read, and whether ECC could put everything right: wrong bits matter where
+    /// they are looked at.
     fn read_run(&mut self, now: Ns, run: &Run, place: Place) -> Result<(Ns, bool)> {
         let at = match self.read_node(now, place, Ns::ZERO) {
             Ok(now) => return Ok((now, true)),
@@ -196,7 +202,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((at, false))
     }
 
-    /// populate_page: what the nodes have of it. The index has been asked and the bytes have been read for all of them together.
+    /// populate_page: what the nodes have of it. The index has been asked and the bytes have been
+    /// read for all of them together.
     fn populate(&mut self, now: Ns, ino: Ino, page: u32, run: &Run, whole: bool) -> Result<Ns> {
         let inside = u64::from(page) * u64::from(PAGE_BYTES) < self.inode(ino.0).size_bytes;
         let node = run.nodes.iter().find(|&&(block, ..)| inside && block == page);

@@ -1,9 +1,9 @@
 //! The commit: the dirty part of the index and of the LEB properties goes to flash, and the
 //! journal starts anew.
 //!
-//! Mirrors fs/ubifs/commit.c (do_commit) and master.c (ubifs_write_master) of Linux 6.1. Start and end
-//! of a commit are one step here; in the kernel writers go on during the end, which changes the order of
-//! flash operations but not what they are.
+//! Mirrors fs/ubifs/commit.c (do_commit) and master.c (ubifs_write_master) of Linux 6.1. Start and
+//! end of a commit are one step here; in the kernel writers go on during the end, which changes the
+//! order of flash operations but not what they are.
 
 use super::geometry::{align, MASTER_BYTES, MASTER_LEB};
 use super::log::CommitState;

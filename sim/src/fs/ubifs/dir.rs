@@ -1,8 +1,9 @@
 //! Directories: names that are made, looked up, taken away and moved, and the end of an inode.
 //!
-//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_unlink, ubifs_rmdir, do_rename)
-//! and super.c (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that is root. Names need
-//! a budget; taking them away goes on without one. Left out: links, exchange, names with equal hashes.
+//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_unlink, ubifs_rmdir,
+//! do_rename) and super.c (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that is
+//! root. Names need a budget; taking them away goes on without one. Left out: links, exchange,
+//! names with equal hashes.
 
 use super::budget::Request;
 use super::bulk::Habit;
@@ -36,7 +37,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((Ino(inum), now))
     }
 
-    /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would be.
+    /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would
+    /// be.
     pub(super) fn lookup_name(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
         let key = Key::dent(at.directory.0, at.name);
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, key)?;

@@ -1,8 +1,8 @@
 //! Files: pages that become dirty, are read and written, and sizes that change.
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
-//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime) and compress.c of Linux 6.1.
-//! Bulk-read is bulk.rs's.
+//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime) and compress.c of Linux
+//! 6.1. Bulk-read is bulk.rs's.
 
 use super::budget::Request;
 use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
@@ -22,7 +22,8 @@ const CAPABILITIES: u32 = r5_hash("security.capability");
 pub struct WorkingSpace(Option<Box<Compressors>>);
 
 impl WorkingSpace {
-    /// Never inlined: the compressors are made on the stack, kilobytes of it, which a write of random bytes would have to pass over.
+    /// Never inlined: the compressors are made on the stack, kilobytes of it, which a write of
+    /// random bytes would have to pass over.
     #[inline(never)]
     fn get(&mut self) -> &mut Compressors {
         self.0.get_or_insert_default()
@@ -92,8 +93,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong data are
-    /// returned as if they were right, unless they have to be unpacked.
+    /// A data node with wrong bits, of which only the header is looked at (no_chk_data_crc): wrong
+    /// data are returned as if they were right, unless they have to be unpacked.
     pub(super) fn doubt_data(&self, at: Ns, place: Place, unpacked_bytes: u32) -> Result<Ns> {
         if wrong_data(&self.ubi, place, &DATA_NODE) || wrong_data(&self.ubi, place, &[DATA_SIZE]) {
             return Err(FsError::Damaged(at));
@@ -118,7 +119,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// security_inode_need_killpriv: every write and truncation asks, for UBIFS does not set SB_NOSEC.
+    /// security_inode_need_killpriv: every write and truncation asks, for UBIFS does not set
+    /// SB_NOSEC.
     fn look_for_capabilities(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
         let key = Key::xent(ino.0, CAPABILITIES);
         Ok(self.tnc.lookup(&mut self.ubi, now, key)?.1)
@@ -281,8 +283,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// do_truncation: a dirty last page is written before what is left of it is looked for on flash. To
-    /// nothing it goes on without a budget.
+    /// do_truncation: a dirty last page is written before what is left of it is looked for on
+    /// flash. To nothing it goes on without a budget.
     fn do_truncation(
         &mut self,
         now: Ns,

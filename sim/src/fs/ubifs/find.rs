@@ -1,7 +1,8 @@
 //! Which LEB is taken next: to write to, to collect, for the index.
 //!
-//! Mirrors fs/ubifs/find.c (ubifs_find_free_space, ubifs_find_dirty_leb, ubifs_find_free_leb_for_idx,
-//! ubifs_find_dirty_idx_leb) and lpt.c (ubifs_lpt_scan_nolock) of Linux 6.1.
+//! Mirrors fs/ubifs/find.c (ubifs_find_free_space, ubifs_find_dirty_leb,
+//! ubifs_find_free_leb_for_idx, ubifs_find_dirty_idx_leb) and lpt.c (ubifs_lpt_scan_nolock) of
+//! Linux 6.1.
 //!
 //! Approximate: index LEBs of equal dirt come in another order out of the kernel's heapsort.
 
@@ -64,8 +65,8 @@ impl Lpt {
         }
     }
 
-    /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken; none where
-    /// there is none. `squeeze` prefers a LEB in use to an empty one.
+    /// ubifs_find_free_space: a LEB with room for `bytes` and the offset of the room, taken; none
+    /// where there is none. `squeeze` prefers a LEB in use to an empty one.
     pub fn find_free_space<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -120,7 +121,8 @@ impl Lpt {
         self.known_or_scan(ubi, now, known, wanted)
     }
 
-    /// What the heaps and lists have, or else what a scan of the LPT finds, if any of it is not in memory.
+    /// What the heaps and lists have, or else what a scan of the LPT finds, if any of it is not in
+    /// memory.
     fn known_or_scan<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -135,8 +137,8 @@ impl Lpt {
         }
     }
 
-    /// ubifs_find_dirty_leb: the LEB to collect, taken. With `pick_free` an empty one will do, if the
-    /// index can spare it.
+    /// ubifs_find_dirty_leb: the LEB to collect, taken. With `pick_free` an empty one will do, if
+    /// the index can spare it.
     pub fn find_dirty_leb<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -229,7 +231,8 @@ impl Lpt {
         self.dirty_index = slots.into_iter().map(|slot| self.leb_at(slot)).collect();
     }
 
-    /// ubifs_find_dirty_idx_leb, but for those that wait for the commit's end: an index LEB with gaps.
+    /// ubifs_find_dirty_idx_leb, but for those that wait for the commit's end: an index LEB with
+    /// gaps.
     pub fn find_dirty_index<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -276,8 +279,8 @@ impl Lpt {
         }
     }
 
-    /// ubifs_lpt_scan_nolock: LEB by LEB from where the last scan ended, around once. Nodes of the LPT
-    /// that are not in memory are read, and stay only if something in them is worth it.
+    /// ubifs_lpt_scan_nolock: LEB by LEB from where the last scan ended, around once. Nodes of the
+    /// LPT that are not in memory are read, and stay only if something in them is worth it.
     fn scan<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

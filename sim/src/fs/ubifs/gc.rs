@@ -1,9 +1,9 @@
 //! Garbage collection: the nodes in use of a dirty LEB are moved, and the LEB is free.
 //!
 //! Mirrors fs/ubifs/gc.c (ubifs_garbage_collect, ubifs_garbage_collect_leb, move_nodes, sort_nodes,
-//! switch_gc_head, ubifs_gc_start_commit, ubifs_gc_end_commit) of Linux 6.1. Data nodes move in the order of
-//! inode and block, then inodes, then entries; a LEB of the index is not moved but made dirty as a whole and
-//! is free after the next commit.
+//! switch_gc_head, ubifs_gc_start_commit, ubifs_gc_end_commit) of Linux 6.1. Data nodes move in the
+//! order of inode and block, then inodes, then entries; a LEB of the index is not moved but made
+//! dirty as a whole and is free after the next commit.
 //!
 //! Invariant: the LEB kept for the collector (`gc_lnum`) is empty and taken, or there is none while
 //! its head writes to it.
@@ -208,8 +208,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(Some(now))
     }
 
-    /// sort_nodes: what is in use, data by inode and block, then inodes, then entries by directory and
-    /// hash.
+    /// sort_nodes: what is in use, data by inode and block, then inodes, then entries by directory
+    /// and hash.
     fn sort_nodes(&mut self, mut now: Ns, leb: u32, nodes: &[Node]) -> Result<(Sorted, Ns)> {
         let mut sorted = Sorted::default();
         self.tnc.touch(nodes.iter().map(|node| node.key));
@@ -291,8 +291,8 @@ impl<F: Flash> Ubifs<F> {
         tnc.set_place(ubi, lpt, now, leaf, place, data_bytes)
     }
 
-    /// ubifs_gc_start_commit: LEBs without a node in use are unmapped; those of the index have to wait
-    /// for the end of the commit.
+    /// ubifs_gc_start_commit: LEBs without a node in use are unmapped; those of the index have to
+    /// wait for the end of the commit.
     pub(super) fn gc_start_commit(&mut self, now: Ns) -> Result<Ns> {
         let mut now = self.lpt.free_freeable(&mut self.ubi, now)?;
         for index in &mut self.collected_index {

@@ -149,8 +149,9 @@ fn lpt_geometry(leb_bytes: u32, page_bytes: u32, main_lebs: u32, lpt_lebs: u32) 
     }
 }
 
-/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times. The model is big if the tree does not fit into a LEB of an
-/// area of two; that it may be larger in the end does not count.
+/// calc_dflt_lpt_geom: grows the LPT area until it holds the tree four times. The model is big if
+/// the tree does not fit into a LEB of an area of two; that it may be larger in the end does not
+/// count.
 fn default_lpt(leb_bytes: u32, page_bytes: u32, others: u32) -> Result<(LptGeometry, u32)> {
     let mut lebs = 2;
     for _ in 0..64 {
@@ -250,11 +251,12 @@ mod tests {
         assert_eq!((g.dead_bytes, g.dark_bytes), (2048, 6144));
     }
 
-    /// 176 LEBs of 62 pages of 4 KiB. Journal 176 * 5 / 100 = 8; log ceil(2 * 4096 * 8 / 253952) + 1 + 1
-    /// = 3, so five buds; a commit is asked for at 13/16 of them. Two LEBs of orphans; 168 for the rest.
-    /// LPT: 166 / 4 = 42 pnodes over 11 + 3 + 1 nnodes; 15 bits of space: (16 + 4 + 4 * 31) / 8 = 18
-    /// bytes a pnode, (20 + 4 * (2 + 18)) / 8 = 13 a nnode, (20 + 2 * 2 * 18) / 8 = 12 of table. With one
-    /// node of waste 981 bytes, a page; four times that is less than the two LEBs there have to be.
+    /// 176 LEBs of 62 pages of 4 KiB. Journal 176 * 5 / 100 = 8; log ceil(2 * 4096 * 8 / 253952) +
+    /// 1 + 1 = 3, so five buds; a commit is asked for at 13/16 of them. Two LEBs of orphans; 168
+    /// for the rest. LPT: 166 / 4 = 42 pnodes over 11 + 3 + 1 nnodes; 15 bits of space:
+    /// (16 + 4 + 4 * 31) / 8 = 18 bytes a pnode, (20 + 4 * (2 + 18)) / 8 = 13 a nnode,
+    /// (20 + 2 * 2 * 18) / 8 = 12 of table. With one node of waste 981 bytes, a page; four times
+    /// that is less than the two LEBs there have to be.
     #[test]
     fn pages_of_4_kib_have_the_areas_the_kernels_formulas_give() {
         let leb = 62 * 4096;
@@ -266,9 +268,10 @@ mod tests {
         assert_eq!(align(REFERENCE_BYTES, g.page_bytes), 4096);
     }
 
-    /// 356 LEBs of 31 pages of 512 bytes. Journal 17; log ceil(2 * 512 * 17 / 15872) + 1 + 1 = 4; 347 for the
-    /// rest. LPT: 345 / 4 = 87 pnodes over 22 + 6 + 2 + 1 nnodes of (20 + 4 * 23) / 8 = 14 and
-    /// (20 + 4 * 16) / 8 = 11 bytes, a table of (20 + 2 * 2 * 14) / 8 = 10; with 14 of waste 1,583 bytes.
+    /// 356 LEBs of 31 pages of 512 bytes. Journal 17; log ceil(2 * 512 * 17 / 15872) + 1 + 1 = 4;
+    /// 347 for the rest. LPT: 345 / 4 = 87 pnodes over 22 + 6 + 2 + 1 nnodes of (20 + 4 * 23) / 8 =
+    /// 14 and (20 + 4 * 16) / 8 = 11 bytes, a table of (20 + 2 * 2 * 14) / 8 = 10; with 14 of waste
+    /// 1,583 bytes.
     #[test]
     fn pages_of_512_bytes_have_the_areas_the_kernels_formulas_give() {
         let leb = 31 * 512;
@@ -298,7 +301,8 @@ mod tests {
         }
     }
 
-    /// LEBs of one page, which no UBI makes: the references of a journal of five take ten of seventeen.
+    /// LEBs of one page, which no UBI makes: the references of a journal of five take ten of
+    /// seventeen.
     #[test]
     fn a_log_that_leaves_no_main_area_is_refused() {
         let refused = Geometry::new(16_384, LEBS_MIN, 16_384);

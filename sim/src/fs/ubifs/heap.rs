@@ -1,8 +1,8 @@
 //! The categories of LEBs: three heaps and four lists.
 //!
 //! Mirrors the part of fs/ubifs/lprops.c of Linux 6.1 that files LEBs (ubifs_add_to_cat,
-//! ubifs_remove_from_cat, change_category, add_to_lpt_heap, adjust_lpt_heap): heaps of at most 256 with
-//! the fullest of their kind on top, lists that are last in, first out.
+//! ubifs_remove_from_cat, change_category, add_to_lpt_heap, adjust_lpt_heap): heaps of at most 256
+//! with the fullest of their kind on top, lists that are last in, first out.
 //!
 //! Approximate: which LEB falls out of a full heap follows from addresses in the kernel's memory.
 //!
@@ -160,7 +160,8 @@ impl Categories {
         at != first
     }
 
-    /// adjust_lpt_heap: up or down, after the value of a LEB on a heap, if it is on one, has changed.
+    /// adjust_lpt_heap: up or down, after the value of a LEB on a heap, if it is on one, has
+    /// changed.
     #[inline]
     pub fn adjust(&mut self, lebs: &[Properties], slot: u32, category: Category) {
         if let Some(heap) = category.heap() {

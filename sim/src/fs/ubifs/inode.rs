@@ -1,7 +1,7 @@
 //! An inode as UBIFS keeps it in memory, and what is noted on its pages.
 //!
-//! Mirrors struct ubifs_inode and the page flags of fs/ubifs/file.c of Linux 6.1: a page that is dirty
-//! has a budget (PG_private), one that no node holds is noted as such (PG_checked).
+//! Mirrors struct ubifs_inode and the page flags of fs/ubifs/file.c of Linux 6.1: a page that is
+//! dirty has a budget (PG_private), one that no node holds is noted as such (PG_checked).
 //!
 //! Invariant: an inode that is not in memory is clean.
 
@@ -103,7 +103,8 @@ impl Inode {
         self.holes.set(page, hole);
     }
 
-    /// The page is written or gone: both flags are cleared. Of one that was budgeted whether it was a hole.
+    /// The page is written or gone: both flags are cleared. Of one that was budgeted whether it was
+    /// a hole.
     #[inline]
     pub fn take_page(&mut self, page: u32) -> Option<bool> {
         let hole = self.holes.set(page, false);

@@ -127,7 +127,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_wbuf_write_nolock; what is in the LEB is read for the log if that cannot be written (ubifs_dump_leb).
+    /// ubifs_wbuf_write_nolock; what is in the LEB is read for the log if that cannot be written
+    /// (ubifs_dump_leb).
     fn write_buffered(&mut self, now: Ns, head: usize, bytes: u32) -> Result<Ns> {
         let leb = self.journal.heads[head].leb;
         let written = self.fill_buffer(now, head, bytes);

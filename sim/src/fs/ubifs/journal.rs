@@ -1,8 +1,8 @@
 //! The journal: what is written for each change, in which order, and the index entries of it.
 //!
-//! Mirrors fs/ubifs/journal.c of Linux 6.1: make_reservation with reserve_space, and ubifs_jnl_update,
-//! ubifs_jnl_write_data, ubifs_jnl_write_inode, ubifs_jnl_delete_inode, ubifs_jnl_rename and
-//! ubifs_jnl_truncate.
+//! Mirrors fs/ubifs/journal.c of Linux 6.1: make_reservation with reserve_space, and
+//! ubifs_jnl_update, ubifs_jnl_write_data, ubifs_jnl_write_inode, ubifs_jnl_delete_inode,
+//! ubifs_jnl_rename and ubifs_jnl_truncate.
 //!
 //! The background commit that ubifs_add_bud_to_log asks for starts as soon as the writer lets go
 //! of the commit lock, which is when the first node of the new bud is in the index; it is then
@@ -67,8 +67,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// reserve_space: seeks to another LEB when this one has no room, which garbage collection may have
-    /// to free.
+    /// reserve_space: seeks to another LEB when this one has no room, which garbage collection may
+    /// have to free.
     fn reserve_space(&mut self, now: Ns, head: usize, bytes: u32) -> Result<(Reserved, Ns)> {
         let mut now = now;
         for _ in 0..=2 {
@@ -131,7 +131,8 @@ impl<F: Flash> Ubifs<F> {
         self.lpt.change(&mut self.ubi, now, leb, change)
     }
 
-    /// make_reservation and write_head of a group of nodes, in the base head; where each is. One of data unpacks to so many bytes.
+    /// make_reservation and write_head of a group of nodes, in the base head; where each is. One of
+    /// data unpacks to so many bytes.
     fn write_group(
         &mut self,
         now: Ns,
@@ -225,7 +226,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// ubifs_jnl_update: an entry, the inode it names and the directory; with `deletion` the entry goes.
+    /// ubifs_jnl_update: an entry, the inode it names and the directory; with `deletion` the entry
+    /// goes.
     pub(super) fn jnl_update(
         &mut self,
         now: Ns,
@@ -312,7 +314,8 @@ impl<F: Flash> Ubifs<F> {
         self.finish_reservation(now)
     }
 
-    /// ubifs_jnl_rename: the new entry, the end of the old one, what is replaced, and the directories.
+    /// ubifs_jnl_rename: the new entry, the end of the old one, what is replaced, and the
+    /// directories.
     pub(super) fn jnl_rename(&mut self, now: Ns, rename: Rename<'_>) -> Result<Ns> {
         let Rename { old, new, .. } = rename;
         let (moved, replaced) = (rename.ino.0, rename.replaced.map(|replaced| replaced.0));
@@ -348,8 +351,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// truncate_data_node, and what of ubifs_jnl_truncate finds its node: what the last block is written
-    /// again with; none where nothing changes.
+    /// truncate_data_node, and what of ubifs_jnl_truncate finds its node: what the last block is
+    /// written again with; none where nothing changes.
     fn truncate_data_node(
         &mut self,
         now: Ns,

@@ -142,8 +142,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(Some(now))
     }
 
-    /// ubifs_log_start_commit: a log LEB that begins with the commit, and remove_buds: those that are no
-    /// longer written to.
+    /// ubifs_log_start_commit: a log LEB that begins with the commit, and remove_buds: those that
+    /// are no longer written to.
     pub(super) fn log_start_commit(&mut self, now: Ns) -> Result<(Closed, Ns)> {
         let geometry = self.geometry;
         let whole = geometry.leb_bytes;

@@ -1,9 +1,10 @@
 //! LEB properties: how full each LEB of the main area is.
 //!
-//! Mirrors fs/ubifs/lprops.c (ubifs_change_lp, ubifs_categorize_lprops) of Linux 6.1; the heaps and lists are
-//! in heap.rs, which LEB is taken next is in find.rs.
+//! Mirrors fs/ubifs/lprops.c (ubifs_change_lp, ubifs_categorize_lprops) of Linux 6.1; the heaps and
+//! lists are in heap.rs, which LEB is taken next is in find.rs.
 //!
-//! Invariant: the totals are the sums over all LEBs, whether their part of the LPT is loaded or not.
+//! Invariant: the totals are the sums over all LEBs, whether their part of the LPT is loaded or
+//! not.
 
 use super::geometry::{align, index_node_bytes, SMALLEST_WRITE_BYTES};
 use super::lpt::Lpt;
@@ -121,7 +122,8 @@ impl Lpt {
         }
     }
 
-    /// Whether any LEB that is partly written has so much room: asked before all of a category are looked at.
+    /// Whether any LEB that is partly written has so much room: asked before all of a category are
+    /// looked at.
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         self.lebs_by_room.last_key_value().is_some_and(|(&most, _)| most >= bytes)
     }

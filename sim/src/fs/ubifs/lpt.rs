@@ -58,7 +58,8 @@ pub struct Lpt {
     pub(super) index_gc: u32,
     /// `dirty_idx`: index LEBs that had room at the last commit.
     pub(super) dirty_index: Vec<u32>,
-    /// Nodes are replayed before the LEBs they lie in are known (set_bud_lprops): what does not fit is left out.
+    /// Nodes are replayed before the LEBs they lie in are known (set_bud_lprops): what does not fit
+    /// is left out.
     pub(super) is_replaying: bool,
     nodes: Vec<Node>,
     /// Where each level begins in `nodes`; level 0 are the pnodes.
@@ -172,8 +173,8 @@ impl Lpt {
         ubi.change(now, self.head_leb, length)
     }
 
-    /// ubifs_lpt_free: nothing is in memory any more, and what was not committed is as it was. That is
-    /// no more than which LEBs are taken.
+    /// ubifs_lpt_free: nothing is in memory any more, and what was not committed is as it was. That
+    /// is no more than which LEBs are taken.
     pub fn forget(&mut self) {
         self.areas.clone_from(&self.written_areas);
         for area in &mut self.areas {
@@ -286,8 +287,8 @@ impl Lpt {
         }
     }
 
-    /// scan_get_nnode and scan_get_pnode: reads what a scan needs of the path to a pnode and neither the
-    /// tree has nor the scan (`held`, from the top down).
+    /// scan_get_nnode and scan_get_pnode: reads what a scan needs of the path to a pnode and
+    /// neither the tree has nor the scan (`held`, from the top down).
     pub(super) fn hold_path<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

@@ -6,7 +6,8 @@
 //! (commit.rs). A page read looks its node up, which loads index nodes that memory pressure has
 //! evicted, and reads it. docs/ubifs.md says what is kept and what is left out.
 //!
-//! Left out so far: names with equal hashes, encryption, authentication. What is left out is refused, not guessed.
+//! Left out so far: names with equal hashes, encryption, authentication. What is left out is
+//! refused, not guessed.
 //!
 //! Invariants:
 //! 1. Every node that is in use has one leaf in the index, and the leaf its place.
@@ -77,7 +78,8 @@ const FIRST_INODE: u32 = 64;
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// What a file system that the kernel makes itself is compressed with (create_default_filesystem).
+    /// What a file system that the kernel makes itself is compressed with
+    /// (create_default_filesystem).
     pub compressor: UbifsCompressor,
 }
 
@@ -189,7 +191,8 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not asked for before a page is read.
+    /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not
+    /// asked for before a page is read.
     pub fn read_in_bulk(self) -> Ubifs<F> {
         Ubifs { reads_in_bulk: true, ..self }
     }
@@ -225,8 +228,9 @@ impl<F: Flash> Ubifs<F> {
         Ok(self.ubi.try_read(now, place.leb, place.offset, bytes)? + cpu)
     }
 
-    /// ubifs_tnc_locate: what cannot be read may have been collected meanwhile, so it is read again, and then it is
-    /// looked at what there is of it. (Nobody collects the LEB of a journal head.)
+    /// ubifs_tnc_locate: what cannot be read may have been collected meanwhile, so it is read
+    /// again, and then it is looked at what there is of it. (Nobody collects the LEB of a journal
+    /// head.)
     #[inline]
     fn read_located(&mut self, now: Ns, place: Place, node_ns: Ns) -> Result<Ns> {
         match self.read_node(now, place, node_ns) {

@@ -1,13 +1,14 @@
 //! Unmounting, and mounting what a clean unmount left.
 //!
 //! Mirrors fs/ubifs/super.c (ubifs_put_super, mount_ubifs, take_gc_lnum), the parts of replay.c
-//! (ubifs_replay_journal, replay_log_leb, replay_bud, set_bud_lprops), orphan.c (ubifs_clear_orphans) and
-//! master.c (scan_for_master) of Linux 6.1 that a journal without nodes asks for: an unmount commits,
-//! so each bud is read from where its head stood and nothing is found there. UBI is detached and
-//! attached in between, as `umount`, `ubidetach`, `ubiattach` and `mount` do.
+//! (ubifs_replay_journal, replay_log_leb, replay_bud, set_bud_lprops), orphan.c
+//! (ubifs_clear_orphans) and master.c (scan_for_master) of Linux 6.1 that a journal without nodes
+//! asks for: an unmount commits, so each bud is read from where its head stood and nothing is found
+//! there. UBI is detached and attached in between, as `umount`, `ubidetach`, `ubiattach` and
+//! `mount` do.
 //!
-//! Invariant: what is in memory afterwards is what the mount has read, and the properties of the LEBs it
-//! has taken.
+//! Invariant: what is in memory afterwards is what the mount has read, and the properties of the
+//! LEBs it has taken.
 
 use super::geometry::{LOG_LEB, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
 use super::orphan::Orphans;

@@ -1,6 +1,7 @@
 //! Where the nodes of the index lay at the last commit.
 //!
-//! Mirrors `old_idx` of struct ubifs_info (fs/ubifs/ubifs.h), which tnc.c of Linux 6.1 keeps in a tree.
+//! Mirrors `old_idx` of struct ubifs_info (fs/ubifs/ubifs.h), which tnc.c of Linux 6.1 keeps in a
+//! tree.
 
 /// LEB and offset.
 pub(super) type At = (u32, u32);

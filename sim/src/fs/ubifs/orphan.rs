@@ -1,9 +1,10 @@
-//! Orphans: inodes without a name that somebody still has open, and the area where a commit notes them.
+//! Orphans: inodes without a name that somebody still has open, and the area where a commit notes
+//! them.
 //!
 //! Mirrors fs/ubifs/orphan.c (ubifs_add_orphan, ubifs_delete_orphan, ubifs_orphan_start_commit,
-//! commit_orphans) of Linux 6.1. An inode becomes an orphan with its last name. A commit writes those that
-//! are new since the last one; one that the area has no room for writes all of them again from its start.
-//! Left out: what a mount does with them.
+//! commit_orphans) of Linux 6.1. An inode becomes an orphan with its last name. A commit writes
+//! those that are new since the last one; one that the area has no room for writes all of them
+//! again from its start. Left out: what a mount does with them.
 //!
 //! Invariant: `list` is in the order in which inodes became orphans.
 

@@ -1,6 +1,7 @@
 //! What is known of a LEB, what it could be used for, and how a change of it is said.
 //!
-//! Mirrors struct ubifs_lprops, struct ubifs_lp_stats and the LPROPS_ flags of fs/ubifs/ubifs.h (Linux 6.1).
+//! Mirrors struct ubifs_lprops, struct ubifs_lp_stats and the LPROPS_ flags of fs/ubifs/ubifs.h
+//! (Linux 6.1).
 
 /// LPROPS_TAKEN: not to be given out.
 pub const TAKEN: u8 = 1;

@@ -2,10 +2,11 @@
 //!
 //! Mirrors mount_ubifs of fs/ubifs/super.c with `need_recovery`, and of recovery.c
 //! ubifs_recover_master_node, ubifs_recover_inl_heads, ubifs_recover_log_leb, fix_unclean_leb,
-//! ubifs_recover_size (in place) and ubifs_rcvry_gc_commit with grab_empty_leb, of Linux 6.1; replay.rs
-//! has the journal. UBI is attached before. What comes out is the kernel's; which pages are read and
-//! written on the way is plausible and not compared with a kernel. Left out: the collector always goes
-//! on in an empty LEB, where the kernel would first look for a dirty one that fits behind its head.
+//! ubifs_recover_size (in place) and ubifs_rcvry_gc_commit with grab_empty_leb, of Linux 6.1;
+//! replay.rs has the journal. UBI is attached before. What comes out is the kernel's; which pages
+//! are read and written on the way is plausible and not compared with a kernel. Left out: the
+//! collector always goes on in an empty LEB, where the kernel would first look for a dirty one that
+//! fits behind its head.
 //!
 //! Invariant: nothing that was only in memory is used; what is known of nodes is on_flash's.
 
@@ -122,7 +123,8 @@ impl<F: Flash> Ubifs<F> {
         self.rewrite_leb(now, leb, offset, offset)
     }
 
-    /// fix_unclean_leb: the LEB with its first bytes only, of which those before `read` are not in memory.
+    /// fix_unclean_leb: the LEB with its first bytes only, of which those before `read` are not in
+    /// memory.
     pub(super) fn rewrite_leb(&mut self, now: Ns, leb: u32, read: u32, end: u32) -> Result<Ns> {
         if end == 0 {
             return self.ubi.unmap(now, leb);

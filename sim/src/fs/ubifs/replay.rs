@@ -1,8 +1,8 @@
 //! The journal since the last commit goes into the index again.
 //!
 //! Mirrors fs/ubifs/replay.c (replay_bud, apply_replay_list, apply_replay_entry, trun_remove_range,
-//! set_buds_lprops) and of recovery.c ubifs_recover_leb with drop_last_group and drop_last_node, and
-//! ubifs_recover_size_accum, of Linux 6.1. How full LEBs are follows from what the index names
+//! set_buds_lprops) and of recovery.c ubifs_recover_leb with drop_last_group and drop_last_node,
+//! and ubifs_recover_size_accum, of Linux 6.1. How full LEBs are follows from what the index names
 //! afterwards instead of being added up on the way.
 //!
 //! Invariant: nodes are applied in the order in which they were made, whatever LEB they are in.
@@ -68,8 +68,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((sizes, now))
     }
 
-    /// replay_bud: the nodes of a LEB from where its part of the journal starts; the last of a head is written again
-    /// without what was torn. Returns where its free space begins.
+    /// replay_bud: the nodes of a LEB from where its part of the journal starts; the last of a head
+    /// is written again without what was torn. Returns where its free space begins.
     fn replay_bud(
         &mut self,
         now: Ns,
@@ -146,7 +146,8 @@ impl<F: Flash> Ubifs<F> {
         }
     }
 
-    /// set_buds_lprops: buds are taken; of every LEB with data what the index does not name is dirt.
+    /// set_buds_lprops: buds are taken; of every LEB with data what the index does not name is
+    /// dirt.
     fn set_buds_lprops(&mut self, mut now: Ns, ends: &BTreeMap<u32, u32>) -> Result<Ns> {
         let whole = self.geometry.leb_bytes;
         let mut used = BTreeMap::new();

@@ -1,10 +1,11 @@
 //! What a scan of a LEB finds.
 //!
-//! Mirrors fs/ubifs/scan.c of Linux 6.1 as far as garbage collection, commit and replay ask: a node is its place, its length
-//! and its key. Padding is not recorded, and nodes that nothing in the index names any more are, as on flash.
+//! Mirrors fs/ubifs/scan.c of Linux 6.1 as far as garbage collection, commit and replay ask: a node
+//! is its place, its length and its key. Padding is not recorded, and nodes that nothing in the
+//! index names any more are, as on flash.
 //!
-//! There is one for each node on flash, so each is kept as what it has that the node before it has not, most often in two
-//! to six bytes.
+//! There is one for each node on flash, so each is kept as what it has that the node before it has
+//! not, most often in two to six bytes.
 //!
 //! Invariant: the nodes of a LEB are in the order of their offsets and do not overlap.
 
@@ -31,8 +32,8 @@ impl Node {
 /// Stands before the first.
 const NONE: Node = Node { offset: 0, bytes: 0, extra: 0, key: Key::inode(0) };
 
-/// What a node has that the one before it has not: each says which numbers follow. The second half of its key, as how much it
-/// is above or below the other's, always does.
+/// What a node has that the one before it has not: each says which numbers follow. The second half
+/// of its key, as how much it is above or below the other's, always does.
 const OFFSET: u8 = 1;
 const BYTES: u8 = 2;
 const EXTRA: u8 = 4;

@@ -1,10 +1,11 @@
-//! What the nodes on flash say, kept where the power can fail, and the last commit as it is on flash.
+//! What the nodes on flash say, kept where the power can fail, and the last commit as it is on
+//! flash.
 //!
-//! Not a part of UBIFS: the simulator has no bytes, so what a mount after a power cut would read has to
-//! be remembered. A node is known by its place; [`Written`] says which of them a scan finds.
+//! Not a part of UBIFS: the simulator has no bytes, so what a mount after a power cut would read
+//! has to be remembered. A node is known by its place; [`Written`] says which of them a scan finds.
 //!
-//! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log names
-//! since, `log_head` where its last node ends.
+//! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log
+//! names since, `log_head` where its last node ends.
 
 use super::key::Place;
 use super::log::Bud;

@@ -1,9 +1,9 @@
 //! The tree node cache: UBIFS's index, as much of it as is in memory.
 //!
-//! Mirrors fs/ubifs/tnc.c (ubifs_lookup_level0, lookup_level0_dirty, tnc_next, tnc_prev), tnc_misc.c
-//! (ubifs_load_znode) and shrinker.c of Linux 6.1; what changes the tree is in tnc_insert.rs and
-//! tnc_delete.rs. A znode that is not in memory keeps its slot here: its contents are those of the
-//! index node on flash, only a lookup pays for reading it.
+//! Mirrors fs/ubifs/tnc.c (ubifs_lookup_level0, lookup_level0_dirty, tnc_next, tnc_prev),
+//! tnc_misc.c (ubifs_load_znode) and shrinker.c of Linux 6.1; what changes the tree is in
+//! tnc_insert.rs and tnc_delete.rs. A znode that is not in memory keeps its slot here: its contents
+//! are those of the index node on flash, only a lookup pays for reading it.
 //!
 //! Left out: names with equal hashes, copies of znodes under commit (a commit here is over before
 //! anything else happens).
@@ -63,7 +63,8 @@ pub struct Tnc {
     hints: Hints,
 }
 
-/// Where lookups ended, by key: most find what they look for there again, without the way down through every level.
+/// Where lookups ended, by key: most find what they look for there again, without the way down
+/// through every level.
 ///
 /// Invariant: a hint decides how long it takes, never what is found.
 #[derive(Clone, Debug, Default)]
@@ -204,7 +205,8 @@ impl Tnc {
         }
     }
 
-    /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on the way is to be loaded.
+    /// What a way down would end at, if it is where an earlier one ended. By invariant 1 nothing on
+    /// the way is to be loaded.
     #[inline(always)]
     pub(super) fn hinted(&self, key: Key) -> Option<(Leaf, bool)> {
         let hinted = self.ends_at(self.hints.get(key), key);
@@ -214,8 +216,9 @@ impl Tnc {
         self.ends_at(self.last, key)
     }
 
-    /// What a way down would end at, if that is this znode. Always inlined: what it finds would be written to the stack in parts and
-    /// read as a whole, for which the processor waits until the parts are written.
+    /// What a way down would end at, if that is this znode. Always inlined: what it finds would be
+    /// written to the stack in parts and read as a whole, for which the processor waits until the
+    /// parts are written.
     #[inline(always)]
     fn ends_at(&self, at: u32, key: Key) -> Option<(Leaf, bool)> {
         let znode = self.znodes.get(at as usize)?;
@@ -228,8 +231,8 @@ impl Tnc {
         ends.then_some((leaf, exact))
     }
 
-    /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits for memory several times in a row; here
-    /// all of them wait together.
+    /// Brings what lookups of these keys will look at into the processor's cache. One lookup waits
+    /// for memory several times in a row; here all of them wait together.
     pub fn touch(&self, keys: impl Iterator<Item = Key>) {
         self.touch_znodes(keys.map(|key| self.hints.get(key)));
     }
@@ -258,8 +261,9 @@ impl Tnc {
         }
     }
 
-    /// ubifs_lookup_level0: the leaf with this key, or the last one before it in its znode, and whether
-    /// it has the key. Of a key that may collide, the znode to the left is looked at as well.
+    /// ubifs_lookup_level0: the leaf with this key, or the last one before it in its znode, and
+    /// whether it has the key. Of a key that may collide, the znode to the left is looked at as
+    /// well.
     #[inline]
     pub fn lookup_level0<F: Flash>(
         &mut self,
@@ -456,7 +460,8 @@ impl Tnc {
     fn visit_dirty(&self, at: u32, order: &mut Vec<(u32, usize)>) {
         let znode = &self.znodes[at as usize];
         if znode.level > 0 {
-            // All children are looked at before the first is visited, so that memory is waited for once.
+            // All children are looked at before the first is visited, so that memory is waited for
+            // once.
             let dirty = znode.children().iter().rev().fold(0_u8, |dirty, &child| {
                 dirty << 1 | u8::from(self.znodes[child as usize].dirty)
             });

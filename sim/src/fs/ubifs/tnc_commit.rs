@@ -1,8 +1,8 @@
 //! Where the index nodes of a commit go.
 //!
 //! Mirrors fs/ubifs/tnc_commit.c (ubifs_tnc_start_commit, layout_in_gaps, layout_in_empty_space,
-//! alloc_idx_lebs, ubifs_tnc_end_commit with write_index) of Linux 6.1: behind the index head, in empty
-//! LEBs, and where there are none in the gaps that dead nodes leave in the index's own.
+//! alloc_idx_lebs, ubifs_tnc_end_commit with write_index) of Linux 6.1: behind the index head, in
+//! empty LEBs, and where there are none in the gaps that dead nodes leave in the index's own.
 //!
 //! Invariant: no node of the last commit is overwritten before this one is over.
 
@@ -16,7 +16,8 @@ use crate::flash::Flash;
 use crate::fs::{FsError, Result};
 use crate::units::Ns;
 
-/// Znodes that are looked at before they are laid out: few enough to stay in a processor's cache, and most of what gaps of a LEB take.
+/// Znodes that are looked at before they are laid out: few enough to stay in a processor's cache,
+/// and most of what gaps of a LEB take.
 const TOUCHED_ZNODES: usize = 256;
 
 /// A LEB, its bytes free at the end and those lost to padding.
@@ -168,7 +169,8 @@ impl<F: Flash> Ubifs<F> {
         Ok((layout, now))
     }
 
-    /// layout_in_gaps: one index LEB after the other, until the rest fits into the empty ones there are.
+    /// layout_in_gaps: one index LEB after the other, until the rest fits into the empty ones there
+    /// are.
     fn layout_in_gaps(
         &mut self,
         mut now: Ns,

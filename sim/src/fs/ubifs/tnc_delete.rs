@@ -1,8 +1,8 @@
 //! Entries that leave the index, one by one or a range of keys at once.
 //!
 //! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range, ubifs_tnc_remove_ino) of Linux 6.1.
-//! A znode that has become empty goes, and a root with one child makes it the root; otherwise nothing
-//! is merged, and the keys of the parents stay as they are.
+//! A znode that has become empty goes, and a root with one child makes it the root; otherwise
+//! nothing is merged, and the keys of the parents stay as they are.
 
 use super::geometry::align;
 use super::key::Key;

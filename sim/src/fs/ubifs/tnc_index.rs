@@ -1,7 +1,7 @@
 //! The index seen from its own nodes on flash: which znode is this the node of, and is it in use?
 //!
-//! Mirrors fs/ubifs/tnc.c (lookup_znode, is_idx_node_in_tnc, ubifs_dirty_idx_node) of Linux 6.1, which
-//! garbage collection and a commit into gaps ask.
+//! Mirrors fs/ubifs/tnc.c (lookup_znode, is_idx_node_in_tnc, ubifs_dirty_idx_node) of Linux 6.1,
+//! which garbage collection and a commit into gaps ask.
 
 use super::key::Key;
 use super::lpt::Lpt;
@@ -106,7 +106,8 @@ impl Tnc {
         self.look_beside(ubi, now, key, (znode, slot), at, true)
     }
 
-    /// The end of lookup_znode, for keys that may collide: branches to one side, until the key ends.
+    /// The end of lookup_znode, for keys that may collide: branches to one side, until the key
+    /// ends.
     fn look_beside<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,
@@ -141,7 +142,8 @@ impl Tnc {
         }
     }
 
-    /// is_idx_node_in_use: whether a node must not be overwritten, and if so whether its znode is dirty.
+    /// is_idx_node_in_use: whether a node must not be overwritten, and if so whether its znode is
+    /// dirty.
     pub fn index_node_use<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

@@ -24,8 +24,8 @@ struct Keep {
 }
 
 impl Tnc {
-    /// ubifs_tnc_add: a new node, or a new place for one that is known. `data_bytes` is what a data node
-    /// unpacks to.
+    /// ubifs_tnc_add: a new node, or a new place for one that is known. `data_bytes` is what a data
+    /// node unpacks to.
     pub fn add<F: Flash>(
         &mut self,
         ubi: &mut Ubi<F>,

@@ -1,12 +1,14 @@
 //! A znode: a node of the index in memory.
 //!
-//! Mirrors struct ubifs_znode and struct ubifs_zbranch of fs/ubifs/ubifs.h of Linux 6.1. There are about as many znodes as
-//! a fifth of the pages of all files, far more than a processor's cache holds, and every lookup goes through one of each
-//! level: so what a search looks at stands together, the keys in one cache line and the rest in the next.
+//! Mirrors struct ubifs_znode and struct ubifs_zbranch of fs/ubifs/ubifs.h of Linux 6.1. There are
+//! about as many znodes as a fifth of the pages of all files, far more than a processor's cache
+//! holds, and every lookup goes through one of each level: so what a search looks at stands
+//! together, the keys in one cache line and the rest in the next.
 //!
 //! Invariants:
 //! 1. Keys of branches ascend.
-//! 2. Behind the last branch the keys are `Key::BEHIND`, so that a search need not know how many there are.
+//! 2. Behind the last branch the keys are `Key::BEHIND`, so that a search need not know how many
+//!    there are.
 
 use super::geometry::FANOUT;
 use super::key::{Key, Place};
@@ -76,8 +78,8 @@ impl Znode {
         usize::from(self.count)
     }
 
-    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal. A binary search that takes the
-    /// same steps whatever it finds.
+    /// ubifs_search_zbranch: the last branch with a key not above `key`, and whether it is equal. A
+    /// binary search that takes the same steps whatever it finds.
     #[inline]
     pub fn search(&self, key: Key) -> (i8, bool) {
         const { assert!(FANOUT == 8) };

@@ -1,7 +1,8 @@
 //! The background thread, and sync.
 //!
-//! Mirrors kernel/yaffs2/background.c and sync.c, which do what the Linux glue of July 2013 did: headers of directories each second, collection as
-//! often as it is urgent; sync(2) writes what is held back and a checkpoint.
+//! Mirrors kernel/yaffs2/background.c and sync.c, which do what the Linux glue of July 2013 did:
+//! headers of directories each second, collection as often as it is urgent; sync(2) writes what is
+//! held back and a checkpoint.
 //!
 //! tasks.rs has when the thread gets the processor and the lock.
 

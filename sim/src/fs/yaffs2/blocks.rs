@@ -1,11 +1,14 @@
-//! Blocks and the chunks in them: allocated one after another, deleted, and erased when the last is.
+//! Blocks and the chunks in them: allocated one after another, deleted, and erased when the last
+//! is.
 //!
-//! Mirrors of yaffs_guts.c "Block Management and Page Allocation" (yaffs_find_alloc_block, yaffs_alloc_chunk, yaffs_write_new_chunk,
-//! yaffs_chunk_del, yaffs_block_became_dirty, yaffs_retire_block) and of yaffs_yaffs2.c the oldest dirty sequence number. Left out: soft
+//! Mirrors of yaffs_guts.c "Block Management and Page Allocation" (yaffs_find_alloc_block,
+//! yaffs_alloc_chunk, yaffs_write_new_chunk, yaffs_chunk_del, yaffs_block_became_dirty,
+//! yaffs_retire_block) and of yaffs_yaffs2.c the oldest dirty sequence number. Left out: soft
 //! deletion, which YAFFS2 never comes to, because a file is cut to nothing before it is deleted.
 //!
 //! Invariants:
-//! 1. `free_chunks` counts every chunk of a usable block that is neither in use nor part of a checkpoint.
+//! 1. `free_chunks` counts every chunk of a usable block that is neither in use nor part of a
+//!    checkpoint.
 //! 2. `erased_blocks` is the number of blocks that are `Empty`.
 
 use super::nand::{Ecc, Payload, Tags};
@@ -149,7 +152,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_write_new_chunk: none if there is no room. Of a block that was not erased since the mount the first chunk is read before and after.
+    /// yaffs_write_new_chunk: none if there is no room. Of a block that was not erased since the
+    /// mount the first chunk is read before and after.
     pub(super) fn write_new_chunk(
         &mut self,
         now: Ns,

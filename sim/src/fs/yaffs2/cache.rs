@@ -1,7 +1,8 @@
 //! The short-op cache: chunks that were written in part, until they have to go to the flash.
 //!
-//! Mirrors "Short Operations Cache" of yaffs_guts.c (yaffs_grab_chunk_cache, yaffs_use_cache, yaffs_flush_file_cache,
-//! yaffs_flush_whole_cache). Left out: locked entries, of which there are none between calls.
+//! Mirrors "Short Operations Cache" of yaffs_guts.c (yaffs_grab_chunk_cache, yaffs_use_cache,
+//! yaffs_flush_file_cache, yaffs_flush_whole_cache). Left out: locked entries, of which there are
+//! none between calls.
 //!
 //! Invariant: a chunk of a file is in it once at most.
 
@@ -90,8 +91,8 @@ impl Cache {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// yaffs_grab_chunk_cache: a free entry, the least recently used one if it is clean, or else one that is free after the
-    /// file of that one was written out. It is the chunk's from now on.
+    /// yaffs_grab_chunk_cache: a free entry, the least recently used one if it is clean, or else
+    /// one that is free after the file of that one was written out. It is the chunk's from now on.
     pub(super) fn grab_cache(
         &mut self,
         mut now: Ns,

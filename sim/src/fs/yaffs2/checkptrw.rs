@@ -1,9 +1,12 @@
-//! The checkpoint: all that is in memory, written to blocks of its own, so that a mount need not scan.
+//! The checkpoint: all that is in memory, written to blocks of its own, so that a mount need not
+//! scan.
 //!
-//! Mirrors yaffs_checkptrw.c and "Checkpointing" of yaffs_yaffs2.c. Any later change erases it first. How long it is follows from the sizes of the core's
-//! structures; what it says is kept here as it was. A partition of less than 60 blocks has none.
+//! Mirrors yaffs_checkptrw.c and "Checkpointing" of yaffs_yaffs2.c. Any later change erases it
+//! first. How long it is follows from the sizes of the core's structures; what it says is kept here
+//! as it was. A partition of less than 60 blocks has none.
 //!
-//! Invariant: `saved` is there exactly if the last checkpoint was written to its end and none of its blocks was erased since.
+//! Invariant: `saved` is there exactly if the last checkpoint was written to its end and none of
+//! its blocks was erased since.
 
 use super::blocks::{Blocks, State};
 use super::nand::{Ecc, Payload, Tags};
@@ -17,7 +20,8 @@ use crate::units::Ns;
 const BLOCKS_MIN: u32 = 60;
 /// YAFFS_SEQUENCE_CHECKPOINT_DATA.
 pub(super) const SEQUENCE: u32 = 0x21;
-/// struct yaffs_checkpt_validity, _dev and _obj, struct yaffs_block_info, and the words between them.
+/// struct yaffs_checkpt_validity, _dev and _obj, struct yaffs_block_info, and the words between
+/// them.
 const VALIDITY_BYTES: u64 = 16;
 const DEVICE_BYTES: u64 = 36;
 const OBJECT_BYTES: u64 = 32;
@@ -170,7 +174,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs2_checkpt_restore: whether there is one and all of it could be read. What is in memory is what it says then.
+    /// yaffs2_checkpt_restore: whether there is one and all of it could be read. What is in memory
+    /// is what it says then.
     pub(super) fn restore_checkpoint(&mut self, now: Ns) -> Result<(bool, Ns)> {
         let (blocks, now) = self.read_checkpoint(now)?;
         let Some((blocks, saved)) = blocks.zip(self.saved.take()) else { return Ok((false, now)) };

@@ -1,9 +1,10 @@
 //! Files: read, written and cut.
 //!
-//! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr, yaffs_wr_data_obj, yaffs_resize_file,
-//! yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c, and kernel/yaffs2/file.c, which reads a page before it is written to and keeps 20
-//! chunks back. Every write goes through the short-op cache,
-//! whole chunks too, as the core of July 2013 has it with the Linux glue.
+//! Mirrors of yaffs_guts.c "File read/write" and "File resizing" (yaffs_file_rd, yaffs_do_file_wr,
+//! yaffs_wr_data_obj, yaffs_resize_file, yaffs_flush_file), yaffs2_handle_hole of yaffs_yaffs2.c,
+//! and kernel/yaffs2/file.c, which reads a page before it is written to and keeps 20 chunks back.
+//! Every write goes through the short-op cache, whole chunks too, as the core of July 2013 has it
+//! with the Linux glue.
 //!
 //! Invariant: what a file has beyond its size is nowhere.
 
@@ -253,7 +254,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(now)
     }
 
-    /// yaffs_resize_file_down: chunks behind the end go, the last first; the one it is in is written again.
+    /// yaffs_resize_file_down: chunks behind the end go, the last first; the one it is in is
+    /// written again.
     fn resize_down(&mut self, mut now: Ns, object: u32, new_bytes: u64) -> Result<Ns> {
         let whole = self.chunk_bytes();
         let old_bytes = self.object(object).size_bytes;
@@ -293,7 +295,8 @@ impl<F: Flash> Yaffs2<F> {
         self.on_flash.contents.get(&place).cloned().unwrap_or_default()
     }
 
-    /// yfs_flush_obj of kernel/yaffs2/sync.c (yaffs_flush_file): what is held back of a file, and its header unless only data is wanted.
+    /// yfs_flush_obj of kernel/yaffs2/sync.c (yaffs_flush_file): what is held back of a file, and
+    /// its header unless only data is wanted.
     pub(super) fn flush_file(&mut self, now: Ns, object: u32, data_only: bool) -> Result<Ns> {
         if !self.object(object).is_dirty {
             return Ok(now);

@@ -1,7 +1,8 @@
 //! Garbage collection: when, of which block, and how much of it.
 //!
-//! Mirrors of yaffs_guts.c yaffs_check_gc, yaffs_find_gc_block and yaffs_gc_block, and of yaffs_yaffs2.c yaffs_block_ok_for_gc and
-//! yaffs2_find_refresh_block. Every chunk a program writes asks first; the background thread asks on its own.
+//! Mirrors of yaffs_guts.c yaffs_check_gc, yaffs_find_gc_block and yaffs_gc_block, and of
+//! yaffs_yaffs2.c yaffs_block_ok_for_gc and yaffs2_find_refresh_block. Every chunk a program writes
+//! asks first; the background thread asks on its own.
 //!
 //! Invariant: a collection never begins another (`is_disabled`).
 
@@ -113,7 +114,8 @@ impl<F: Flash> Yaffs2<F> {
         full.min_by_key(|(_, block)| block.sequence).map_or(0, |(number, _)| number)
     }
 
-    /// yaffs_block_ok_for_gc: a header that says that a file got shorter stays until nothing older is dirty.
+    /// yaffs_block_ok_for_gc: a header that says that a file got shorter stays until nothing older
+    /// is dirty.
     fn is_ok_for_gc(&mut self, block: Block) -> bool {
         if !block.has_shrink_header {
             return true;
@@ -250,7 +252,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// yaffs_gc_process_chunk: the chunk moves, or is only dropped if it belongs to nothing. Whether there was room.
+    /// yaffs_gc_process_chunk: the chunk moves, or is only dropped if it belongs to nothing.
+    /// Whether there was room.
     fn gc_process_chunk(&mut self, now: Ns, old: Chunk) -> Result<(bool, Ns)> {
         let (_, now) = self.read_chunk(now, old)?;
         let tags = self.on_flash.tags(old).filter(|tags| tags.object != SUMMARY);

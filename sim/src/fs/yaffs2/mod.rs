@@ -1,12 +1,14 @@
 //! YAFFS2: chunks of one flash page, each with its tags in the OOB.
 //!
-//! Mirrors the core as U-Boot has it (fs/yaffs2 of U-Boot 2023.01; the files are named in each module) and the glue in kernel/yaffs2, which does
-//! what that of July 2013 did, with its constants: 10 short-op caches, 5 reserved blocks. A 4 KiB page of the page cache is two chunks on 2 KiB pages, each
-//! read with its tags by one command. docs/yaffs2.md has what is left out.
+//! Mirrors the core as U-Boot has it (fs/yaffs2 of U-Boot 2023.01; the files are named in each
+//! module) and the glue in kernel/yaffs2, which does what that of July 2013 did, with its
+//! constants: 10 short-op caches, 5 reserved blocks. A 4 KiB page of the page cache is two chunks
+//! on 2 KiB pages, each read with its tags by one command. docs/yaffs2.md has what is left out.
 //!
 //! Invariants:
 //! 1. Chunks of a block are written in order; the last is the block's summary.
-//! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from 1, and from the first chunk of that; 0 is none.
+//! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from
+//!    1, and from the first chunk of that; 0 is none.
 
 mod background;
 mod blocks;
@@ -157,7 +159,8 @@ impl<F: Flash> Yaffs2<F> {
     }
 }
 
-/// tnode_size of yaffs_guts_initialise: places of 16 chunks, as wide as the partition wants, or pointers to eight tnodes.
+/// tnode_size of yaffs_guts_initialise: places of 16 chunks, as wide as the partition wants, or
+/// pointers to eight tnodes.
 fn tnode_bytes(chunks: u32, pointer_bytes: u64) -> u64 {
     let bits = u64::from(chunks.next_power_of_two().trailing_zeros().next_multiple_of(2)).max(16);
     (bits * TNODE_CHUNKS / 8).max(pointer_bytes * TNODE_POINTERS)

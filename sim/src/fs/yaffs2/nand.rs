@@ -1,7 +1,9 @@
-//! Chunks on the flash: a page with its tags in the OOB, what those say, and the summary that ends a block.
+//! Chunks on the flash: a page with its tags in the OOB, what those say, and the summary that ends
+//! a block.
 //!
-//! Mirrors yaffs_nand.c, yaffs_summary.c and of kernel/yaffs2/nand.c how MTD is called: page and tags are one read or one program, tags
-//! alone are a read of the OOB. The simulator has no bytes, so what tags and headers say is kept here, 8 bytes a page. Tags of wrong bits are left out.
+//! Mirrors yaffs_nand.c, yaffs_summary.c and of kernel/yaffs2/nand.c how MTD is called: page and
+//! tags are one read or one program, tags alone are a read of the OOB. The simulator has no bytes,
+//! so what tags and headers say is kept here, 8 bytes a page. Tags of wrong bits are left out.
 //!
 //! Invariants:
 //! 1. `tags` is what a mount would find; what was erased says nothing.
@@ -27,7 +29,8 @@ const TORN: u64 = u64::MAX;
 const OBJECT_BITS: u32 = 18;
 const CHUNK_BITS: u32 = 28;
 
-/// struct yaffs_ext_tags: of which object the chunk is, which of it (0 is its header), and how many bytes of it are used.
+/// struct yaffs_ext_tags: of which object the chunk is, which of it (0 is its header), and how many
+/// bytes of it are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tags {
     pub object: u32,
@@ -60,7 +63,8 @@ pub(super) struct Header {
     pub parent: u32,
     pub name: String,
     pub size_bytes: u64,
-    /// The file has got shorter, or has a hole: data older than this does not count beyond its size.
+    /// The file has got shorter, or has a hole: data older than this does not count beyond its
+    /// size.
     pub is_shrink: bool,
     /// It takes the name of this object, which is about to go; 0 is none.
     pub shadows: u32,
@@ -126,7 +130,8 @@ impl OnFlash {
         self.tags[self.page(chunk)] == 0
     }
 
-    /// A program failed, or the power in one, or while the block was erased that begins with the chunk: its tags say nothing.
+    /// A program failed, or the power in one, or while the block was erased that begins with the
+    /// chunk: its tags say nothing.
     pub fn tear(&mut self, chunk: Chunk) {
         let page = self.page(chunk);
         self.tags[page] = TORN;
@@ -156,7 +161,8 @@ impl OnFlash {
         }
     }
 
-    /// A block is erased, or was being erased when the power failed, which leaves nothing to be read either.
+    /// A block is erased, or was being erased when the power failed, which leaves nothing to be
+    /// read either.
     pub fn clear(&mut self, block: u32) {
         let (first, behind) = (block * self.pages_per_block, (block + 1) * self.pages_per_block);
         let pages = self.page(first)..self.page(first) + self.pages_per_block as usize;
@@ -230,7 +236,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok((ecc, now))
     }
 
-    /// yaffs_wr_chunk_tags_nand, which writes the summary after the last chunk before it. Whether the program succeeded.
+    /// yaffs_wr_chunk_tags_nand, which writes the summary after the last chunk before it. Whether
+    /// the program succeeded.
     pub(super) fn write_chunk(
         &mut self,
         now: Ns,

@@ -1,9 +1,12 @@
-//! Objects: numbered, in directories, with a header each that is written anew whenever something of it changes.
+//! Objects: numbered, in directories, with a header each that is written anew whenever something of
+//! it changes.
 //!
-//! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir, yaffs_update_oh, yaffs_create_obj,
-//! yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj, yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. An object that loses its name moves to a
-//! directory nobody sees; it is deleted when its inode goes. Headers of directories wait for the background thread. Left out: links,
-//! symbolic links, special files, extended attributes, names that differ in case only.
+//! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
+//! yaffs_update_oh, yaffs_create_obj, yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj,
+//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. An object that loses its name moves
+//! to a directory nobody sees; it is deleted when its inode goes. Headers of directories wait for
+//! the background thread. Left out: links, symbolic links, special files, extended attributes,
+//! names that differ in case only.
 //!
 //! Invariants:
 //! 1. An object is among the children of its parent exactly once.
@@ -25,7 +28,8 @@ const SHORT_NAME_BYTES: usize = 15;
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub is_directory: bool,
-    /// There is no header, or need not be one: root, lost+found and the two directories nobody sees.
+    /// There is no header, or need not be one: root, lost+found and the two directories nobody
+    /// sees.
     pub is_fake: bool,
     pub parent: u32,
     /// The newest last; the core's lists have it first.
@@ -211,7 +215,8 @@ impl<F: Flash> Yaffs2<F> {
         Ok(self.read_chunk(now, chunk)?.1)
     }
 
-    /// yaffs_find_by_name: reads headers on its way that nobody has read yet, and that of a name too long to be in memory.
+    /// yaffs_find_by_name: reads headers on its way that nobody has read yet, and that of a name
+    /// too long to be in memory.
     pub(super) fn find_by_name(&mut self, mut now: Ns, at: Name<'_>) -> Result<(Option<u32>, Ns)> {
         for number in self.object(at.directory.0).children.clone().into_iter().rev() {
             now = self.load_details(now + self.mtd.costs().yaffs2_entry_ns, number)?;
@@ -410,7 +415,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// rename of kernel/yaffs2/names.c. What is replaced is shadowed by the object first, then loses its name.
+    /// rename of kernel/yaffs2/names.c. What is replaced is shadowed by the object first, then
+    /// loses its name.
     pub(super) fn do_rename(&mut self, mut now: Ns, rename: Rename<'_>) -> Result<Ns> {
         let number = rename.ino.0;
         // The glue and the core look both names up.

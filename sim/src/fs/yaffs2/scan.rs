@@ -1,8 +1,10 @@
 //! A mount: by the checkpoint, or else by a scan of every block, the newest first.
 //!
-//! Mirrors yaffs_guts_initialise and yaffs_strip_deleted_objs of yaffs_guts.c, yaffs2_scan_backwards and yaffs2_scan_chunk of yaffs_yaffs2.c,
-//! yaffs_summary_read of yaffs_summary.c, and of kernel/yaffs2/nand.c query_block and the look for another file system. What
-//! comes first is the newest: of two chunks that are the same piece of a file the second is nobody's.
+//! Mirrors yaffs_guts_initialise and yaffs_strip_deleted_objs of yaffs_guts.c,
+//! yaffs2_scan_backwards and yaffs2_scan_chunk of yaffs_yaffs2.c, yaffs_summary_read of
+//! yaffs_summary.c, and of kernel/yaffs2/nand.c query_block and the look for another file system.
+//! What comes first is the newest: of two chunks that are the same piece of a file the second is
+//! nobody's.
 //!
 //! Invariant: afterwards every chunk that was programmed is in use or deleted.
 

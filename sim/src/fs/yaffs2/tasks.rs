@@ -1,12 +1,14 @@
 //! Who goes on, and who waits for whom: whoever calls the file system, and the background thread.
 //!
-//! Mirrors the gross lock of kernel/yaffs2 (yfs_lock), which is held around every call of the core, and a whole turn of the thread. There is one task in
-//! the foreground at a time, the program or a worker for it.
+//! Mirrors the gross lock of kernel/yaffs2 (yfs_lock), which is held around every call of the core,
+//! and a whole turn of the thread. There is one task in the foreground at a time, the program or a
+//! worker for it.
 //!
-//! Time passes in calls into MTD, and there each operation of the chip is followed by a question whether to make way, but for the last column
-//! change of a read. Who is let in there finds the lock taken and waits; it is let in for good where the foreground has none: before it takes the
-//! lock, and between two system calls. A program that gets the processor within a turn of the thread, before its next call, is taken to want the
-//! lock at once, unless that call is to sleep.
+//! Time passes in calls into MTD, and there each operation of the chip is followed by a question
+//! whether to make way, but for the last column change of a read. Who is let in there finds the
+//! lock taken and waits; it is let in for good where the foreground has none: before it takes the
+//! lock, and between two system calls. A program that gets the processor within a turn of the
+//! thread, before its next call, is taken to want the lock at once, unless that call is to sleep.
 //!
 //! Invariant: a task that waits for the lock sleeps, or has been woken and not yet run.
 
@@ -65,7 +67,8 @@ impl<F: Flash> Yaffs2<F> {
         self.tasks.sched.is_runnable(Task::Yaffs2Thread)
     }
 
-    /// A place at which the kernel's code lets others run (cond_resched, might_sleep) and the foreground has no lock.
+    /// A place at which the kernel's code lets others run (cond_resched, might_sleep) and the
+    /// foreground has no lock.
     #[inline]
     fn might_resched(&mut self, now: Ns) -> Result<Ns> {
         let Some(task) = self.tasks.foreground else { return Ok(now) };
@@ -75,7 +78,8 @@ impl<F: Flash> Yaffs2<F> {
         self.let_run_until(now, task)
     }
 
-    /// Others have the processor until `task` has. The thread works; who else gets it waits for `task`.
+    /// Others have the processor until `task` has. The thread works; who else gets it waits for
+    /// `task`.
     fn let_run_until(&mut self, mut now: Ns, task: Task) -> Result<Ns> {
         while self.tasks.sched.current() != Some(task) {
             if self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
@@ -156,7 +160,8 @@ impl<F: Flash> Yaffs2<F> {
         done
     }
 
-    /// After an operation of the chip, which somebody has made under the lock: who is let in waits for that.
+    /// After an operation of the chip, which somebody has made under the lock: who is let in waits
+    /// for that.
     #[inline]
     pub(super) fn may_make_way(&mut self, now: Ns) {
         let asked_at = now - self.mtd.since_asked();
@@ -165,8 +170,8 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
-    /// clock_nanosleep of the program, as far as it gets the processor for it: when it makes the call, and when the thread's turn that
-    /// it fell into is over.
+    /// clock_nanosleep of the program, as far as it gets the processor for it: when it makes the
+    /// call, and when the thread's turn that it fell into is over.
     pub(super) fn program_calls_sleep(
         &mut self,
         mut now: Ns,
@@ -243,7 +248,8 @@ impl<F: Flash> Yaffs2<F> {
         self.foreground_wakes(now, now, next)
     }
 
-    /// The foreground goes on, whose timer has rung at `rang`, perhaps while the thread was at work.
+    /// The foreground goes on, whose timer has rung at `rang`, perhaps while the thread was at
+    /// work.
     pub(super) fn foreground_wakes(&mut self, now: Ns, rang: Ns, task: Task) -> Result<Ns> {
         self.tasks.foreground = Some(task);
         self.tasks.sched.wake(rang, task);

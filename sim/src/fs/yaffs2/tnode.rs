@@ -1,7 +1,8 @@
 //! Where the chunks of a file are: a tree of tnodes.
 //!
-//! Mirrors yaffs_find_tnode_0, yaffs_add_find_tnode_0 and yaffs_prune_tree of yaffs_guts.c: a tnode of level 0 has 16 chunks, one of any
-//! other level 8 tnodes. How many there are decides how long a checkpoint is, so they are counted as the core has them.
+//! Mirrors yaffs_find_tnode_0, yaffs_add_find_tnode_0 and yaffs_prune_tree of yaffs_guts.c: a tnode
+//! of level 0 has 16 chunks, one of any other level 8 tnodes. How many there are decides how long a
+//! checkpoint is, so they are counted as the core has them.
 //!
 //! Invariant: the tnode of the first chunks is always there, and with it everything above it.
 
@@ -43,7 +44,8 @@ impl Tree {
         leaf.map_or(0, |leaf| leaf[chunk as usize % CHUNKS_PER_TNODE])
     }
 
-    /// The chunk of the file is there from now on; `to` may be none, which makes the tnode nevertheless.
+    /// The chunk of the file is there from now on; `to` may be none, which makes the tnode
+    /// nevertheless.
     pub fn set(&mut self, chunk: u32, to: Chunk) {
         let index = (chunk >> LEVEL0_BITS) as usize;
         self.add_leaf(index);
@@ -57,7 +59,8 @@ impl Tree {
         leaf.map_or(0, |leaf| std::mem::take(&mut leaf[chunk as usize % CHUNKS_PER_TNODE]))
     }
 
-    /// The chunks of `first..=last` that are somewhere, the last first: most of a file may be a hole.
+    /// The chunks of `first..=last` that are somewhere, the last first: most of a file may be a
+    /// hole.
     pub fn there_from(&self, first: u32, last: u32) -> Vec<u32> {
         let index = |chunk: u32| self.leaves.len().min((chunk >> LEVEL0_BITS) as usize);
         let leaves = index(first)..(index(last) + 1).min(self.leaves.len()).max(index(first));
@@ -121,7 +124,8 @@ impl Tree {
         }
     }
 
-    /// yaffs_prune_tree: what has no chunks goes, but for the tnode of the first; then levels with nothing but that.
+    /// yaffs_prune_tree: what has no chunks goes, but for the tnode of the first; then levels with
+    /// nothing but that.
     pub fn prune(&mut self) {
         if self.children.is_empty() {
             return;

@@ -43,6 +43,8 @@ def _read(reader: Callable[[Path], pl.DataFrame], path: Path) -> pl.DataFrame:
     with _silent():
         try:
             frame = reader(path)
+            if any(kind.is_nested() for kind in frame.schema.values()):
+                raise ValueError("a column of lists or structs, which casts to no other")
             text_bytes = sum(
                 int(frame[name].str.len_bytes().sum())
                 for name, kind in frame.schema.items()

@@ -65,11 +65,12 @@ def test_suites_that_end_at_once_are_both_kept(small: Path, tmp_path: Path) -> N
 import sys
 import polars as pl
 from pathlib import Path
-from flashbed.validation import Compared
+from flashbed.validation import MEASURES, Compared
 from flashbed.validation.results_table import keep
-table = pl.DataFrame({"case_id": ["a"]})
-for suite in range(25):
-    run = {"board": "b", "kernel": "k", "target": sys.argv[1], "suite": str(suite)}
+numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
+table = pl.DataFrame({"case_id": ["a"], **{name: [0] for name in numbers}})
+for kernel in range(25):
+    run = {"board": "b", "kernel": str(kernel), "target": sys.argv[1], "suite": "reads"}
     keep(Path("v"), run, Compared(table, {"a": "x"}, {}, {}, {}), {})
 sys.exit()
 """

@@ -163,6 +163,35 @@ def test_tables_with_other_rows(
     check(worker, Call(arguments, {**result, chosen: parquet(frame)}))
 
 
+def validated() -> pl.DataFrame:
+    """What `validate` keeps of two cases."""
+    from flashbed.validation import MEASURES
+
+    counts = {f"{name}{end}": [3, 4] for name in MEASURES for end in ("", "_real")}
+    errors = {f"{name}_error_pct": [0.0, None] for name in MEASURES}
+    words = {
+        "board": "emulated", "kernel": "6.1", "target": "uml", "suite": "reads", "kind": "default",
+        "flashbed_version": "0.1.0", "commit": None, "message": None,
+    }  # fmt: skip
+    cases = {"case_id": ["validate-jffs2-a", "validate-ubifs-b"], "throws": [None, 1]}
+    return pl.DataFrame({**cases, **counts, **errors}).with_columns(
+        pl.lit(word, pl.String).alias(name) for name, word in words.items()
+    )
+
+
+@few
+@given(st.data())
+def test_validation(worker: Worker, data: st.DataObject) -> None:
+    frame = validated()
+    for _ in range(data.draw(st.integers(0, 3))):
+        name = data.draw(st.sampled_from(frame.columns))
+        if data.draw(st.booleans()):
+            frame = frame.with_columns(data.draw(column(2, frame.schema[name])).alias(name))
+        else:
+            frame = frame.drop(name)
+    check(worker, Call(("report", "v", "--out", "p"), {"v/validation.parquet": parquet(frame)}))
+
+
 @few
 @given(data=st.data(), way=st.sampled_from(("cut", "flipped", "flipped", "gone", "name", "other")))
 def test_parts(worker: Worker, result: Kept, data: st.DataObject, way: str) -> None:

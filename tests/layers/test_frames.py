@@ -72,6 +72,15 @@ def test_a_text_that_is_there_once_and_meant_often_is_refused(
         read_parquet(path)
 
 
+@pytest.mark.parametrize("value", [[1], {"a": 1}])
+def test_columns_of_other_things_are_damage(value: object, tmp_path: Path) -> None:
+    """Casting a struct to a number gives a struct, and whatever reckoned with it failed."""
+    path = tmp_path / "nested.parquet"
+    pl.DataFrame({"n": [value]}).write_parquet(path)
+    with pytest.raises(DamagedError):
+        read_parquet(path)
+
+
 def test_any_damage_of_a_footer_is_said(zeros: Path, tmp_path: Path) -> None:
     data, draw = zeros.read_bytes(), random.Random(1)
     length = int.from_bytes(data[-8:-4], "little")

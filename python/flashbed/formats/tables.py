@@ -27,7 +27,7 @@ from flashbed.formats.merging import FINISHED, as_now, merge_table, places_of, s
 from flashbed.formats.plausible import implausible
 from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, read_text, whole
-from flashbed.storage.frames import UNREADABLE, check_extent, check_text, silent
+from flashbed.storage.frames import UNREADABLE, check_columns, check_extent, check_text, silent
 from flashbed.storage.locking import LOCK
 
 __all__ = [
@@ -131,7 +131,9 @@ def _scanned(path: Path, table: str) -> pl.LazyFrame:
     Raises `InputError` for one that is too large, or that no run can have written.
     """
     check_extent(path)
-    rows = conform(pl.scan_parquet(path), table)
+    found = pl.scan_parquet(path)
+    check_columns(found.collect_schema())
+    rows = conform(found, table)
     _check(rows, path, quoting=table in _QUOTING)
     odd = implausible(rows, table)
     if odd:

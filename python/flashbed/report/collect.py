@@ -179,7 +179,7 @@ WORST_SHOWN = 12
 def collect_validation(directory: Path) -> Validation:
     """Reads what `validate` has kept in a directory. Raises `InputError`."""
     table = read_kept(directory)
-    throws = int(table["throws"].sum()) if "throws" in table.columns else 0
+    throws = int(table["throws"].sum() or 0) if "throws" in table.columns else 0
     lines = summaries(table)
     worst = worst_cases(table, WORST_SHOWN)
     return Validation(lines, worst, validate_again(directory, lines), throws)

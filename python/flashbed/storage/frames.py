@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from flashbed.storage.footer import extent
 __all__ = [
     "UNREADABLE",
     "DamagedError",
+    "check_columns",
     "check_extent",
     "check_text",
     "pieces",
@@ -51,6 +52,13 @@ def check_extent(path: Path) -> None:
         raise InputError(f"{shown(path)}: {there.rows:,} rows, {most:,} at most")
 
 
+def check_columns(schema: Mapping[str, pl.DataType]) -> None:
+    """Raises `ValueError` for a column of lists or structs, which casts to no other."""
+    odd = [name for name, kind in schema.items() if kind.is_nested()]
+    if odd:
+        raise ValueError(f"{odd[0]}: a column of lists or structs")
+
+
 def check_text(path: Path, text_bytes: int) -> None:
     """Raises `InputError` for more text than a table may have."""
     if text_bytes > TEXT_BYTES_MAX:
@@ -63,6 +71,7 @@ def read_parquet(path: Path) -> pl.DataFrame:
     check_extent(path)
     with silent():
         try:
+            check_columns(pl.read_parquet_schema(path))
             frame = pl.read_parquet(path)
             lengths = frame.select(cs.string().str.len_bytes().sum())
         except UNREADABLE as why:

@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.formats.names import is_name
+from flashbed.formats.plausible import implausible
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 from flashbed.storage.frames import DamagedError, read_parquet
@@ -60,9 +62,32 @@ def read_kept(directory: Path) -> pl.DataFrame:
     """The table of a directory. Raises `InputError`."""
     path = directory / KEPT
     try:
-        return read_parquet(path)
+        table = read_parquet(path)
+        if not _is_kept(table):
+            raise DamagedError("not what `validate` keeps")
     except DamagedError:
         raise InputError(f"{shown(path)}: cannot be read; run `flashbed validate` again") from None
+    return table
+
+
+def _is_kept(table: pl.DataFrame) -> bool:
+    """Whether `keep` can have written a table: it may be a stranger's."""
+    numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
+    if not {"case_id", *RUN, *numbers} <= set(table.columns):
+        return False
+    for name, kind in table.schema.items():
+        if name in numbers or name == "throws":
+            if not kind.is_numeric():
+                return False
+        elif kind != pl.String:
+            return False
+    words = {name: table[name].unique().to_list() for name in RUN}
+    names = [*words["board"], *words["kernel"], *words["target"]]
+    return (
+        implausible(table, "validation") is None
+        and all(isinstance(name, str) and is_name(name) for name in names)
+        and set(words["suite"]) <= set(SUITES)
+    )
 
 
 def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:

@@ -35,16 +35,25 @@ fn read(path: &str) -> toml::Table {
     text.parse().expect("TOML")
 }
 
-fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
+/// Tables of a board's file that the simulator reads.
+pub const OF_BOARD: [&str; 5] = ["chip", "ecc", "partition", "memory", "software"];
+/// Those of a kernel's.
+pub const OF_KERNEL: [&str; 3] = ["readahead", "jffs2", "ubifs"];
+
+/// The tables of boards/PATH.toml as Python hands them over.
+pub fn values(path: &str, tables: &[&str]) -> Value {
     let profile = read(path);
     let tables = tables.iter().map(|&name| (name.to_owned(), table(&profile, name)));
-    let value = Value::Object(tables.collect::<Map<_, _>>());
-    serde_json::from_value(value).unwrap_or_else(|error| panic!("{path}: {error}"))
+    Value::Object(tables.collect::<Map<_, _>>())
+}
+
+fn load<T: DeserializeOwned>(path: &str, tables: &[&str]) -> T {
+    serde_json::from_value(values(path, tables)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// boards/NAME.toml.
 pub fn board(name: &str) -> BoardProfile {
-    load(name, &["chip", "ecc", "partition", "memory", "software"])
+    load(name, &OF_BOARD)
 }
 
 /// The emulated board with a chip of 512-byte pages: 16 KiB blocks, software ECC.
@@ -71,7 +80,7 @@ pub fn free_software() -> SoftwareCosts {
 
 /// boards/kernels/NAME.toml.
 pub fn kernel(name: &str) -> KernelProfile {
-    load(&format!("kernels/{name}"), &["readahead", "jffs2", "ubifs"])
+    load(&format!("kernels/{name}"), &OF_KERNEL)
 }
 
 /// What a file of random bytes holds.

@@ -1,0 +1,93 @@
+//! The reader of profiles takes any JSON without falling over: it is read, or refused with a message.
+
+mod support;
+
+use proptest::prelude::*;
+use sim::profile::BoardProfile;
+use sim::run::{FsKind, KernelProfile};
+
+/// JSON that `serde_json::Value` of a board or kernel is bent with.
+fn value() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<u64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        "\\PC{0,20}".prop_map(Into::into),
+        prop::sample::select(vec!["jffs2", "hardware-page", "bytes", "zlib", "lzo-2.02"])
+            .prop_map(Into::into),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+            prop::collection::btree_map("[a-z_]{1,12}", inner, 0..4)
+                .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// How many values there are in one, itself among them.
+fn count(given: &serde_json::Value) -> usize {
+    let below: usize = match given {
+        serde_json::Value::Object(map) => map.values().map(count).sum(),
+        serde_json::Value::Array(list) => list.iter().map(count).sum(),
+        _ => 0,
+    };
+    below + 1
+}
+
+/// Puts another value in the place of the `at`-th.
+fn bend(given: &mut serde_json::Value, at: &mut usize, new: &serde_json::Value) {
+    if *at == 0 {
+        *given = new.clone();
+    }
+    *at = at.wrapping_sub(1);
+    match given {
+        serde_json::Value::Object(map) => map.values_mut().for_each(|value| bend(value, at, new)),
+        serde_json::Value::Array(list) => list.iter_mut().for_each(|value| bend(value, at, new)),
+        _ => {}
+    }
+}
+
+fn bent(mut values: serde_json::Value, at: usize, new: &serde_json::Value) -> String {
+    let mut at = at % count(&values);
+    bend(&mut values, &mut at, new);
+    values.to_string()
+}
+
+fn read(text: &str) -> Result<(), TestCaseError> {
+    let board = serde_json::from_str::<BoardProfile>(text).map(|_| ());
+    let kernel = serde_json::from_str::<KernelProfile>(text).map(|_| ());
+    for error in [board, kernel].into_iter().filter_map(Result::err) {
+        prop_assert!(!error.to_string().is_empty());
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_no_profile_or_one(text in "\\PC{0,400}") {
+        read(&text)?;
+    }
+
+    #[test]
+    fn a_profile_with_one_other_value_is_read_or_refused(at in any::<usize>(), new in value()) {
+        read(&bent(support::values("emulated", &support::OF_BOARD), at, &new))?;
+        read(&bent(support::values("kernels/6.1", &support::OF_KERNEL), at, &new))?;
+    }
+
+    #[test]
+    fn a_profile_that_is_cut_is_refused(at in any::<prop::sample::Index>()) {
+        let text = support::values("emulated", &support::OF_BOARD).to_string();
+        let at = at.index(text.len());
+        prop_assert!(serde_json::from_str::<BoardProfile>(&text[..at]).is_err());
+    }
+
+    #[test]
+    fn any_word_is_a_file_system_or_none(word in "(jffs2|ubifs|yaffs2|mtd|,|bulk_read|compr=|zlib|[a-z]{0,3}){0,6}") {
+        if let Err(why) = word.parse::<FsKind>() {
+            prop_assert!(!why.is_empty());
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! The reader of profiles takes any JSON without falling over: it is read, or refused with a message.
+//! The reader of profiles takes any JSON without a panic: it is read, or refused with a message.
 
 mod support;
 
@@ -85,7 +85,9 @@ proptest! {
     }
 
     #[test]
-    fn any_word_is_a_file_system_or_none(word in "(jffs2|ubifs|yaffs2|mtd|,|bulk_read|compr=|zlib|[a-z]{0,3}){0,6}") {
+    fn any_word_is_a_file_system_or_none(
+        word in "(jffs2|ubifs|yaffs2|mtd|,|bulk_read|compr=|zlib|[a-z]{0,3}){0,6}"
+    ) {
         if let Err(why) = word.parse::<FsKind>() {
             prop_assert!(!why.is_empty());
         }

@@ -17,9 +17,9 @@ from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED, Done, judge
+from flashbed.sqlite.on_board import executed
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording, Written
 from flashbed.sqlite.recovery import recovered, restored
-from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Cut, Program

@@ -384,7 +384,8 @@ def test_a_planted_difference_ends_the_run_and_is_told() -> None:
     assert [one.case for one in alone.found] == [found.case]
     assert alone.found[0].shrunk == found.shrunk
     told = json.loads(json.dumps(report.to_json()))
-    assert told["differences"][0]["shortest"]["program"] == found.shrunk.case.text  # type: ignore[union-attr]
+    assert found.shrunk is not None
+    assert told["differences"][0]["shortest"]["program"] == found.shrunk.case.text
 
 
 def test_keep_going_finds_all_and_makes_one_of_a_kind_shorter() -> None:

@@ -40,7 +40,8 @@ def say(text):
 say("flashbed-stream 1\\ninfo kernel 6.1-test\\n")
 RESULTS = [(3, 0, 1), (4, 10, 2), (5, 0, 4), (6, 0, 4), (7, 0, 5)]
 def case(name):
-    rows = "".join(f"r {{n}} {{row[0]}} 1 1 {{row[1]}} 0 - {{row[2]}}\\n" for n, row in enumerate(RESULTS))
+    row = "r {{}} {{}} 1 1 {{}} 0 - {{}}\\n"
+    rows = "".join(row.format(n, *found) for n, found in enumerate(RESULTS))
     say(f"case {{name}}\\n{{rows}}c 0 5 0 0\\nend {{name}}\\n")
 A = "s 10 a\\np 0 10 1:0\\n"
 def cut(name, change, files=None, mount=0):
@@ -55,7 +56,7 @@ def each():
             case(words[1])
         elif words[0] == "cut":
             yield words[1], int(words[2])
-"""  # noqa: E501
+"""
 
 Guests = Callable[..., Guest]
 EVERY = Choice(1, None, 1)

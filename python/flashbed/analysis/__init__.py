@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashbed.analysis.aged import aged
 from flashbed.analysis.agreement import agreement, agreement_summary
-from flashbed.analysis.energy import energy_gaps, energy_summary
+from flashbed.analysis.energy_tables import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
 from flashbed.analysis.measures import curves, measures, savings
 from flashbed.analysis.power_curves import measured_points, power_points

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from flashbed.formats.content import Bytes, generated
 from flashbed.formats.operations import Operation
-from flashbed.powercut.database import History
+from flashbed.powercut.database_judge import History
 from flashbed.powercut.tree import File, Tree
 from flashbed.targets.base import Survey, SurveyedFile
 

@@ -77,11 +77,14 @@ class RecordingVfs(apsw.VFS):
         self.vfs_name = f"flashbed-recording-{next(_names)}"
         super().__init__(self.vfs_name, "")
 
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
         """UnixOpen."""
         asked = flags[0]
         if name is None or not asked & ON_FLASH:
-            return _File(bytearray())  # type: ignore[return-value] # apsw takes whatever has the methods
+            # apsw takes whatever has the methods
+            return _File(bytearray())  # type: ignore[return-value]
         path = _below(name.filename() if isinstance(name, apsw.URIFilename) else name)
         create = bool(asked & apsw.SQLITE_OPEN_CREATE)
         is_new = path not in self.files

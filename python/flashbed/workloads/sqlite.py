@@ -36,8 +36,8 @@ from flashbed.paths import shown
 from flashbed.plan.case import Case
 from flashbed.plan.database import Database
 from flashbed.sqlite.compressibility import compressibility
+from flashbed.sqlite.on_board import executed
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording
-from flashbed.sqlite.statements import executed
 from flashbed.sqlite.vfs import FOLDER, Files
 from flashbed.storage.files import read_bytes, read_text
 from flashbed.workloads.layout_files import prepared

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from flashbed.cli.trace import _of_operations
 from flashbed.formats import merging
 from flashbed.formats.columns import conform
 from flashbed.formats.operations import each, parse, text_of
@@ -78,6 +80,26 @@ def test_operations_are_the_same_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr("flashbed.formats.operations._LINES_AT_ONCE", at_once)
         assert list(each(text)) == whole
         assert text_of(BODY.splitlines()[1:]) == text
+
+
+@pytest.mark.extension
+def test_a_long_file_of_operations_is_in_memory_once(tmp_path: Path) -> None:
+    """Its text, what follows `prepared`, and that behind a header were there at once."""
+    before = "flashbed-ops 1\nopen 0 a rw,create\nclose 0\nprepared\n"
+    rest = "open 0 a ro\n" + "read 0 0 10\n" * 500_000
+    file = tmp_path / "long.ops"
+    file.write_text(before)
+    _of_operations(file, "jffs2", "emulated", 0)  # imports and profiles are read once
+    file.write_text(before + rest)
+    tracemalloc.start()
+    try:
+        program = _of_operations(file, "jffs2", "emulated", 0)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert program.prepare == before
+    assert program.body == f"flashbed-ops 1\n{rest}"
+    assert peak_bytes < len(rest) + 4 * MIB
 
 
 def table(case_id: str, target: str, rows: range) -> pl.DataFrame:

@@ -273,7 +273,12 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         at = body_offset(text)
     except ValueError as why:
         raise InputError(f"{shown(path)}:{OperationError(*why.args)}") from None
-    prepare = text[:at] if at else f"{HEADER}\nprepared\n"
+    prepare, body = f"{HEADER}\nprepared\n", text
+    if at:
+        prepare = text[:at]
+        # Read again: two long texts would be in memory at once.
+        del text, body
+        body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{HEADER}\n", skip=at)
     return Program(
         case_id=path.stem,
         fs=kind,
@@ -281,7 +286,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         kernel=load_kernel("6.1"),
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
-        body=f"{HEADER}\n{text[at:]}" if at else text,
+        body=body,
         bulk_read=bool(option),
     )
 
@@ -296,6 +301,10 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     from flashbed.tracing.trace import TABLES, LongTrace, keep
 
     keep(traced, out)
+    if isinstance(traced, LongTrace):
+        # One file is scanned in less memory than the pieces that it was made of.
+        kept = {name: pl.scan_parquet(out / f"{name}.parquet") for name in traced.long}
+        traced = replace(traced, long=kept)
     if "csv" in formats:
         for name in TABLES:
             with whole(out / f"{name}.csv") as new, new.open("wb") as file:

@@ -44,11 +44,15 @@ def read_bytes(path: Path, limit: int, error: type[InputError] = InputError) -> 
     return b"".join(_pieces(path, limit, error))
 
 
-def read_characters(path: Path, limit: int) -> str:
-    """`read_bytes` as a character a byte. Text that grows in place is in memory only once."""
-    text = ""
+def read_characters(path: Path, limit: int, *, begin: str = "", skip: int = 0) -> str:
+    """`read_bytes` as a character a byte. Text that grows in place is in memory only once.
+
+    Behind `begin`, and without the first `skip` bytes.
+    """
+    text = begin
     for piece in _pieces(path, limit, InputError):
-        text += piece.decode("latin-1")
+        text += piece[skip:].decode("latin-1")
+        skip = max(0, skip - len(piece))
     return text
 
 

@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,47 @@ def test_a_cache_is_tidied_of_what_killed_processes_left(tmp_path: Path) -> None
     with locked(tmp_path / "b.lock"), scratch(tmp_path, "fetch-") as alive:
         tidy(tmp_path)
         assert sorted(tmp_path.iterdir()) == sorted([alive, tmp_path / "b.lock", tmp_path / "kept"])
+
+
+GROUP = """
+import subprocess, sys
+from flashbed.targets.guest.children import GroupKeeper
+command = ["sh", "-c", "sleep 60 & echo begun; wait"]
+led = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE)
+led.stdout.readline()
+kept = GroupKeeper(led.pid)
+print(led.pid, flush=True)
+sys.stdin.read()
+kept.dismiss()
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_group_ends_with_us_with_all_its_children(killed: bool) -> None:
+    """The processes that user-mode Linux had traced went on as programs of the host."""
+    us = subprocess.Popen(
+        [sys.executable, "-c", GROUP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert us.stdout is not None
+    group = int(us.stdout.readline())
+    if killed:
+        us.kill()
+    us.communicate()
+    try:
+        for _ in range(100 if killed else 5):
+            if not _lives(group):
+                break
+            time.sleep(0.05)
+        assert _lives(group) != killed
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of a group runs; one that has ended and is not waited for does not."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pgid=,stat="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = (line.split() for line in listed.splitlines())
+    return any(int(pgid) == group and not state.startswith("Z") for pgid, state in rows)

@@ -74,7 +74,8 @@ def _is_ours(path: Path) -> bool:
 
 def _write_part(frame: pl.DataFrame, path: Path) -> None:
     """Parquet, as what is merged: a damaged Arrow file makes its reader end the process."""
-    frame.write_parquet(path, compression="uncompressed", statistics=False)
+    with whole(path) as new:
+        frame.write_parquet(new, compression="uncompressed", statistics=False)
 
 
 def _write_text(text: str, path: Path) -> None:

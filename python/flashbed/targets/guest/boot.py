@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.children import dies_with_us
+from flashbed.targets.guest.children import GroupKeeper, dies_with_us
 
 __all__ = ["Boot", "Machine", "Stopped"]
 
@@ -53,6 +53,8 @@ class Machine:
     """Variables to set; `{folder}` in one becomes the boot's folder."""
     by_pipes: bool = False
     """Whether job and stream are the process's standard input and output."""
+    has_children: bool = False
+    """Whether the process has some that do not end with it."""
     ready: Callable[[], None] | None = None
     """What has to be done before each boot. Raises `Stopped`."""
     why_ended: Callable[[int, str], str] | None = None
@@ -77,6 +79,7 @@ class Boot:
             self.process = self._started()
         except OSError as error:
             raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
+        self._keeper = GroupKeeper(self.process.pid) if machine.has_children else None
         if machine.one_processor:
             _keep_on_one_processor(self.process.pid)
 
@@ -89,7 +92,8 @@ class Boot:
             source, stream = folder / "job", folder / "stream"
         with source.open("rb") as given, stream.open("wb") as out, output.open("ab") as said:
             return subprocess.Popen(
-                [*dies_with_us(), *machine.command],
+                # At SIGTERM user-mode Linux kills what it traces first; the keeper ends the rest.
+                [*dies_with_us("TERM" if machine.has_children else "KILL"), *machine.command],
                 cwd=folder,
                 stdin=given,
                 stdout=out,
@@ -111,6 +115,8 @@ class Boot:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._keeper:
+            self._keeper.dismiss()
         # Its children with it: user-mode Linux has one for each program it runs.
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)

@@ -133,6 +133,7 @@ class UmlTarget:
             # A system call of the guest is a dozen switches between kernel and program, each of
             # which costs seven times as much from one processor to another.
             one_processor=True,
+            has_children=True,
             environment={"HOME": "{folder}", "TMPDIR": _memory_folder(board.board.ram_mib)},
         )
         measuring = Measuring(software_time=False)

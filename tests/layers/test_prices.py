@@ -20,7 +20,7 @@ SOURCES = {
     "RtimeCosts": ("compress/work.rs", "RtimeCosts"),
 }
 NOT_IN_RUST = {("Software", "source"), ("CompressorCosts", "included")}
-FIELD = re.compile(r"((?: *///[^\n]*\n)+)(?: *#\[[^\n]*\n)* *pub (\w+): ")
+FIELD = re.compile(r"((?: *///[^\n]*\n)*)(?: *#\[[^\n]*\n)* *pub (\w+): ")
 
 
 def rust_fields(file: Path, struct: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
             f"{shown(directory)}: {cases.height} cases, more than {CASES_MAX} are not drawn; --case"
             " chooses one"
         )
-    flash = read_table(directory, "flash") if convention == "component" else pl.DataFrame()
+    flash = read_table(directory, "flash") if convention == "component" else None
     boards = {name: kept_board(directory, name).energy for name in cases["board"].unique()}
     activity = read_experiment(directory / "experiment.toml").experiment.activity
     requests = read_table(directory, "requests")

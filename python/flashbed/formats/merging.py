@@ -95,8 +95,12 @@ class _Source:
     folder: int
 
     def rows(self) -> pl.LazyFrame:
-        """All of it, with `_folder`."""
-        frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+        """All of it, with `_folder`. Raises `InputError` for a file whose columns are damaged."""
+        try:
+            with silent():
+                frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+        except UNREADABLE:
+            raise _damaged(self.file) from None
         return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
 
     def cases(self) -> pl.DataFrame:

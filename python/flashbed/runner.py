@@ -18,9 +18,9 @@ import polars as pl
 
 from flashbed import __version__, paths
 from flashbed.energy.fold import energy_of
-from flashbed.formats.columns import SHIPPED, conform
+from flashbed.formats.columns import conform
 from flashbed.formats.energy import Energy
-from flashbed.formats.names import escaped
+from flashbed.formats.names import SHIPPED, escaped
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.formats.tables import RunDirectory
 from flashbed.plan.case import AXES, Case

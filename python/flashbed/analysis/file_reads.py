@@ -12,7 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from flashbed.analysis.rates import RATE_POINT
-from flashbed.formats.columns import FORCED
+from flashbed.formats.names import FORCED
 
 __all__ = ["FILE_READ_POINT", "READ_PCT", "file_reads"]
 

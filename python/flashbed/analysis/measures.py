@@ -12,7 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from flashbed.energy.fold import COMPONENTS, RAILS
-from flashbed.formats.columns import FORCED
+from flashbed.formats.names import FORCED
 
 __all__ = [
     "COMPONENT_NJ",

@@ -13,7 +13,7 @@ from typing import get_args
 
 import polars as pl
 
-from flashbed.formats.columns import FORCED
+from flashbed.formats.names import FORCED
 from flashbed.plan.conditions import NEW, NONE
 from flashbed.plan.quantities import (
     AgedMetric,

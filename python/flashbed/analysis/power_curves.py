@@ -14,8 +14,8 @@ import polars as pl
 from flashbed.analysis.rates import MACHINE
 from flashbed.energy.fold import activity
 from flashbed.energy.timeline import RAILS, power_over_time, sampled
-from flashbed.formats.columns import SHIPPED
 from flashbed.formats.energy import Energy
+from flashbed.formats.names import SHIPPED
 from flashbed.power.recording import Floats
 
 __all__ = ["POWER_COLUMNS", "measured_points", "power_points"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import polars as pl
 
-__all__ = ["FORCED", "SCHEMAS", "SHIPPED", "TABLES", "conform", "empty_table"]
+__all__ = ["SCHEMAS", "TABLES", "conform", "empty_table"]
 
-FORCED = "forced"
-SHIPPED: Literal["shipped"] = "shipped"
-"""The two values of `window`: a case sets it, or leaves the one the kernel gives the mount."""
 _TEXT = pl.String()
 _WHOLE = pl.Int64()
 _REAL = pl.Float64()

@@ -18,7 +18,8 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError, RunError
-from flashbed.formats.columns import FORCED, SCHEMAS, Rows, conform
+from flashbed.formats.columns import SCHEMAS, Rows, conform
+from flashbed.formats.names import FORCED
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet, silent

@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 __all__ = [
+    "FORCED",
+    "SHIPPED",
     "ExperimentId",
     "FileSystem",
     "Label",
@@ -24,6 +26,9 @@ __all__ = [
     "message",
 ]
 
+FORCED = "forced"
+SHIPPED: Literal["shipped"] = "shipped"
+"""The two values of `window`: a case sets it, or leaves the one the kernel gives the mount."""
 FileSystem = Literal["jffs2", "yaffs2", "ubifs", "mtd", "mtd-driver"]
 Pattern = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=64)]
 """A word that the workload knows: `sequential`, `random`, and each workload's own."""

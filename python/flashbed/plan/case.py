@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from flashbed.formats.columns import FORCED, SHIPPED
+from flashbed.formats.names import FORCED, SHIPPED
 from flashbed.formats.profiles import USUAL_COMPRESSOR
 from flashbed.plan.conditions import NEW, NONE, Faults, State
 from flashbed.plan.database import PAPERS, Database

@@ -18,9 +18,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.formats.columns import SHIPPED
 from flashbed.formats.energy import Activity
-from flashbed.formats.names import ExperimentId, Name, Text
+from flashbed.formats.names import SHIPPED, ExperimentId, Name, Text
 from flashbed.formats.postmark_script import read_script
 from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml

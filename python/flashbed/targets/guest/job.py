@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from flashbed.formats.columns import SHIPPED
+from flashbed.formats.names import SHIPPED
 from flashbed.formats.operations import canonical, each, writes
 from flashbed.formats.sql import statement_kind
 from flashbed.targets.base import Cut, Program

@@ -160,7 +160,7 @@ def test_while_it_is_prepared(trial: Trial, building: Zygote, tmp_path: Path) ->
 
 
 BOARD = ("--on", "ssh://board", "--erase", "mtd0:flashbed")
-REACHED = (Command("board", ("run", "writes/few", *BOARD, *ONE, "--out", "r")),)
+REACHED = (Command("board", ("run", "writes/few", *BOARD, *ONE, "--out", "r"), timed=True),)
 
 
 @pytest.mark.emulator

@@ -282,12 +282,13 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
         raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
     try:
         frame = conform(read_parquet(path), table)
-        odd = implausible(frame, table)
-        if odd:
-            raise InputError(f"{shown(path)}: {odd}; run the experiment again")
-        return _as_now(frame if table in _QUOTING else _one_line(frame), table)
+        found = _as_now(frame if table in _QUOTING else _one_line(frame), table)
     except _UNREADABLE:
         raise InputError(f"{shown(path)}: cannot be read; run the experiment again") from None
+    odd = implausible(found, table)
+    if odd:
+        raise InputError(f"{shown(path)}: {odd}; run the experiment again")
+    return found
 
 
 def _one_line(frame: pl.DataFrame) -> pl.DataFrame:
@@ -460,7 +461,10 @@ def _stored(folder: Path, name: str) -> pl.DataFrame | None:
         frame = read_parquet(path)
         if name in SCHEMAS:
             return _as_now(conform(frame, name), name)
-        return frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
+        finished = frame.select(pl.col(column).cast(kind) for column, kind in _FINISHED.items())
+        if any(finished.null_count().row(0)):
+            raise ValueError("a case without a name")
+        return finished
     except _UNREADABLE:
         raise InputError(
             f"{shown(path)}: damaged; remove {shown(path.parent)} and run the experiment again"

@@ -164,7 +164,7 @@ class Zygote:
             for kept in self._boots():
                 if kept.name in ended.err:  # a person is told to look into it
                     shutil.rmtree(kept)
-            running = _none_left([cwd, self.root, self.cache])
+            running = _none_left([cwd, self.root, *([self.cache] if command.builds else [])])
             assert not running, f"{kind}: {running}"
         ended = self.run(command.words, cwd)
         assert ended.status == 0, ended.err

@@ -62,7 +62,7 @@ def bytes_of(folder: Path) -> dict[str, str]:
 
 
 def left_behind(folders: Sequence[Path]) -> list[str]:
-    """Processes that still run in one of the folders, and what they run."""
+    """Processes that still run in one of the folders, or on it, and what they run."""
     found = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit() or int(process.name) == os.getpid():
@@ -72,6 +72,6 @@ def left_behind(folders: Sequence[Path]) -> list[str]:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if any(where.is_relative_to(folder) for folder in folders):
+        if any(where.is_relative_to(folder) or f"{folder}/" in command for folder in folders):
             found.append(f"{process.name} {command}")
     return found

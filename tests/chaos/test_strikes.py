@@ -123,7 +123,7 @@ def reached(shared_board: SshBoard, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.extension
 @pytest.mark.parametrize(
-    "trial", campaign((*SIMULATED, REPORT) if COUNT else SIMULATED, COUNT or 20, SEED), ids=str
+    "trial", campaign((*SIMULATED, REPORT) if COUNT else SIMULATED, COUNT or 12, SEED), ids=str
 )
 def test_on_the_simulator(trial: Trial, struck: Zygote, tmp_path: Path) -> None:
     struck.survive(trial, tmp_path)
@@ -131,7 +131,7 @@ def test_on_the_simulator(trial: Trial, struck: Zygote, tmp_path: Path) -> None:
 
 @pytest.mark.uml
 @pytest.mark.extension
-@pytest.mark.parametrize("trial", campaign(USER_MODE, COUNT or 6, SEED), ids=str)
+@pytest.mark.parametrize("trial", campaign(USER_MODE, COUNT or 4, SEED), ids=str)
 def test_on_user_mode_linux(trial: Trial, struck: Zygote, tmp_path: Path) -> None:
     struck.survive(trial, tmp_path)
 
@@ -160,7 +160,7 @@ def test_while_it_is_prepared(trial: Trial, building: Zygote, tmp_path: Path) ->
 
 
 BOARD = ("--on", "ssh://board", "--erase", "mtd0:flashbed")
-REACHED = (Command("board", ("run", "writes/few", *BOARD, *ONE, "--out", "r")),)
+REACHED = (Command("board", ("run", "writes/few", *BOARD, *ONE, "--out", "r"), timed=True),)
 
 
 @pytest.mark.emulator

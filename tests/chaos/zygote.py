@@ -20,9 +20,9 @@ import sys
 import time
 from typing import Any
 
-PARTS = ("cli", "runner", "report", "report.render", "report.page", "validation.kept",
+PARTS = ("cli", "runner", "report", "report.render", "report.page", "validation.results_table",
          "targets.sim", "targets.uml", "targets.emulator", "targets.ssh", "tracing.trace",
-         "powercut.run", "validation", "cli.validate", "cli.prepare")  # fmt: skip
+         "powercut.cutting", "validation", "cli.validate", "cli.prepare")  # fmt: skip
 CASES = 3
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 FULL, READ_ONLY = errno.ENOSPC, errno.EROFS

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.formats.tables import conform, read_table
+from flashbed.formats.tables import RunDirectory, conform, read_table
 from flashbed.storage import frames
 from flashbed.storage.footer import Extent, extent
 from flashbed.storage.frames import DamagedError, read_parquet
@@ -143,3 +143,12 @@ def test_rows_that_no_run_writes_are_refused(
     good.with_columns(bent).write_parquet(tmp_path / "wear.parquet")
     with pytest.raises(InputError, match=says):
         read_table(tmp_path, "wear")
+
+
+def test_a_finished_case_without_a_name_is_damage(tmp_path: Path) -> None:
+    """Names were sorted, and nothing is not less than a name."""
+    run = RunDirectory.create(tmp_path / "r", "t/x")
+    rows = {"case_id": ["a", None], "target": ["sim", "sim"], "key": ["k", "k"]}
+    pl.DataFrame(rows).write_parquet(run.path / "finished.parquet")
+    with pytest.raises(InputError, match="damaged"):
+        run.finished()

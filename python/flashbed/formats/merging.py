@@ -63,7 +63,10 @@ def stored(folder: Path, name: str) -> pl.DataFrame | None:
             frame = read_parquet(file)
             if name in SCHEMAS:
                 return as_now(conform(frame, name), name)
-            return frame.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
+            finished = frame.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
+            if any(finished.null_count().row(0)):
+                raise ValueError("a case without a name")
+            return finished
         except UNREADABLE:
             raise _damaged(file) from None
     return None

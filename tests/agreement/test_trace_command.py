@@ -10,7 +10,8 @@ import pytest
 
 from flashbed.formats.operations import canonical, parse
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator import EmulatorTarget

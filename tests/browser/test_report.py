@@ -13,12 +13,13 @@ import polars as pl
 import pytest
 
 from flashbed import validation
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.plan.study import load_study
 from flashbed.report import write_report
 from flashbed.report.traced_run import write_trace_report
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.tracing.trace import keep
 from flashbed.validation import results_table as kept
 from tests.fake import FakeTarget

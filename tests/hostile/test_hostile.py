@@ -83,7 +83,8 @@ BEGINS = {
 LINKS = ("/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/", "nothing")
 BENT_AXES = (
     "requests", "seed", "pause_ns", "file_bytes", "request_bytes", "read_ahead_kib", "state",
-    "faults", "database", "compressor", "bulk_read", "nothing",
+    "faults", "database", "compressor", "mount", "chip", "chip.read_array_ns", "partition.blocks",
+    "database.page_bytes", "state.valid", "fs.x", "chip.", "nothing",
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def model() -> dict[str, Any]:
     one = {
         "setting": {
             "target": "sim", "board": "emulated", "kernel": "6.1", "fs": "ubifs",
-            "read_ahead_kib": 128, "bulk_read": False, "state": "new", "faults": "none",
+            "read_ahead_kib": 128, "mount": "default", "state": "new", "faults": "none",
             "database": "papers",
         },
         "pattern": "insert", "board_sha256": "0" * 64, "kernel_sha256": "0" * 64,

@@ -21,13 +21,16 @@ from flashbed.analysis import (
 from flashbed.analysis.points import chosen
 from flashbed.analysis.verdicts import items
 from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
+from flashbed.plan import case as plan_case
 from flashbed.plan.experiment import Claim, load_experiment
+
+USUAL = {axis: str(plan_case.AXES[axis].usual) for axis in plan_case.CONDITIONS}
 
 AXES = {
     "board": "omap3evm", "kernel": "2.6.37", "request_bytes": 4096, "file_bytes": 5242880,
     "flash_programs": 0, "flash_erases": 0,
     "flash_time_ns": None, "pause_ns": 0, "advice": "none", "window": "forced",
-    "state": "new", "faults": "none", "database": "papers", **dict.fromkeys(ENERGY_COLUMNS),
+    **USUAL, **dict.fromkeys(ENERGY_COLUMNS),
 }  # fmt: skip
 
 

@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import measures
-from flashbed.analysis.measures import CONDITIONS
 from flashbed.analysis.verdicts import Judged, WithoutSeed, judge, worst
 from flashbed.formats.profiles import load_kernel
-from flashbed.formats.tables import SCHEMAS, empty_table
+from flashbed.plan.case import CONDITIONS
 from flashbed.plan.claims import Claim
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
+from flashbed.tables.run_directory import SCHEMAS, empty_table
 
 POINTS = (
     "board", "kernel", "fs", "window", "pattern", "requests", "request_bytes", "file_bytes",

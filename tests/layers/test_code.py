@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import TARGETS, code, code_sha256
 from flashbed.targets.code import PACKAGE, digest_of, modules_of, sources_of
 from tests.fake import FakeTarget

@@ -10,14 +10,26 @@ import pytest
 
 from flashbed.formats.operations import Operation, parse
 from flashbed.formats.profiles import load_board
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import Settings, load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import Settings, plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.workloads.collection import COLD, FILE, TURN_BYTES, operations
 
-CASE = Case("x/y", "emulated", "6.1", "jffs2", 0, "mixed-60", 8, 65_536, 2_097_152, 1)
+CASE = Case(
+    experiment="x/y",
+    board="emulated",
+    kernel="6.1",
+    fs="jffs2",
+    read_ahead_kib=0,
+    pattern="mixed-60",
+    requests=8,
+    request_bytes=65_536,
+    file_bytes=2_097_152,
+    seed=1,
+)
 BLOCK_BYTES = 131_072
 PARTITION_BYTES = load_board("emulated").partition.blocks * BLOCK_BYTES
 

@@ -9,7 +9,8 @@ import pytest
 
 from flashbed import validation
 from flashbed.formats.profiles import ProfileError, load_board, load_kernel
-from flashbed.plan.experiment import ExperimentError, load_experiment, parse_settings, plan
+from flashbed.plan.experiment import ExperimentError, load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.sim import ChipOnlyTarget, SimTarget
 

@@ -13,13 +13,17 @@ from flashbed.analysis import energy_gaps, energy_summary, rates, savings
 from flashbed.energy.fold import COMPONENTS, energy_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.profiles import ProfileError, load_board
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.formats.toml import read_model
 from flashbed.lifetime.observed import CAUSES
-from flashbed.plan.experiment import Settings, load_experiment, plan
+from flashbed.plan import case as plan_case
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import Settings, plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from tests.fake import FakeTarget
+
+USUAL = {axis: str(plan_case.AXES[axis].usual) for axis in plan_case.CONDITIONS}
 
 OMAP = {"omap3evm": load_board("omap3evm").energy}
 
@@ -235,7 +239,7 @@ def point(**given: Any) -> dict[str, Any]:
     return {
         "target": "sim", "kernel": "2.6.37", "requests": 8, "request_bytes": 4096,
         "file_bytes": 8192, "seed": 1, "pause_ns": 0, "advice": "none", "window": "forced",
-        "state": "new", "faults": "none", "database": "papers",
+        **USUAL,
         **{f"bytes_{cause}": None for cause in CAUSES},
         "flash_time_ns": 1,
         **case(**given),

@@ -9,13 +9,8 @@ import pytest
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import (
-    ExperimentError,
-    experiment_names,
-    load_experiment,
-    parse_settings,
-    plan,
-)
+from flashbed.plan.experiment import ExperimentError, experiment_names, load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import programs_of
 
 
@@ -69,10 +64,10 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         cases("fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1")
         + cases(
             "fs=ubifs", "requests=8", "pattern=sequential", "read_ahead_kib=0", "seed=1",
-            "bulk_read=true",
+            "mount=ubifs:bulk_read",
         ),
     )  # fmt: skip
-    assert bulk.case_id == f"{without.case_id}-bulk"
+    assert bulk.case_id == f"{without.case_id}-bulk_read"
     assert (without.mounted, bulk.mounted) == ("ubifs", "ubifs,bulk_read")
     assert (without.prepare, without.body) == (bulk.prepare, bulk.body)
 
@@ -86,9 +81,14 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         ("fs=ext4", "fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("requests=many", "requests takes whole numbers"),
         ("requests=0", "grid.1.requests.1: "),
-        ("bulk_read=maybe", "bulk_read takes true and false"),
-        ("bulk_read=true", "grid.1: bulk_read: a mount option of ubifs; jffs2 has none"),
-        ("file_bytes=1,2", "takes one value"),
+        ("mount=bulk_read", "mount takes default, and FS:OPTION[+OPTION]"),
+        ("mount=ubifs:compr=zlib", "mount takes default, and FS:OPTION[+OPTION]"),
+        ("state=valid0.5~", "no such name, and no state such as valid0.6-invalid0.2"),
+        ("state.valid=2", "--set state.valid=2: Input should be less than or equal to 1"),
+        ("state.colour=2", "no key of state; keys are seed, valid"),
+        ("fs.kind=2", "no key of fs; it has no keys"),
+        ("chip=read_array_ns", "not KEY=NUMBER[+KEY=NUMBER], such as read_array_ns=60000"),
+        ("chip=tR=5", "chip=tR=5: tR: no key of it; there are page_bytes,"),
     ],
 )
 def test_a_bad_setting_is_refused(small: Path, setting: str, says: str) -> None:

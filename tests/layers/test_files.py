@@ -15,12 +15,12 @@ import pytest
 from flashbed.cli.trace import _of_operations
 from flashbed.errors import InputError, RunError
 from flashbed.formats.profiles import ProfileError
-from flashbed.formats.tables import RunDirectory
 from flashbed.formats.toml import read_toml
 from flashbed.plan.database import Database
 from flashbed.report.page import in_script, write_whole
 from flashbed.storage.files import read_bytes, read_text, whole
 from flashbed.storage.frames import DamagedError, read_parquet
+from flashbed.tables.run_directory import RunDirectory
 
 GONE = 2**22 + 1
 """No process has this number (PID_MAX_LIMIT)."""

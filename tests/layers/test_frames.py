@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.formats.tables import RunDirectory, conform, read_table
 from flashbed.storage import frames
 from flashbed.storage.footer import Extent, extent
 from flashbed.storage.frames import DamagedError, read_parquet
+from flashbed.tables.run_directory import RunDirectory, conform, read_table
 
 ROWS = 3_000_001
 COLUMNS = ("a", "b", "c", "d", "e")

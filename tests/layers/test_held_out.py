@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from flashbed import calibration, validation
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import Experiment, experiment_names, load_experiment, plan
+from flashbed.plan.experiment import Experiment, experiment_names, load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import programs_of
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from flashbed.cli.trace import _of_operations
 from flashbed.formats import merging
-from flashbed.formats.columns import conform
 from flashbed.formats.operations import each, parse, text_of
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory
+from flashbed.tables.columns import conform
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets.base import Program
 from flashbed.targets.guest.job import items_of
 from flashbed.targets.guest.results import Measuring, RowsOfCase, StrangeLineError, batch_of

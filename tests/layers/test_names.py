@@ -15,9 +15,9 @@ from flashbed.cli.progress import say
 from flashbed.errors import InputError
 from flashbed.formats.names import MESSAGE_CHARACTERS, escaped, is_name, message
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import conform, read_table
 from flashbed.plan.experiment import ExperimentError, read_experiment
 from flashbed.plan.study import load_study
+from flashbed.tables.run_directory import conform, read_table
 
 SMALL = Path(__file__).parents[1] / "small.toml"
 FLASHBED = str(Path(sys.executable).parent / "flashbed")

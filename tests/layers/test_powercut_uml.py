@@ -10,7 +10,8 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.generator import generate
-from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
 from flashbed.runner import programs_of

@@ -10,8 +10,11 @@ from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
 from flashbed.errors import InputError
 from flashbed.formats.operations import parse
 from flashbed.lifetime.observed import CAUSES
+from flashbed.plan import case as plan_case
 from flashbed.plan.case import Case
 from flashbed.workloads import operations
+
+USUAL = {axis: str(plan_case.AXES[axis].usual) for axis in plan_case.CONDITIONS}
 
 CASE = {
     "case_id": "a", "target": "sim", "board": "b", "kernel": "k", "fs": "jffs2",
@@ -19,7 +22,7 @@ CASE = {
     "flash_time_ns": 1_000_000, "bytes": 8192, "flash_reads": 3, "flash_programs": 5,
     "flash_erases": 1, "file_bytes": 8192, "pause_ns": 0, "read_ahead_kib": 0, "window": "forced",
     "advice": "none",
-    "state": "new", "faults": "none", "database": "papers",
+    **USUAL,
     **dict.fromkeys(ENERGY_COLUMNS), **{f"bytes_{cause}": 1024 for cause in CAUSES},
 }  # fmt: skip
 
@@ -99,7 +102,18 @@ def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
 
 
 def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: int) -> Case:
-    return Case("x/y", "emulated", "6.1", fs, 0, pattern, requests, request_bytes, file_bytes, 1)
+    return Case(
+        experiment="x/y",
+        board="emulated",
+        kernel="6.1",
+        fs=fs,
+        read_ahead_kib=0,
+        pattern=pattern,
+        requests=requests,
+        request_bytes=request_bytes,
+        file_bytes=file_bytes,
+        seed=1,
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import conform
 from flashbed.fuzz.generator import generate
+from flashbed.tables.run_directory import conform
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.long_rows import LongRows
 from flashbed.targets.sim import NULL, SimTarget, batch_of, row_of

@@ -18,7 +18,8 @@ from flashbed.formats.profiles import load_board
 from flashbed.formats.sql import escaped, statement_kind
 from flashbed.plan.case import Case
 from flashbed.plan.database import PAPERS, Database
-from flashbed.plan.experiment import plan, read_experiment
+from flashbed.plan.experiment import read_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.sqlite.compressibility import compressibility
 from flashbed.sqlite.recorder import DATABASE_PATH, Recording, StatementError
 from flashbed.sqlite.vfs import Files

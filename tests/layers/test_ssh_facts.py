@@ -17,7 +17,8 @@ from flashbed.cli.boards import allowed
 from flashbed.errors import InputError
 from flashbed.formats.profiles import kernel_names, load_board, load_kernel
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import experiment_names, load_experiment, plan
+from flashbed.plan.experiment import experiment_names, load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
@@ -312,7 +313,7 @@ def test_every_experiment_can_be_asked_of_a_board(name: str) -> None:
             case.board,
             case.kernel,
             case.fs,
-            case.bulk_read,
+            case.mount,
             str(case.faults),
             str(case.state),
         )

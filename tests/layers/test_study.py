@@ -13,8 +13,8 @@ from flashbed.analysis.sentences import tallies
 from flashbed.analysis.verdicts import judge
 from flashbed.cli.verdicts import verdicts
 from flashbed.errors import InputError
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.experiment import load_experiment, plan, study_experiments
+from flashbed.plan.experiment import load_experiment, study_experiments
+from flashbed.plan.narrowing import plan
 from flashbed.plan.quantities import Number
 from flashbed.plan.study import in_order, load_study
 from flashbed.report import write_report
@@ -22,6 +22,7 @@ from flashbed.report.collect import collect, figure_tables
 from flashbed.report.judged import judged_run
 from flashbed.report.numbers import moved
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory
 from tests.fake import FakeTarget
 from tests.perturb import survivors
 

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.formats.tables import SCHEMAS, RunDirectory, conform, read_table
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import Outcome, run_target
+from flashbed.tables.run_directory import SCHEMAS, RunDirectory, conform, read_table
 from tests.fake import FakeTarget
 
 
@@ -66,7 +67,7 @@ def test_parts_that_were_being_removed_hide_nothing(
             raise KeyboardInterrupt
         removed(path, ignore_errors=ignore_errors)
 
-    monkeypatch.setattr("flashbed.formats.tables.shutil.rmtree", killed)
+    monkeypatch.setattr("flashbed.tables.run_directory.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         run(FakeTarget("emulator"), Path("a"))
     monkeypatch.undo()

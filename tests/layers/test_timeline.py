@@ -13,10 +13,11 @@ from flashbed.analysis import measured_points, power_points
 from flashbed.energy.fold import COMPONENTS
 from flashbed.energy.timeline import power_over_time, sampled
 from flashbed.formats.profiles import load_board
-from flashbed.formats.tables import RunDirectory, read_table
-from flashbed.plan.experiment import Settings, load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import Settings, plan
 from flashbed.report.figures import power_figure
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 
 ENERGY = load_board("omap3evm").energy

@@ -10,11 +10,12 @@ import pytest
 
 from flashbed.analysis import wear_map, wear_summary
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.lifetime.observed import CAUSES
 from flashbed.plan.conditions import State, Worn
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of

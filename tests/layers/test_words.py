@@ -47,7 +47,18 @@ def read(tmp_path: Path, kind: str, pattern: str, fs: str = "jffs2", more: str =
 
 
 def made(kind: str, pattern: str, fs: str = "jffs2") -> None:
-    case = Case("t/x", "emulated", "6.1", fs, 0, pattern, 8, 4096, 1_048_576, 1)
+    case = Case(
+        experiment="t/x",
+        board="emulated",
+        kernel="6.1",
+        fs=fs,
+        read_ahead_kib=0,
+        pattern=pattern,
+        requests=8,
+        request_bytes=4096,
+        file_bytes=1_048_576,
+        seed=1,
+    )
     operations(kind, case, 1_000)
 
 

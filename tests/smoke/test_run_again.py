@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.tables import read_table
+from flashbed.tables.run_directory import read_table
 from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
 

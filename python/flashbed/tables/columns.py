@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import polars as pl
 
+from flashbed.plan.case import AXIS_COLUMNS
+
 __all__ = ["SCHEMAS", "TABLES", "conform", "empty_table"]
 
 _TEXT = pl.String()
@@ -17,23 +19,7 @@ SCHEMAS: dict[str, dict[str, pl.DataType]] = {
         "case_id": _TEXT,
         "experiment": _TEXT,
         "target": _TEXT,
-        "board": _TEXT,
-        "kernel": _TEXT,
-        "fs": _TEXT,
-        "read_ahead_kib": _WHOLE,
-        "window": _TEXT,
-        "bulk_read": pl.Boolean(),
-        "compressor": _TEXT,
-        "pattern": _TEXT,
-        "requests": _WHOLE,
-        "request_bytes": _WHOLE,
-        "file_bytes": _WHOLE,
-        "seed": _WHOLE,
-        "pause_ns": _WHOLE,
-        "advice": _TEXT,
-        "state": _TEXT,
-        "faults": _TEXT,
-        "database": _TEXT,
+        **{axis: _WHOLE if kind is int else _TEXT for axis, kind in AXIS_COLUMNS.items()},
         "state_valid": _REAL,
         "state_invalid": _REAL,
         "time_ns": _WHOLE,

@@ -22,13 +22,13 @@ import polars as pl
 import polars.selectors as cs
 
 from flashbed.errors import InputError
-from flashbed.formats.columns import SCHEMAS, TABLES, conform, empty_table
-from flashbed.formats.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
-from flashbed.formats.plausible import implausible
 from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, read_text, whole
 from flashbed.storage.frames import UNREADABLE, check_columns, check_extent, check_text, silent
 from flashbed.storage.locking import LOCK
+from flashbed.tables.columns import SCHEMAS, TABLES, conform, empty_table
+from flashbed.tables.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
+from flashbed.tables.plausible import implausible
 
 __all__ = [
     "CHIP_ALONE",

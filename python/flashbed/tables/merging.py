@@ -18,11 +18,12 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError, RunError
-from flashbed.formats.columns import SCHEMAS, Rows, conform
 from flashbed.formats.names import FORCED
 from flashbed.paths import shown
+from flashbed.plan.case import AXES, CONDITIONS
 from flashbed.storage.files import whole
 from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet, silent
+from flashbed.tables.columns import SCHEMAS, Rows, conform
 
 __all__ = [
     "FINISHED",
@@ -74,8 +75,12 @@ def stored(folder: Path, name: str) -> pl.DataFrame | None:
 
 def as_now(frame: Rows, table: str) -> Rows:
     """What an earlier version did not say because there was one way: windows were set."""
-    known = table == "cases"
-    return frame.with_columns(pl.col("window").fill_null(FORCED)) if known else frame
+    if table != "cases":
+        return frame
+    usual = {axis: str(AXES[axis].usual) for axis in CONDITIONS}
+    return frame.with_columns(
+        pl.col(axis).fill_null(value) for axis, value in {"window": FORCED, **usual}.items()
+    )
 
 
 def _damaged(file: Path) -> InputError:

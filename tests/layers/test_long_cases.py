@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from flashbed.cli.trace import _of_operations
-from flashbed.formats import merging
 from flashbed.formats.operations import each, parse, text_of
 from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.tables import merging
 from flashbed.tables.columns import conform
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets.base import Program

@@ -51,7 +51,7 @@ def as_usual(points: pl.DataFrame, named: Collection[str]) -> pl.DataFrame:
     for axis in CONDITIONS:
         if axis in named or axis not in points.columns:
             continue
-        value, usual = pl.col(axis), str(AXES[axis].usual)
+        value, usual = pl.col(axis), AXES[axis].cell(AXES[axis].usual)
         there = (value == usual).any().over(_OF_MACHINE)
         first = value.first().over(_OF_MACHINE)
         points = points.filter(value == pl.when(there).then(pl.lit(usual)).otherwise(first))

@@ -76,6 +76,10 @@ class Axis:
     of_workload: bool = False
     """Where a grid does not name it, its value is that of `[workload]`."""
 
+    def cell(self, value: Any) -> int | str:
+        """A value as tables have it."""
+        return value if self.column is int and isinstance(value, int) else str(value)
+
     @property
     def is_table(self) -> bool:
         """Whether its values are tables that can be written as one word."""

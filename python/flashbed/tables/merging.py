@@ -77,7 +77,7 @@ def as_now(frame: Rows, table: str) -> Rows:
     """What an earlier version did not say because there was one way: windows were set."""
     if table != "cases":
         return frame
-    usual = {axis: str(AXES[axis].usual) for axis in CONDITIONS}
+    usual = {axis: AXES[axis].cell(AXES[axis].usual) for axis in CONDITIONS}
     return frame.with_columns(
         pl.col(axis).fill_null(value) for axis, value in {"window": FORCED, **usual}.items()
     )

@@ -20,7 +20,7 @@ from flashbed.tracing.record import TraceOptions, trace_case
 from flashbed.tracing.summary import amplification, by_layer
 from flashbed.tracing.trace import Trace
 from flashbed.tracing.trace_figures import figures, pages_of_calls
-from tests.layers.test_trace import check_in_trace_processor, decoded, slices
+from tests.layers.tracing.test_trace import check_in_trace_processor, decoded, slices
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]
 

@@ -22,7 +22,7 @@ from flashbed.report.numbers import moved, numbers_of
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
-from tests.perturb import survivors
+from tests.support.perturb import survivors
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(900)]
 

@@ -22,9 +22,9 @@ from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.tracing.trace import keep
 from flashbed.validation import results_table as kept
-from tests.fake import FakeTarget
-from tests.layers.test_study import CLAIM, FIGURE, STUDY
-from tests.layers.test_trace import traced
+from tests.layers.plan.test_study import CLAIM, FIGURE, STUDY
+from tests.layers.tracing.test_trace import traced
+from tests.support.fake import FakeTarget
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

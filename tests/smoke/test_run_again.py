@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from flashbed.tables.run_directory import read_table
-from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
+from tests.support.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
 

@@ -27,7 +27,7 @@ from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.agent import path_of
 from flashbed.workloads.sqlite import operations
 
-FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.finding().found else []))
+FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else []))
 on_uml = [
     pytest.mark.uml,
     pytest.mark.timeout(300),

@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "truncate": ("update", {"journal": "truncate", "synchronous": "normal"}),
     "persist": ("insert", {"journal": "persist", "page_bytes": 4096, "auto_vacuum": "full"}),
 }
-FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.finding().found else []))
+FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else []))
 COUNTS = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
 
 

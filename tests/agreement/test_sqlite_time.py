@@ -26,7 +26,7 @@ pytestmark = [
         not path_of("sql-armv7").is_file(),
         reason="the agent with SQLite is not built: make sql-agents",
     ),
-    pytest.mark.skipif(not yaffs2.finding().found, reason="YAFFS2 is not there"),
+    pytest.mark.skipif(not yaffs2.core_found().found, reason="YAFFS2 is not there"),
 ]
 
 PATTERNS = ("insert", "select", "update", "join")

@@ -102,7 +102,7 @@ class EmulatorTarget:
         for same in stacks.values():
             try:
                 modules = [chip, *self._modules(kernel, same[0].fs, progress)]
-                same = [dice.asked(program, kernel.modules) for program in same]
+                same = [dice.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]

@@ -286,7 +286,8 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
         requests=requests,
         flash=_flash(results, programs),
         failures=tuple(
-            Failure(case_ids[failure.case_index], failure.message) for failure in results.failures
+            Failure(case_ids[failure.case_index], failure.message, not_modelled=failure.what)
+            for failure in results.failures
         ),
         surveys=tuple(_survey(survey, case_ids) for survey in results.surveys),
         wear=_wear(results.wear, programs),

@@ -120,6 +120,23 @@ def test_a_file_system_that_there_is_not_is_a_value_error() -> None:
         Case(fs="ext4", prepare=PREPARE, body=HEAD, read_ahead_kib=0, chip=Chip())
 
 
+def test_what_the_sink_raises_ends_the_call() -> None:
+    from flashbed._sim import Piece, Recorded, run_cases
+
+    full = OSError("no space left on device")
+
+    def sink(piece: Piece) -> None:
+        assert (piece.case_index, piece.file_names) == (0, ["f"])
+        raise full
+
+    endless = "read 0 0 1\n" * 70_000 + "compute 1000000000000\n" * 100_000
+    cases = cases_of([program(f"open 0 f rw,create\n{endless}close 0\n")])
+    recorded = Recorded(requests=True)
+    given = run_cases(BOARD.sim_json, KERNEL.sim_json, cases, recorded, 1, sink)
+    assert given.interrupted is full
+    assert (dict(given.cases), given.failures) == ({}, [])
+
+
 def test_programs_that_begin_alike_share_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bad blocks were drawn for each case: three quarters of the time of short ones."""
     calls = []

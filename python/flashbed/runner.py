@@ -18,14 +18,14 @@ import polars as pl
 
 from flashbed import __version__, paths
 from flashbed.energy.fold import energy_of
-from flashbed.formats.columns import conform
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import SHIPPED, escaped
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.case import AXES, Case
+from flashbed.formats.profiles import load_kernel
+from flashbed.plan.case import AXIS_COLUMNS, Case
 from flashbed.plan.conditions import NONE
 from flashbed.plan.experiment import Experiment, Planned
+from flashbed.tables.columns import conform
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import code_sha256
 from flashbed.targets.base import Batch, Failure, Program, Target
 from flashbed.targets.code import modules_of
@@ -64,11 +64,11 @@ def programs_of(
     `made` is told how many there are so far: SQLite runs for each of its cases.
     """
     record_wear = record_wear or "wear" in experiment.experiment.trace
-    boards = {name: load_board(name) for name in {case.board for case in cases}}
+    boards = {_stack(case): case.profile() for case in cases}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
-        board = boards[case.board]
+        board = boards[_stack(case)]
         blocks = board.partition.blocks
         table = experiment.workload
         prepare, body = operations(table.kind, case, table.settle_ns, table.script)
@@ -88,12 +88,16 @@ def programs_of(
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 filled=case.state.fills,
-                bulk_read=case.bulk_read,
+                mount_options=case.mount_options,
                 compressor=case.compressor,
             )
         )
         made(len(programs))
     return programs
+
+
+def _stack(case: Case) -> tuple[str, str, str]:
+    return case.board, str(case.chip), str(case.partition)
 
 
 @cache
@@ -208,7 +212,7 @@ def _axes(
         "case_id": [case.case_id for case in cases],
         "experiment": [case.experiment for case in cases],
     }
-    for axis in AXES:
+    for axis in AXIS_COLUMNS:
         values = (getattr(case, axis) for case in cases)
         columns[axis] = [value if isinstance(value, int) else str(value) for value in values]
     columns["read_ahead_kib"] = [program.read_ahead_kib for program in programs]
@@ -260,7 +264,8 @@ def run_target(
     measured = 0
     directory.keep_sources(experiment.path, _profiles(programs))
     axes = _axes(cases, programs, experiment)
-    boards = {program.board.name: program.board.energy for program in programs}
+    known = [program.board for program in programs if program.board.energy]  # but of other chips
+    boards = {board.name: board.energy for board in known}
     facts = experiment.experiment
 
     def report(what: str, done: int) -> None:

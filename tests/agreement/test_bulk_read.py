@@ -75,7 +75,7 @@ def programs(window: int, board: str) -> list[Program]:
             read_ahead_kib=window,
             prepare=prepared([lines], REST),
             body=body(order),
-            bulk_read=True,
+            mount_options="bulk_read",
         )
         for file, lines in FILES.items()
         for order in ORDERS

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flashbed.formats.operations import HEADER, OperationError, canonical, parse
+from tests.support import PROJECT
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "operations"
-AGENT = Path(__file__).parents[2] / "build" / "agent" / "flashbed-agent-host"
+CORPUS = PROJECT / "tests" / "corpus" / "operations"
+AGENT = PROJECT / "build" / "agent" / "flashbed-agent-host"
 
 Answer = str | tuple[int, str]
 """Canonical text, or line and code of the first error."""

@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Program, Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget

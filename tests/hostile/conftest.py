@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.hostile.calls import ROOT, Call, Worker, lay_out
+from tests.hostile.calls import Call, Worker, lay_out
 from tests.hostile.good import EXPERIMENT, OPERATIONS, files_of, lines_of, toml_of
+from tests.support import PROJECT as ROOT
 
 
 @pytest.fixture(scope="module")

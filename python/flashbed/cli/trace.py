@@ -18,7 +18,7 @@ from flashbed.cli.run import CaseId, Out, Set
 from flashbed.errors import InputError, RunError
 from flashbed.formats.names import FileSystem
 from flashbed.paths import shown
-from flashbed.plan.quantities import READ_AHEAD_KIB_MAX
+from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
@@ -230,7 +230,8 @@ def _program(
     name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
 ) -> Program:
     """The one case that was asked for."""
-    from flashbed.plan.experiment import load_experiment, parse_settings, plan
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.runner import programs_of
 
     if name.endswith(".ops"):
@@ -287,7 +288,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
         body=body,
-        bulk_read=bool(option),
+        mount_options=option,
     )
 
 

@@ -17,9 +17,9 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import Operation, parse
-from flashbed.formats.tables import SCHEMAS
 from flashbed.paths import sha256_of
 from flashbed.powercut.judge import Done, Judged, judge
+from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Cut, Failure, Program, Target
 from flashbed.targets.long_rows import LongRows
 

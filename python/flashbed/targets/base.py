@@ -86,8 +86,8 @@ class Program:
     """A kernel is to say what its JFFS2 throws (`Batch.dice`), where that can be seen."""
     dice: tuple[int, ...] = ()
     """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
-    bulk_read: bool = False
-    """UBIFS is mounted with this option, before anything is prepared."""
+    mount_options: str = ""
+    """The file system is mounted with these, before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
     """JFFS2 and UBIFS are mounted with this option `compr=`, but for the kernel's own choice."""
 
@@ -107,7 +107,7 @@ class Program:
     @property
     def simulated_fs(self) -> str:
         """File system and mount options, as the simulator is told, which has `simulated_kernel`."""
-        return f"{self.fs},bulk_read" if self.bulk_read else self.fs
+        return f"{self.fs},{self.mount_options}" if self.mount_options else self.fs
 
     @property
     def simulated_board(self) -> str:

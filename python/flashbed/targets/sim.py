@@ -15,8 +15,8 @@ import polars as pl
 
 from flashbed.formats.operations import writes
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
-from flashbed.formats.tables import CHIP_ALONE, SCHEMAS
 from flashbed.plan.conditions import PPM
+from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     Batch,
     Failure,

@@ -17,8 +17,8 @@ import polars as pl
 
 from flashbed import paths
 from flashbed.errors import InputError, RunError
-from flashbed.formats.tables import conform
 from flashbed.storage.files import read_bytes
+from flashbed.tables.run_directory import conform
 from flashbed.targets.base import Batch, Program, Target, Unavailable
 from flashbed.targets.guest.trace_rows import HEADER, Rows, read_rows, read_stream
 from flashbed.targets.long_rows import LongRows

@@ -13,11 +13,11 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.formats.names import is_name
-from flashbed.formats.plausible import implausible
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 from flashbed.storage.frames import DamagedError, read_parquet
 from flashbed.storage.locking import held
+from flashbed.tables.plausible import implausible
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.comparison import kept
 from flashbed.validation.suite_case import FILE_SYSTEMS

@@ -31,13 +31,12 @@ def python_answer(data: bytes) -> Answer:
 
 
 def simulator_answer(data: bytes) -> Answer:
-    from flashbed._sim import check_operations
+    from flashbed._sim import FormatError, check_operations
 
     try:
         return check_operations(data.decode())
-    except ValueError as error:
-        line, code, _detail = error.args
-        return line, code
+    except FormatError as error:
+        return error.line, error.code
 
 
 def agent_answer(data: bytes, folder: Path) -> Answer:

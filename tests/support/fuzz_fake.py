@@ -95,8 +95,9 @@ class OracleTarget:
             if program.case_id in self.fails:
                 failures.append(Failure(program.case_id, "the guest died"))
             elif refused:
-                message = f"line {refused[0].line}: x: {refused[0].name} is not modelled"
-                failures.append(Failure(program.case_id, message))
+                what = refused[0].name
+                message = f"line {refused[0].line}: x: {what} is not modelled"
+                failures.append(Failure(program.case_id, message, not_modelled=what))
             else:
                 cases.append(program.case_id)
                 self._run(program, operations, requests, flash)

@@ -258,8 +258,8 @@ def _program(
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
-    from flashbed._sim import body_offset
-    from flashbed.formats.operations import HEADER, OperationError
+    from flashbed._sim import FormatError, body_offset
+    from flashbed.formats.operations import HEADER
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
@@ -272,8 +272,8 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     try:
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         at = body_offset(text)
-    except ValueError as why:
-        raise InputError(f"{shown(path)}:{OperationError(*why.args)}") from None
+    except FormatError as why:
+        raise InputError(f"{shown(path)}:{why.line}: {why.code}: {why.detail}") from None
     prepare, body = f"{HEADER}\nprepared\n", text
     if at:
         prepare = text[:at]

@@ -28,7 +28,6 @@ __all__ = [
     "SurveyedFile",
     "Target",
     "Unavailable",
-    "refused",
 ]
 
 
@@ -131,6 +130,8 @@ class Failure:
     """The cut's."""
     not_measured: bool = False
     """It is no fault of anything: the target lacks what the case needs."""
+    not_modelled: str | None = None
+    """What the simulator leaves out, if that is why it refuses the case."""
 
 
 @dataclass(frozen=True)
@@ -212,17 +213,6 @@ class Batch:
 
     The simulator always says, a kernel if `record_dice` asks for it.
     """
-
-
-NOT_MODELLED = " is not modelled"
-"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/errno.rs)."""
-
-
-def refused(message: str) -> str | None:
-    """What a failure's message refuses by name; None if it is another failure."""
-    if not message.endswith(NOT_MODELLED):
-        return None
-    return message.removesuffix(NOT_MODELLED).rpartition(": ")[2]
 
 
 class Unavailable(Exception):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 from array import array
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 import pytest
@@ -14,7 +16,10 @@ from flashbed.fuzz.generator import generate
 from flashbed.tables.run_directory import conform
 from flashbed.targets.base import Batch, Program
 from flashbed.targets.long_rows import LongRows
-from flashbed.targets.sim import NULL, SimTarget, batch_of, row_of
+from flashbed.targets.sim import SimTarget, batch_of, cases_of
+
+if TYPE_CHECKING:
+    from flashbed import _sim
 
 
 def program(case_id: str) -> Program:
@@ -25,33 +30,40 @@ def column(*values: int) -> bytes:
     return array("q", values).tobytes()
 
 
+def results(**given: object) -> _sim.Results:
+    """What the simulator gives, of nothing but this."""
+    lists = ("file_names", "failures", "surveys")
+    tables = ("cases", "requests", "flash", "wear", "dice", "unpriced")
+    nothing: dict[str, object] = {name: [] for name in lists}
+    nothing |= {name: {} for name in tables}
+    return cast("_sim.Results", SimpleNamespace(**nothing | given))
+
+
+@pytest.mark.extension
 def test_codes_become_names_and_the_least_integer_null() -> None:
+    from flashbed._sim import KIND_NAMES, NULL, OP_NAMES, TASK_NAMES
+
     one = column(1)
-    raw = {
-        "cases": {"case_index": one, "time_ns": column(5), "fresh_bytes": column(2048 * 100),
-                  "free_bytes": column(2048 * 40), "fresh_pages": column(7), "pages": column(87),
-                  "flash_time_ns": column(3), "erase_count_mean_milli": column(1500)},
-        "requests": {
+    given = results(
+        cases={"case_index": one, "time_ns": column(5), "fresh_bytes": column(2048 * 100),
+               "free_bytes": column(2048 * 40), "fresh_pages": column(7), "pages": column(87),
+               "flash_time_ns": column(3), "erase_count_mean_milli": column(1500)},
+        requests={
             "case_index": column(1, 1),
             "seq": column(0, 1),
-            "op_code": column(1, 0),
+            "op_code": column(OP_NAMES.index("read"), OP_NAMES.index("sync")),
             "file_index": column(0, NULL),
             "offset_bytes": column(4096, NULL),
             "latency_ns": column(7, 8),
             "flash_time_ns": column(6, 0),
         },
-        "flash": {"case_index": one, "seq": one, "start_ns": one, "kind": one, "block": column(2),
-                  "task": column(0)},
-        "wear": {},
-        "surveys": [],
-        "dice": [], "unpriced": [],
-        "op_names": ["sync", "read"],
-        "file_names": ["file.bin"],
-        "kind_names": ["read", "program", "erase"],
-        "task_names": ["foreground"],
-        "failures": [("a", "no space left on device")],
-    }  # fmt: skip
-    batch = batch_of(raw, [program("a"), program("b")])
+        flash={"case_index": one, "seq": one, "start_ns": one, "block": column(2),
+               "kind": column(KIND_NAMES.index("program")),
+               "task": column(0)},
+        file_names=["file.bin"],
+        failures=[SimpleNamespace(case_index=0, message="no space left on device", what=None)],
+    )  # fmt: skip
+    batch = batch_of(given, [program("a"), program("b")])
     assert batch.cases.to_dicts() == [
         {
             "case_id": "b",
@@ -68,16 +80,14 @@ def test_codes_become_names_and_the_least_integer_null() -> None:
     assert batch.requests["op"].to_list() == ["read", "sync"]
     assert batch.requests["file"].to_list() == ["file.bin", None]
     assert batch.requests["offset_bytes"].to_list() == [4096, None]
-    assert batch.flash.select("case_id", "kind", "task").row(0) == ("b", "program", "foreground")
+    assert batch.flash.select("case_id", "kind", "task").row(0) == ("b", "program", TASK_NAMES[0])
     assert batch.failures[0].message == "no space left on device"
 
 
+@pytest.mark.extension
 def test_a_run_in_which_every_case_failed_is_an_empty_table() -> None:
-    raw = {"cases": {}, "requests": {}, "flash": {}, "wear": {}, "surveys": [], "dice": [],
-           "unpriced": [], "op_names": [],
-           "file_names": [], "kind_names": [], "task_names": [],
-           "failures": [("a", "why")]}  # fmt: skip
-    batch = batch_of(raw, [program("a")])
+    failure = SimpleNamespace(case_index=0, message="why", what=None)
+    batch = batch_of(results(failures=[failure]), [program("a")])
     assert (batch.cases.height, batch.requests.height, batch.flash.height) == (0, 0, 0)
 
 
@@ -131,24 +141,24 @@ def test_an_interrupt_ends_the_simulator_and_leaves_what_has_ended() -> None:
 @pytest.mark.extension
 def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
     """A panic was a traceback of two runtimes, and every case of the call was lost."""
-    from flashbed._sim import run_cases
+    from flashbed._sim import Recorded, run_cases
 
     board, kernel = load_board("emulated"), load_kernel("6.1")
-    rows = [
-        row_of(
-            Program(name, fs, board, kernel, 0, "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n")
-        )
-        for name, fs in (("file system", "jffs2"), ("driver", "mtd"))
+    programs = [
+        Program(fs, fs, board, kernel, 0, "flashbed-ops 1\nprepared\n", "flashbed-ops 1\n")
+        for fs in ("jffs2", "mtd")
     ]
     no_clock = json.loads(kernel.sim_json)
     no_clock["jffs2"]["ticks_per_second"] = 0
-    raw = run_cases(board.sim_json, json.dumps(no_clock), rows, [], 2)
-    ((case_id, words),) = raw["failures"]
-    assert case_id == "file system"
+    cases = cases_of(programs)
+    given = run_cases(board.sim_json, json.dumps(no_clock), cases, Recorded(), 2)
+    (failure,) = given.failures
+    assert (failure.case_index, failure.kind, failure.what) == (0, "failed", None)
+    words = failure.message
     assert words.startswith("a bug of flashbed's simulator, please report it with the experiment: ")
     assert "zero at sim/src/sched/ticks.rs:" in words
     assert "\n" not in words
-    assert raw["cases"]["case_index"] == column(1)
+    assert given.cases["case_index"] == column(1)
 
 
 @pytest.mark.extension

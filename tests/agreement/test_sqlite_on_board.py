@@ -74,7 +74,7 @@ Ran = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 def run(programs: Sequence[Program]) -> Ran:
     """Cases, requests, calls."""
-    batches = list(load_target("uml").run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(load_target("uml").run(programs))
     assert not [failure for batch in batches for failure in batch.failures]
     cases, requests, calls = (
         pl.concat([getattr(batch, name) for batch in batches], how="diagonal")

@@ -136,10 +136,7 @@ def test_the_reads_suite(board: str, kernel: str) -> None:
     programs = validation.programs("reads", load_board(board), load_kernel(kernel))
     simulated, real = (
         pl.concat(
-            [
-                batch.cases
-                for batch in target.run(programs, trace_flash=False, progress=lambda *_: None)
-            ],
+            [batch.cases for batch in target.run(programs)],
             how="diagonal",
         )
         for target in (SimTarget(), UmlTarget())

@@ -142,7 +142,7 @@ def test_a_program_that_pauses_between_files_goes_on_when_the_kernels_does(tmp_p
     ]
     last = []
     for target, asked in targets:
-        batches = list(target.run(asked, trace_flash=False, progress=lambda *_: None))
+        batches = list(target.run(asked))
         assert not [failure for batch in batches for failure in batch.failures]
         requests = pl.concat([batch.requests for batch in batches], how="diagonal")
         syncs = requests.filter(op="sync").sort("case_id")

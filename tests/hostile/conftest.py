@@ -21,7 +21,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
         for path in (ROOT / "boards").rglob("*.toml")
     }
     boards["kernel/uml/config"] = (ROOT / "kernel" / "uml" / "config").read_bytes()
-    small = (ROOT / "tests" / "small.toml").read_bytes()
+    small = (ROOT / "tests" / "support" / "small.toml").read_bytes()
     lay_out(root, {**boards, "experiments/small/one.toml": small})
     made = Worker(folder, root)
     yield made

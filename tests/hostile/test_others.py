@@ -248,7 +248,7 @@ STUDY = {
 
 def judged() -> dict[str, Any]:
     """An experiment with a figure and a claim, of two cases."""
-    values = tomllib.loads((ROOT / "tests" / "small.toml").read_text())
+    values = tomllib.loads((ROOT / "tests" / "support" / "small.toml").read_text())
     grid = {**values["grid"][1], "targets": ["sim"], "fs": ["jffs2"], "pattern": ["random"],
             "requests": [8], "seed": [1]}  # fmt: skip
     sim = {"board": "emulated", "kernel": "6.1", "note": "n"}

@@ -14,15 +14,16 @@ import polars as pl
 
 from flashbed.formats.operations import parse
 from flashbed.targets.base import (
+    PLAIN,
     Batch,
     Failure,
     Program,
     Run,
+    RunOptions,
     Survey,
     SurveyedFile,
     Unavailable,
 )
-from flashbed.targets.long_rows import LongRows
 
 READ_NS = 200_000
 REQUEST_NS = 10_000
@@ -43,7 +44,6 @@ class FakeTarget:
     bad_change: int | None = None
     """After a cut in it the file system does not mount."""
     ran: list[str] = field(default_factory=list)
-    long_rows: LongRows | None = None
 
     made: ClassVar[dict[str, FakeTarget]] = {}
 
@@ -52,13 +52,7 @@ class FakeTarget:
             raise Unavailable(self.unavailable)
         say("nothing to fetch")
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         if self.unavailable:
             raise Unavailable(self.unavailable)
         for start in range(0, len(programs), self.batch_cases):
@@ -66,8 +60,8 @@ class FakeTarget:
                 raise KeyboardInterrupt
             some = programs[start : start + self.batch_cases]
             self.ran += [program.case_id for program in some]
-            yield self._batch(some, trace_flash)
-            progress("measuring", start + len(some))
+            yield self._batch(some, options.trace_flash)
+            options.progress("measuring", start + len(some))
 
     def _batch(self, programs: Sequence[Program], trace_flash: bool) -> Batch:
         good = [program for program in programs if program.case_id not in self.fails]

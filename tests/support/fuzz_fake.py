@@ -13,8 +13,7 @@ import polars as pl
 
 from flashbed.formats.operations import Operation, parse
 from flashbed.fuzz.oracle import Expected, MemoryFs
-from flashbed.targets.base import Batch, Failure, Program
-from flashbed.targets.long_rows import LongRows
+from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions
 
 Answer = tuple[Expected, list[int]]
 """What an operation answers, and the pages it touches."""
@@ -63,25 +62,18 @@ class OracleTarget:
     batch_cases: int = 7
     interrupt_after: int | None = None
     calls: list[int] = field(default_factory=list)
-    long_rows: LongRows | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         say("nothing to fetch")
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
-        assert trace_flash
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
+        assert options.trace_flash
         self.calls.append(len(programs))
         for start in range(0, len(programs), self.batch_cases):
             if self.interrupt_after is not None and start >= self.interrupt_after:
                 raise KeyboardInterrupt
             yield self._batch(programs[start : start + self.batch_cases])
-            progress("running", start + self.batch_cases)
+            options.progress("running", start + self.batch_cases)
 
     def _batch(self, programs: Sequence[Program]) -> Batch:
         failures: list[Failure] = []

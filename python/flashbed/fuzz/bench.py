@@ -23,7 +23,7 @@ from flashbed.fuzz.differences import (
 from flashbed.fuzz.oracle import Expected, expected_of
 from flashbed.fuzz.program import FuzzCase
 from flashbed.plan.conditions import NONE
-from flashbed.targets.base import Batch, Failure, Program, Target
+from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 
 __all__ = ["Bench", "Verdict"]
 
@@ -114,7 +114,7 @@ def _runs(
     target: Target, programs: Sequence[Program], progress: _Progress
 ) -> Generator[dict[str, Outcome | Failure], None, None]:
     """What each finished program did, or why it failed, batch by batch."""
-    batches = target.run(programs, trace_flash=True, progress=progress)
+    batches = target.run(programs, RunOptions(trace_flash=True, progress=progress))
     with _closed(batches):
         page_bytes = programs[0].board.chip.page_bytes if programs else 0
         for batch in batches:

@@ -18,11 +18,13 @@ from flashbed.plan.conditions import NONE, Faults
 from flashbed.targets.long_rows import LongRows
 
 __all__ = [
+    "PLAIN",
     "Batch",
     "Cut",
     "Failure",
     "Program",
     "Run",
+    "RunOptions",
     "Survey",
     "SurveyedDatabase",
     "SurveyedFile",
@@ -222,13 +224,31 @@ class Unavailable(Exception):
     """
 
 
+def _silent(_what: str, _done: int) -> None:
+    """Says nothing."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How programs are run, and who is told.
+
+    `progress(what, cases_done)` is called whenever there is something to say. To `long_rows` go the
+    first rows of long cases, those of `requests` and `flash`, and the batch has the last; without
+    it the batch has all.
+    """
+
+    trace_flash: bool = False
+    progress: Callable[[str, int], None] = _silent
+    long_rows: LongRows | None = None
+
+
+PLAIN = RunOptions()
+
+
 class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
-    long_rows: LongRows | None
-    """Where the first rows of long cases go, those of `requests` and `flash`; the batch has the
-    last. None leaves all of them in the batch."""
 
     @property
     def software_time(self) -> bool:
@@ -242,17 +262,10 @@ class Target(Protocol):
         """
         ...
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs every program, in the order given.
 
-        `progress(what, cases_done)` is called whenever there is something to say. Raises
-        `Unavailable` before any case has run; a case that fails is a `Failure` in a batch and the
-        others go on.
+        Raises `Unavailable` before any case has run; a case that fails is a `Failure` in a batch
+        and the others go on.
         """
         ...

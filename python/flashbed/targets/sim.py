@@ -18,10 +18,12 @@ from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
 from flashbed.plan.conditions import PPM
 from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
+    PLAIN,
     Batch,
     Failure,
     Program,
     Run,
+    RunOptions,
     Survey,
     SurveyedFile,
     Unavailable,
@@ -44,20 +46,12 @@ class SimTarget:
 
     name = "sim"
     software_time = True
-    long_rows: LongRows | None = None
-    """Where rows of long cases go; None leaves them in their batch."""
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """Nothing to fetch; see `Target.prepare`."""
         _check_compiled()
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in one call. See `Target.run`."""
         _check_compiled()
         from flashbed._sim import run_cases
@@ -66,32 +60,33 @@ class SimTarget:
         done = 0
         for group in _groups(programs):
             first = group[0]
-            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
             results = run_cases(
                 first.simulated_board,
                 first.simulated_kernel,
                 cases_of(group),
-                _recorded(first, trace_flash),
+                _recorded(first, options.trace_flash),
                 threads,
-                self._sink(group),
+                self._sink(group, options.long_rows),
             )
             done += len(group)
             batch = self._without_times(batch_of(results, group))
-            if self.long_rows is not None:
+            if options.long_rows is not None:
                 for index in results.unpriced:
-                    self.long_rows.without_times(group[index].case_id)
+                    options.long_rows.without_times(group[index].case_id)
             yield batch
             if results.interrupted is not None:
                 raise results.interrupted
-            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
 
     def _without_times(self, batch: Batch) -> Batch:
         """A batch, without the times that this target does not know."""
         return batch
 
-    def _sink(self, group: Sequence[Program]) -> Callable[[_sim.Piece], None] | None:
+    def _sink(
+        self, group: Sequence[Program], rows: LongRows | None
+    ) -> Callable[[_sim.Piece], None] | None:
         """Takes the rows of a case that has not ended."""
-        rows = self.long_rows
         if rows is None:
             return None
 
@@ -120,18 +115,12 @@ class ChipOnlyTarget(SimTarget):
     name = CHIP_ALONE
     software_time = False
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """See `Target.run`."""
         boards = {id(program.board): program.board for program in programs}
         alike = {key: board.without_software() for key, board in boards.items()}
         there = [replace(program, board=alike[id(program.board)]) for program in programs]
-        yield from super().run(there, trace_flash=trace_flash, progress=progress)
+        yield from super().run(there, options)
 
     def _without_times(self, batch: Batch) -> Batch:
         return replace(

@@ -13,7 +13,7 @@ from flashbed.calibration.cases import PAUSE_NS
 from flashbed.calibration.fit import TIMER_SLACK_NS
 from flashbed.errors import InputError
 from flashbed.formats.profiles import Board, load_board, load_kernel
-from flashbed.targets.base import Program
+from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
 
 
@@ -33,7 +33,7 @@ def silent(_what: str, _done: int) -> None:
 
 def simulated_ns(cases: list[Program]) -> list[int]:
     times: dict[str, int] = {}
-    for batch in SimTarget().run(cases, trace_flash=False, progress=silent):
+    for batch in SimTarget().run(cases):
         assert not batch.failures
         times |= dict(batch.cases.select("case_id", "time_ns").iter_rows())
     return [times[program.case_id] for program in cases]
@@ -62,7 +62,7 @@ def test_a_dearer_flash_read_is_found_as_such(
     What a thread reads in a pause is in no case's time.
     """
     reads: Counter[str] = Counter()
-    for batch in SimTarget().run(cases, trace_flash=True, progress=silent):
+    for batch in SimTarget().run(cases, RunOptions(trace_flash=True)):
         own = batch.flash.filter(kind="read", task="program")
         reads.update(own["case_id"].to_list())
     dearer = [

@@ -24,9 +24,7 @@ def text(fs: str, compressor: str, board: str = "emulated") -> Program:
 
 
 def ran(program: Program, target: SimTarget | None = None) -> Batch:
-    (batch,) = (target or SimTarget()).run(
-        [program], trace_flash=False, progress=lambda _what, _done: None
-    )
+    (batch,) = (target or SimTarget()).run([program])
     assert not batch.failures
     return batch
 

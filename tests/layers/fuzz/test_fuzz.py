@@ -450,7 +450,7 @@ def test_yaffs2_is_tried_where_its_core_is(
     more: str,
 ) -> None:
     found = Finding("YAFFS2's core", there, "", "")
-    monkeypatch.setattr(yaffs2, "finding", lambda: found)
+    monkeypatch.setattr(yaffs2, "core_found", lambda: found)
     command(monkeypatch, OracleTarget("uml"), "--class", kind, "--cases", "1")
     assert f"class {kind} on jffs2, ubifs{more}, seeds" in capsys.readouterr().out
 

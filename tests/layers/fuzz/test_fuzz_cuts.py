@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,21 +15,15 @@ from flashbed.fuzz.generator import generate
 from flashbed.fuzz.program import FoundCut
 from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget
-from flashbed.targets.base import Batch, Cut, Program, Target
+from flashbed.targets.base import PLAIN, Batch, Cut, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
 
 
 class Forgetful(SimTarget):
     """A simulator whose surveys miss the file `a`."""
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
-        for batch in super().run(programs, trace_flash=trace_flash, progress=progress):
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
+        for batch in super().run(programs, options):
             kept = [
                 replace(survey, files=tuple(file for file in survey.files if file.path != "a"))
                 for survey in batch.surveys

@@ -16,7 +16,7 @@ from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.guest.job import groups_of, items_of, text_of
 from flashbed.targets.guest.results import Measuring, batch_of
 from flashbed.targets.guest.stream import CaseDone, Reader
@@ -63,7 +63,7 @@ def check_whole(batch: Batch) -> None:
 @pytest.mark.parametrize("fs", ["jffs2", "ubifs", "yaffs2"])
 def test_the_simulators_wear_is_what_its_flash_table_says(fs: str) -> None:
     program = ring("a", fs, 400)
-    (batch,) = SimTarget().run([program], trace_flash=True, progress=lambda *_: None)
+    (batch,) = SimTarget().run([program], RunOptions(trace_flash=True))
     assert not batch.failures
     check_whole(batch)
     # Making the file system leaves the wear of a block as it was.
@@ -72,7 +72,7 @@ def test_the_simulators_wear_is_what_its_flash_table_says(fs: str) -> None:
 
 @pytest.mark.extension
 def test_a_ring_file_on_ubifs_wears_some_blocks_many_times() -> None:
-    (batch,) = SimTarget().run([ring("a", "ubifs")], trace_flash=True, progress=lambda *_: None)
+    (batch,) = SimTarget().run([ring("a", "ubifs")], RunOptions(trace_flash=True))
     check_whole(batch)
     assert batch.wear["erases_measured"].sum() > 100
 
@@ -96,14 +96,14 @@ def test_a_block_that_cannot_be_moved_yet_does_not_stop_the_writer() -> None:
         f"{HEADER}open 0 file.bin rw\nmark\n{writes}\n",
         erases=state.erases(board.partition.blocks),
     )  # fmt: skip
-    (batch,) = SimTarget().run([program], trace_flash=False, progress=lambda *_: None)
+    (batch,) = SimTarget().run([program])
     assert batch.cases["bytes_wear_levelling"].item() > 0
 
 
 @pytest.mark.extension
 def test_every_programmed_byte_has_one_cause() -> None:
     """UBI's headers are sub-pages of 512 bytes, what else is programmed here whole pages."""
-    (batch,) = SimTarget().run([ring("a", "ubifs")], trace_flash=True, progress=lambda *_: None)
+    (batch,) = SimTarget().run([ring("a", "ubifs")], RunOptions(trace_flash=True))
     (case,) = batch.cases.to_dicts()
     causes = [case[f"bytes_{name}"] for name in CAUSES]
     assert case["bytes_data"] == case["bytes"] == 3000 * 4096
@@ -117,7 +117,7 @@ def test_every_programmed_byte_has_one_cause() -> None:
 @pytest.mark.extension
 def test_wear_costs_nothing_where_it_is_not_asked_for() -> None:
     programs = [ring("a", "jffs2", 40), ring("b", "jffs2", 40, record_wear=False)]
-    batches = list(SimTarget().run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(SimTarget().run(programs))
     wear = pl.concat([batch.wear for batch in batches], how="diagonal")
     assert wear["case_id"].unique().to_list() == ["a"]
     counts = pl.concat([batch.cases.drop("case_id") for batch in batches])

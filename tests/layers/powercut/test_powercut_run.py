@@ -18,12 +18,11 @@ from flashbed.plan.case import Case
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
 from flashbed.powercut.outcomes import lines, summary
-from flashbed.targets.base import Batch, Cut, Program
+from flashbed.targets.base import PLAIN, Batch, Cut, Program, RunOptions
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import Guest, run_guest
 from flashbed.targets.guest.results import Measuring
 from flashbed.targets.guest.stream import Reader, StreamError
-from flashbed.targets.long_rows import LongRows
 from flashbed.workloads.fsync_files import operations
 
 PREPARE = "flashbed-ops 1\nprepared\n"
@@ -79,7 +78,6 @@ class Scripted:
     """A target that is one guest."""
 
     software_time = False
-    long_rows: LongRows | None = None
 
     def __init__(self, guest: Guest, work: Path) -> None:
         self.name, self.guest, self.work = "uml", guest, work
@@ -87,16 +85,8 @@ class Scripted:
     def prepare(self, say: Callable[[str], None]) -> None:
         say("nothing to fetch")
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
-        return run_guest(
-            self.guest, programs, self.work, trace_flash=trace_flash, progress=progress, done=0
-        )
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
+        return run_guest(self.guest, programs, self.work, options, done=0)
 
 
 def cuts(
@@ -105,7 +95,7 @@ def cuts(
     """The power_cuts of a run, its failures by case, and its batches."""
     asked = [replace(PROGRAM, case_id=name) for name in ("one", "two", "three")[:programs]]
     target = PowerCuts(Scripted(guest, work), choice, "uml")
-    batches = list(target.run(asked, trace_flash=False, progress=lambda *_: None))
+    batches = list(target.run(asked))
     failures: dict[str, list[str]] = {}
     for failure in (failure for batch in batches for failure in batch.failures):
         assert "\n" not in failure.message

@@ -29,9 +29,7 @@ def cuts_and_requests(work: Path, fs: str, choice: Choice) -> tuple[pl.DataFrame
     experiment = load_experiment("powercut/fsync")
     cases = [item.case for item in plan(experiment, parse_settings([f"fs={fs}"]))]
     target = PowerCuts(UmlTarget(work_dir=work), choice, "uml")
-    batches = list(
-        target.run(programs_of(experiment, cases), trace_flash=False, progress=lambda *_: None)
-    )
+    batches = list(target.run(programs_of(experiment, cases)))
     assert [failure for batch in batches for failure in batch.failures] == []
     return (
         pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height]),
@@ -107,7 +105,7 @@ def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str
         for seed in range(TEARS)
     ]
     target = PowerCuts(UmlTarget(work_dir=work), LastChange(None, None, 0), "uml")
-    batches = list(target.run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(target.run(programs))
     assert [failure for batch in batches for failure in batch.failures] == []
     rows = pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height])
     assert rows.height == TEARS

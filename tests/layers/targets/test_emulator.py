@@ -73,7 +73,7 @@ CASE = {CASE!r}
 
 def outcome(target: EmulatorTarget, programs: list[Program]) -> tuple[list[str], dict[str, str]]:
     """The cases measured and what was said of those that failed."""
-    batches: list[Batch] = list(target.run(programs, trace_flash=False, progress=lambda *_: None))
+    batches: list[Batch] = list(target.run(programs))
     measured = [name for batch in batches for name in batch.cases["case_id"]]
     failures = [failure for batch in batches for failure in batch.failures]
     assert all("\n" not in failure.message for failure in failures)
@@ -84,7 +84,7 @@ def test_a_finished_case_is_a_batch_with_what_the_host_knows(board: Boards) -> N
     group = 'out.write("group g0 1000000 600000 7 300\\n");'
     case = 'out.write(CASE.format(*cases).replace("c 3", "e 2 1 5\\nc 3") + "done\\n")'
     target = board(ANSWER + group + case)
-    (batch,) = target.run([program("one")], trace_flash=False, progress=lambda *_: None)
+    (batch,) = target.run([program("one")])
     assert batch.cases.to_dicts() == [
         {
             "case_id": "one",
@@ -133,7 +133,7 @@ out.write("done\\n")
     programs += [program("refused")]
     shipped = [replace(item, read_ahead_kib=None) for item in programs[2:4]]
     programs[2:4] = shipped
-    batches = list(board(ANSWER + said).run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(board(ANSWER + said).run(programs))
     measured = [row for batch in batches for row in batch.cases.to_dicts()]
     assert {row["case_id"]: row["read_ahead_kib"] for row in measured} == {
         "right": 0, "shipped": 128,
@@ -149,7 +149,7 @@ out.write("done\\n")
 
 def test_a_finished_case_is_yielded_before_the_next_one_runs(board: Boards) -> None:
     target = board(ANSWER + "out.write(CASE.format(*cases)); out.flush(); time.sleep(60)")
-    running = target.run([program("a"), program("b")], trace_flash=False, progress=lambda *_: None)
+    running = target.run([program("a"), program("b")])
     assert next(iter(running)).cases["case_id"].to_list() == ["a"]
     assert isinstance(running, Generator)
     running.close()
@@ -256,7 +256,7 @@ def test_what_cannot_run_is_refused_and_the_rest_runs(board: Boards) -> None:
 def test_without_qemu_the_target_says_how_to_get_it(tmp_path: Path) -> None:
     target = EmulatorTarget(tmp_path, tmp_path, qemu="qemu-system-nothing")
     with pytest.raises(Unavailable, match="apt-get install qemu-system-arm"):
-        next(iter(target.run([program("a")], trace_flash=False, progress=lambda *_: None)))
+        next(iter(target.run([program("a")])))
 
 
 def test_cases_that_write_end_their_group() -> None:

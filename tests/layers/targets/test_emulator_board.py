@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator import EmulatorTarget
 
 pytestmark = [
@@ -58,7 +58,7 @@ def measured(
     work: Path, programs: list[Program], *, trace_flash: bool, wait: str = "halt"
 ) -> Batch:
     target = EmulatorTarget(work_dir=work, patience_s=120, wait=wait)
-    batches = list(target.run(programs, trace_flash=trace_flash, progress=lambda *_: None))
+    batches = list(target.run(programs, RunOptions(trace_flash=trace_flash)))
     return Batch(
         pl.concat([batch.cases for batch in batches]),
         pl.concat([batch.requests for batch in batches]),
@@ -156,7 +156,7 @@ def test_qemu_killed_in_the_middle_costs_one_case(
                 if (folder / "cwd").is_symlink() and _works_in(folder, tmp_path):
                     os.kill(int(folder.name), signal.SIGKILL)
 
-    batches = list(target.run(programs, trace_flash=False, progress=progress))
+    batches = list(target.run(programs, RunOptions(progress=progress)))
     failures = [failure for batch in batches for failure in batch.failures]
     if not failures:
         pytest.skip("the case was over before the signal came")

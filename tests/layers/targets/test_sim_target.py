@@ -14,7 +14,7 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.generator import generate
 from flashbed.tables.run_directory import conform
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.long_rows import LongRows
 from flashbed.targets.sim import SimTarget, batch_of, cases_of
 
@@ -98,7 +98,7 @@ def test_a_check_that_fails_at_the_first_of_its_pages_gives_the_chip_back() -> N
     """
     board, kernel = load_board("omap3evm"), load_kernel("6.1")
     program = generate("faults", "jffs2", 9122).program(board, kernel)
-    (batch,) = SimTarget().run([program], trace_flash=False, progress=lambda *_: None)
+    (batch,) = SimTarget().run([program])
     assert batch.cases.height + len(batch.failures) == 1
 
 
@@ -123,7 +123,7 @@ def test_an_interrupt_ends_the_simulator_and_leaves_what_has_ended() -> None:
     batches: list[Batch] = []
 
     def run() -> None:
-        given = SimTarget().run(programs, trace_flash=False, progress=lambda *_: None)
+        given = SimTarget().run(programs)
         for batch in given:
             batches.append(batch)
 
@@ -168,11 +168,11 @@ def test_rows_of_a_long_case_are_the_same_in_files_as_in_memory() -> None:
     case = Program("long", "jffs2", load_board("emulated"), load_kernel("6.1"), 0,
                    "flashbed-ops 1\nprepared\n", body + "close 0\n")  # fmt: skip
     for trace_flash in (False, True):
-        (whole,) = SimTarget().run([case], trace_flash=trace_flash, progress=lambda *_: None)
-        target = SimTarget()
-        target.long_rows = LongRows()
-        (rest,) = target.run([case], trace_flash=trace_flash, progress=lambda *_: None)
-        begun = target.long_rows.rows("requests", "long")
+        (whole,) = SimTarget().run([case], RunOptions(trace_flash=trace_flash))
+        long_rows = LongRows()
+        options = RunOptions(trace_flash=trace_flash, long_rows=long_rows)
+        (rest,) = SimTarget().run([case], options)
+        begun = long_rows.rows("requests", "long")
         assert begun is not None
         assert 0 < rest.requests.height < reads / 2
         given = pl.concat([begun.collect(), conform(rest.requests, "requests")])

@@ -11,7 +11,7 @@ import pytest
 
 from flashbed.formats.profiles import Board, load_board, load_kernel
 from flashbed.targets import uml
-from flashbed.targets.base import Program, Unavailable
+from flashbed.targets.base import Program, RunOptions, Unavailable
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml import UmlTarget
 from flashbed.validation import programs
@@ -29,7 +29,7 @@ def program(case_id: str, body: str = READ, fs: str = "jffs2", kernel: str = "6.
 
 
 def outcome(target: UmlTarget, programs: Sequence[Program]) -> tuple[list[str], dict[str, str]]:
-    batches = list(target.run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(target.run(programs))
     failures = [failure for batch in batches for failure in batch.failures]
     assert all("\n" not in failure.message for failure in failures)
     measured = [name for batch in batches for name in batch.cases["case_id"]]
@@ -44,7 +44,7 @@ def other_chip(board: Board, **changes: int) -> Board:
 
 def test_cases_are_measured_and_their_software_time_is_not(tmp_path: Path) -> None:
     target = UmlTarget(work_dir=tmp_path)
-    batches = list(target.run([program("a")], trace_flash=True, progress=lambda *_: None))
+    batches = list(target.run([program("a")], RunOptions(trace_flash=True)))
     (batch,) = batches
     (case,) = batch.cases.to_dicts()
     assert case["time_ns"] is None
@@ -68,7 +68,7 @@ def test_a_case_gives_the_same_rows_whatever_ran_before_it_in_its_boot(tmp_path:
 
     def rows(some: Sequence[Program]) -> dict[str, tuple[object, ...]]:
         found: dict[str, tuple[object, ...]] = {}
-        for batch in target.run(some, trace_flash=True, progress=lambda *_: None):
+        for batch in target.run(some, RunOptions(trace_flash=True)):
             for case_id in batch.cases["case_id"]:
                 tables = (batch.cases, batch.requests, batch.flash)
                 found[case_id] = tuple(table.filter(case_id=case_id).rows() for table in tables)
@@ -127,7 +127,7 @@ def test_a_driver_that_does_not_compile_says_why(
     monkeypatch.setenv("FLASHBED_ROOT", str(root))
     target = UmlTarget(cache, tmp_path / "work")
     with pytest.raises(Unavailable, match=r"flashbed_nand does not build: .*error.*; log: .*\.log"):
-        list(target.run([program("a")], trace_flash=False, progress=lambda *_: None))
+        list(target.run([program("a")]))
 
 
 def test_without_build_tools_the_target_says_which(
@@ -138,7 +138,7 @@ def test_without_build_tools_the_target_says_which(
     monkeypatch.setattr(shutil, "which", lambda name: None if name in gone else there(name))
     target = UmlTarget(tmp_path / "cache", tmp_path / "work")
     with pytest.raises(Unavailable, match=r"needs flex, bc \(.*apt-get install flex bc\)"):
-        list(target.run([program("a")], trace_flash=False, progress=lambda *_: None))
+        list(target.run([program("a")]))
 
 
 def test_a_kernel_that_is_not_built_here_is_refused(tmp_path: Path) -> None:

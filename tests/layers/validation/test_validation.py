@@ -54,7 +54,7 @@ def test_a_board_nobody_has_filled_is_refused() -> None:
 
 @pytest.mark.extension
 def test_every_case_runs_on_the_simulator_or_is_refused_by_name(suite: list[Program]) -> None:
-    batches = list(SimTarget().run(suite, trace_flash=False, progress=silent))
+    batches = list(SimTarget().run(suite))
     failures = [failure for batch in batches for failure in batch.failures]
     assert [failure for failure in failures if failure.not_modelled is None] == []
     assert sum(batch.cases.height for batch in batches) == len(suite) - len(failures)

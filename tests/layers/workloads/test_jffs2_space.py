@@ -6,7 +6,7 @@ import polars as pl
 
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
 
 BLOCKS = 24
@@ -18,7 +18,7 @@ def ran(*lines: str) -> Batch:
     body = "\n".join([HEADER, *lines]) + "\n"
     prepare = f"{HEADER}\nprepared\n"
     program = Program("a", "jffs2", board, kernel, 0, prepare, body)
-    (batch,) = SimTarget().run([program], trace_flash=True, progress=lambda *_: None)
+    (batch,) = SimTarget().run([program], RunOptions(trace_flash=True))
     assert not batch.failures
     return batch
 

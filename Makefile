@@ -63,6 +63,7 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@$(BIN)/ruff check --quiet python tests
 	@$(BIN)/ruff format --quiet --check python tests
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)
 	@! command -v cppcheck >/dev/null || cppcheck --quiet --std=c99 --enable=warning,performance,portability \
 	  --inline-suppr --error-exitcode=1 -Iagent $(C)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from flashbed import paths
@@ -15,10 +16,12 @@ from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.uml_kernel import cached_kernel
-from tests.board import SshBoard, parts, ssh_board
-from tests.fake import FakeTarget
+from tests.support import PROJECT, SMALL
+from tests.support.board import SshBoard, parts, ssh_board
+from tests.support.fake import FakeTarget
 
-PROJECT = Path(__file__).resolve().parents[1]
+hypothesis.settings.register_profile("same every time", derandomize=True)
+hypothesis.settings.load_profile("same every time")
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     emulated = board.replace('name = "omap3evm"', 'name = "emulated"')
     (root / "boards" / "emulated.toml").write_text(emulated)
     (root / "experiments" / "small").mkdir(parents=True)
-    shutil.copy(Path(__file__).parent / "small.toml", root / "experiments" / "small" / "one.toml")
+    shutil.copy(SMALL, root / "experiments" / "small" / "one.toml")
     monkeypatch.setenv("FLASHBED_ROOT", str(root))
     monkeypatch.chdir(tmp_path)
     assert paths.root() == root
@@ -47,7 +50,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, FakeTarget]]:
     """`sim` and `emulator` replaced by targets that make numbers up, the same ones every time."""
     made = {name: FakeTarget(name) for name in ("sim", "emulator")}
-    module = "tests.fake"
+    module = "tests.support.fake"
     for name in made:
         monkeypatch.setitem(TARGETS, name, (module, f"make_{name}"))
     FakeTarget.made.update(made)

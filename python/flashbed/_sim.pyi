@@ -1,35 +1,473 @@
-"""The compiled simulator (bind/src/lib.rs)."""
+"""The compiled simulator (bind/src), as Python sees it.
+
+Tables come as columns: `bytes` of little-endian 64-bit integers, in which `NULL` is null. Texts
+are integers there too: `case_index` is an index of the cases of the call, `file_index` one of
+`file_names`, and the other codes are indices of the constants below.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Final, Literal, TypeAlias, TypedDict, final, type_check_only
+
+__all__ = [
+    "KIND_NAMES",
+    "NULL",
+    "OP_NAMES",
+    "TASK_NAMES",
+    "Case",
+    "Chip",
+    "Failure",
+    "Faults",
+    "FormatError",
+    "NotModelled",
+    "Piece",
+    "Recorded",
+    "Results",
+    "Run",
+    "Survey",
+    "SurveyedFile",
+    "body_offset",
+    "check_operations",
+    "fresh_bytes",
+    "run_cases",
+]
+
+_Column: TypeAlias = bytes
+"""Little-endian 64-bit integers."""
+
+NULL: Final[int]
+"""Stands for null in a column."""
+OP_NAMES: Final[tuple[str, ...]]
+"""Names of operations by `op_code`."""
+KIND_NAMES: Final[tuple[str, ...]]
+"""Names of flash operations by `kind`."""
+TASK_NAMES: Final[tuple[str, ...]]
+"""Names of tasks by `task`."""
+
+class FormatError(ValueError):
+    """The first bad line of a flashbed-ops file."""
+
+    line: int
+    """Its number, from 1."""
+    code: str
+    """Its code of docs/formats.md."""
+    detail: str
+    """What is wrong with it, for a person."""
+
+class NotModelled(ValueError):
+    """The simulator refuses what it leaves out. The message is `what` and "is not modelled"."""
+
+    what: str
+    """What it leaves out."""
+
+@final
+class Faults:
+    """What goes wrong with a chip from the mark on."""
+
+    def __new__(
+        cls,
+        *,
+        seed: int = 0,
+        endurance_erases: int = 0,
+        program_fail_ppm: int = 0,
+        program_fail: Sequence[int] = ...,
+        erase_fail_ppm: int = 0,
+        erase_fail: Sequence[int] = ...,
+        bit_flip_ppm: int = 0,
+        bits_flipped: int = 0,
+    ) -> Faults:
+        """Makes one.
+
+        - `seed`: decides what is drawn.
+        - `endurance_erases`: mean endurance of a block; 0 is endless.
+        - `program_fail_ppm`, `erase_fail_ppm`: programs and erases that fail, in millionths.
+        - `program_fail`, `erase_fail`: numbers of those that fail, from 1.
+        - `bit_flip_ppm`: page reads with wrong bits, in millionths.
+        - `bits_flipped`: how many bits of one ECC step are wrong then.
+        """
+
+@final
+class Chip:
+    """The chip that a preparation begins with. Cases that begin alike can share it."""
+
+    def __new__(
+        cls,
+        *,
+        erases: Sequence[int] = ...,
+        bad_blocks: Sequence[int] = ...,
+        faults: Faults | None = None,
+    ) -> Chip:
+        """Makes one.
+
+        - `erases`: erases of each block of the partition so far; empty is a new chip.
+        - `bad_blocks`: blocks of the partition that are bad from the factory.
+        - `faults`: what goes wrong from the mark on.
+        """
+
+@final
+class Case:
+    """A case and the stack that it runs on."""
+
+    def __new__(
+        cls,
+        *,
+        fs: str,
+        prepare: str,
+        body: str,
+        read_ahead_kib: int,
+        chip: Chip,
+        cuts: Sequence[int] = ...,
+        dice: Sequence[int] = ...,
+    ) -> Case:
+        """Makes one. Raises `ValueError` for an unknown file system.
+
+        - `fs`: file system and mount options, such as `jffs2` or `ubifs,bulk_read`.
+        - `prepare`: a flashbed-ops file up to and with its line `prepared`.
+        - `body`: a flashbed-ops file with the operations after that.
+        - `read_ahead_kib`: the read-ahead window.
+        - `chip`: what `prepare` begins with.
+        - `cuts`: the changes of the chip since the mark, from 1, in which power fails.
+        - `dice`: what JFFS2 of a kernel chose (`jiffies % 128`) from the mark on, to be replayed.
+        """
+
+@final
+class Recorded:
+    """What is recorded besides the counts of each case."""
+
+    def __new__(
+        cls,
+        *,
+        requests: bool = False,
+        flash: bool = False,
+        wear: bool = False,
+        flush: bool = False,
+    ) -> Recorded:
+        """Makes one.
+
+        - `requests`, `flash`, `wear`: the tables of these names.
+        - `flush`: the columns `flush_` of `cases` and `erases_flush` of `wear`.
+        """
+
+@type_check_only
+class CaseColumns(TypedDict):
+    """Columns of `cases`, a row for each case that ended. Counts are since the mark."""
+
+    case_index: _Column
+    """The case."""
+    time_ns: _Column
+    """Sum of the latencies, pauses left out."""
+    flash_time_ns: _Column
+    """The chip's part of `time_ns`."""
+    elapsed_ns: _Column
+    """From the mark to the end of the last operation, pauses included."""
+    bytes: _Column
+    """Bytes that reads and writes moved."""
+    bytes_written: _Column
+    """Bytes that writes moved."""
+    flash_reads: _Column
+    """Read commands of the chip."""
+    flash_programs: _Column
+    """Programs of the chip."""
+    flash_erases: _Column
+    """Erases of the chip."""
+    bytes_data: _Column
+    """Bytes programmed for contents of files."""
+    bytes_metadata: _Column
+    """Bytes programmed for the file system's own records."""
+    bytes_padding: _Column
+    """Bytes programmed to fill pages up."""
+    bytes_collection: _Column
+    """Bytes programmed by garbage collection."""
+    bytes_wear_levelling: _Column
+    """Bytes programmed by wear levelling."""
+    cache_hits: _Column
+    """Pages found in the page cache."""
+    cache_misses: _Column
+    """Pages that had to be read first."""
+    cache_adds: _Column
+    """Pages brought into the page cache, by read-ahead too."""
+    erase_count_max: _Column
+    """Most erases of a block of the partition since the chip was new."""
+    erase_count_mean_milli: _Column
+    """Mean erases of these blocks since the chip was new, in thousandths, rounded down."""
+    bad_blocks: _Column
+    """Bad blocks of the partition at the end."""
+    ecc_corrected: _Column
+    """Bits that ECC corrected."""
+    ecc_failed: _Column
+    """ECC steps with more wrong bits than ECC corrects."""
+    fresh_bytes: _Column
+    """Bytes that df called available when the file system was made; null if unknown."""
+    free_bytes: _Column
+    """The same when the case was prepared."""
+    fresh_pages: _Column
+    """Pages of the partition that were programmed when the file system was made."""
+    pages: _Column
+    """The same when the case was prepared."""
+    flush_reads: _Column
+    """Read commands of a `sync()` after the case; null if it was not asked for, as all below."""
+    flush_programs: _Column
+    """Programs of that `sync()`."""
+    flush_erases: _Column
+    """Erases of that `sync()`."""
+    flush_bytes_data: _Column
+    """As `bytes_data`, of that `sync()`."""
+    flush_bytes_metadata: _Column
+    """As `bytes_metadata`, of that `sync()`."""
+    flush_bytes_padding: _Column
+    """As `bytes_padding`, of that `sync()`."""
+    flush_bytes_collection: _Column
+    """As `bytes_collection`, of that `sync()`."""
+    flush_bytes_wear_levelling: _Column
+    """As `bytes_wear_levelling`, of that `sync()`."""
+
+@type_check_only
+class RequestColumns(TypedDict):
+    """Columns of `requests`, a row for each measured operation."""
+
+    case_index: _Column
+    """The case."""
+    seq: _Column
+    """Number of the operation in its case, from 0."""
+    op_code: _Column
+    """The operation."""
+    file_index: _Column
+    """The file that it names or that its slot holds; null if there is none."""
+    offset_bytes: _Column
+    """Where it begins; null for operations without an offset."""
+    length_bytes: _Column
+    """How many bytes it asks for; null for operations without a length."""
+    start_ns: _Column
+    """When it began, since the mark."""
+    changes: _Column
+    """Programs and erases of the chip since the mark when it returned."""
+    latency_ns: _Column
+    """How long it took."""
+    flash_time_ns: _Column
+    """How long of that the chip was busy."""
+    result: _Column
+    """The system call's return value, or a negative errno."""
+
+@type_check_only
+class FlashColumns(TypedDict):
+    """Columns of `flash`, a row for each operation of the chip."""
+
+    case_index: _Column
+    """The case."""
+    seq: _Column
+    """Number of the flash operation in its case, from 0."""
+    start_ns: _Column
+    """When it began, since the mark."""
+    kind: _Column
+    """Read, program or erase."""
+    block: _Column
+    """The block of the chip."""
+    page: _Column
+    """The page of the chip; the first of the block for an erase."""
+    offset_bytes: _Column
+    """First byte in the page; the OOB follows the main area."""
+    length_bytes: _Column
+    """Bytes of its first transfer."""
+    task: _Column
+    """The task that it was for."""
+
+@type_check_only
+class WearColumns(TypedDict):
+    """Columns of `wear`, a row for each block of the partition in each case."""
+
+    case_index: _Column
+    """The case."""
+    block: _Column
+    """The block of the chip."""
+    erases: _Column
+    """Its erases since the chip was new."""
+    erases_measured: _Column
+    """Its erases since the mark."""
+    erases_flush: _Column
+    """Its erases in the `sync()` after the case; null if that was not asked for."""
+
+@final
+class Failure:
+    """A case that gave nothing, and why."""
+
+    @property
+    def case_index(self) -> int:
+        """The case."""
+
+    @property
+    def kind(self) -> Literal["not modelled", "failed"]:
+        """Whether the simulator refuses the case because of what it leaves out."""
+
+    @property
+    def message(self) -> str:
+        """Why, in one line."""
+
+    @property
+    def what(self) -> str | None:
+        """What the simulator leaves out; None of a case that failed."""
+
+@final
+class Run:
+    """Bytes of a file in a row that are all one thing: zeroes, written by one write, or unreadable.
+
+    Zeroes have neither `errno` nor `seed`.
+    """
+
+    @property
+    def offset_bytes(self) -> int:
+        """First byte."""
+
+    @property
+    def length_bytes(self) -> int:
+        """Bytes."""
+
+    @property
+    def errno(self) -> int | None:
+        """The negative errno with which they cannot be read."""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the write."""
+
+    @property
+    def compressibility(self) -> int | None:
+        """The compressibility of the write."""
+
+@final
+class SurveyedFile:
+    """A file that was found, and what it holds."""
+
+    @property
+    def path(self) -> str:
+        """Path from the root."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of it, in order. A copy, as every list of these classes."""
+
+@final
+class Survey:
+    """What was found when power came back. Results are 0 or a negative errno."""
+
+    @property
+    def case_index(self) -> int:
+        """The case."""
+
+    @property
+    def change(self) -> int:
+        """The change of the chip, from 1, in which power failed."""
+
+    @property
+    def mount_result(self) -> int:
+        """Of mounting."""
+
+    @property
+    def mount_time_ns(self) -> int:
+        """How long mounting took."""
+
+    @property
+    def files(self) -> list[SurveyedFile]:
+        """By path; none if the file system could not be mounted."""
+
+    @property
+    def probe_result(self) -> int | None:
+        """Of writing, syncing and reading a new file; None if it could not be mounted."""
+
+@final
+class Piece:
+    """Rows of a case that has not ended."""
+
+    @property
+    def case_index(self) -> int:
+        """The case."""
+
+    @property
+    def requests(self) -> RequestColumns:
+        """The next rows of `requests`."""
+
+    @property
+    def flash(self) -> FlashColumns:
+        """The next rows of `flash`; no columns if there are none."""
+
+    @property
+    def file_names(self) -> list[str]:
+        """Paths by `file_index` of this piece."""
+
+@final
+class Results:
+    """What came of a call of `run_cases`. A table without rows may have no columns."""
+
+    @property
+    def cases(self) -> CaseColumns:
+        """Counts and times of each case."""
+
+    @property
+    def requests(self) -> RequestColumns:
+        """Operations, if they were asked for, without the rows that the sink was given."""
+
+    @property
+    def flash(self) -> FlashColumns:
+        """Flash operations, if they were asked for, without the rows that the sink was given."""
+
+    @property
+    def wear(self) -> WearColumns:
+        """Erases of each block, if they were asked for."""
+
+    @property
+    def file_names(self) -> list[str]:
+        """Paths by `file_index` of `requests`."""
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Cases that have no rows, by case."""
+
+    @property
+    def surveys(self) -> list[Survey]:
+        """What each power cut left, by case and in the order of its `cuts`."""
+
+    @property
+    def dice(self) -> dict[int, list[int]]:
+        """By case what JFFS2 chose (`jiffies % 128`) since the mark, if anything."""
+
+    @property
+    def unpriced(self) -> dict[int, str]:
+        """By case the compressor whose time the board has no price for: times are too short."""
+
+    @property
+    def interrupted(self) -> BaseException | None:
+        """What a signal's handler or the sink raised, which ended the call early."""
 
 def check_operations(text: str) -> str:
-    """Canonical text of a flashbed-ops file; ValueError(line, code, detail) if it is none."""
+    """Canonical text of a flashbed-ops file. Raises `FormatError`."""
 
 def body_offset(text: str) -> int:
     """Where the body of a flashbed-ops file begins, behind `prepared`; 0 if all of it is the body.
 
-    ValueError(line, code, detail) if it is no such file.
+    The text is not copied. Raises `FormatError`.
     """
 
 def run_cases(
     board_json: str,
     kernel_json: str,
-    cases: Sequence[tuple[Any, ...]],
-    recorded: Sequence[str],
+    cases: Sequence[Case],
+    recorded: Recorded,
     threads: int,
-    sink: Callable[[dict[str, Any]], None] | None = None,
-) -> dict[str, Any]:
-    """Runs cases (id, fs, read_ahead_kib, prepare, body, cuts, chip, dice).
+    sink: Callable[[Piece], object] | None = None,
+) -> Results:
+    """Runs cases on one board and kernel, given as JSON. Raises `ValueError` if that is wrong.
 
-    Columns: targets/sim.py.
-    `recorded` are the tables wanted besides `cases`: requests, flash, wear; and flush, columns of
-    `cases`. `sink` is given rows of long cases as they come, in the form of the result; a piece
-    whose `seq` begin at 0 replaces what was given of its case before. Ctrl-C ends it: what has
-    ended by then is returned, `interrupted` is what the signal's handler raised, else None.
+    With a `sink`, which is called on this thread, rows of long cases come in pieces. A piece whose
+    `seq` begins at 0 replaces those of its case that came before. Ctrl-C ends the call within
+    milliseconds: the results have what ended by then, and what the handler raised.
     """
 
 def fresh_bytes(
     board_json: str, kernel_json: str, fs: str, bad_blocks: Sequence[int]
 ) -> int | None:
-    """Bytes that df calls available on a fresh file system; ValueError if there can be none."""
+    """Bytes that df calls available on a fresh file system; None if the model does not know.
+
+    Raises `NotModelled`, or another `ValueError` if the partition cannot hold the file system.
+    """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -18,16 +18,16 @@ import polars as pl
 
 from flashbed import __version__, paths
 from flashbed.energy.fold import energy_of
-from flashbed.formats.columns import conform
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import SHIPPED, escaped
-from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.case import AXES, Case
+from flashbed.formats.profiles import load_kernel
+from flashbed.plan.case import AXIS_COLUMNS, Case
 from flashbed.plan.conditions import NONE
-from flashbed.plan.experiment import Experiment, Planned
+from flashbed.plan.experiment import Experiment, Facts, Planned
+from flashbed.tables.columns import conform
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import code_sha256
-from flashbed.targets.base import Batch, Failure, Program, Target
+from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 from flashbed.targets.code import modules_of
 from flashbed.targets.long_rows import LongRows
 from flashbed.workloads import operations
@@ -64,11 +64,11 @@ def programs_of(
     `made` is told how many there are so far: SQLite runs for each of its cases.
     """
     record_wear = record_wear or "wear" in experiment.experiment.trace
-    boards = {name: load_board(name) for name in {case.board for case in cases}}
+    boards = {_stack(case): case.profile() for case in cases}
     kernels = {name: load_kernel(name) for name in {case.kernel for case in cases}}
     programs = []
     for case in cases:
-        board = boards[case.board]
+        board = boards[_stack(case)]
         blocks = board.partition.blocks
         table = experiment.workload
         prepare, body = operations(table.kind, case, table.settle_ns, table.script)
@@ -88,12 +88,16 @@ def programs_of(
                 erases=case.state.erases(blocks),
                 faults=case.faults,
                 filled=case.state.fills,
-                bulk_read=case.bulk_read,
+                mount_options=case.mount_options,
                 compressor=case.compressor,
             )
         )
         made(len(programs))
     return programs
+
+
+def _stack(case: Case) -> tuple[str, str, str]:
+    return case.board, str(case.chip), str(case.partition)
 
 
 @cache
@@ -208,7 +212,7 @@ def _axes(
         "case_id": [case.case_id for case in cases],
         "experiment": [case.experiment for case in cases],
     }
-    for axis in AXES:
+    for axis in AXIS_COLUMNS:
         values = (getattr(case, axis) for case in cases)
         columns[axis] = [value if isinstance(value, int) else str(value) for value in values]
     columns["read_ahead_kib"] = [program.read_ahead_kib for program in programs]
@@ -254,46 +258,75 @@ def run_target(
         for program in programs
         if finished.get((program.case_id, target.name)) != keys[program.case_id]
     ]
-    count = len(programs)
-    kept = count - len(missing)
-    failures: list[Failure] = []
-    measured = 0
+    kept = len(programs) - len(missing)
     directory.keep_sources(experiment.path, _profiles(programs))
-    axes = _axes(cases, programs, experiment)
-    boards = {program.board.name: program.board.energy for program in programs}
-    facts = experiment.experiment
+    adding = _Adding.of(experiment, cases, programs, target.name, directory, keys)
 
     def report(what: str, done: int) -> None:
-        progress(what, kept + done, count)
+        progress(what, kept + done, len(cases))
 
-    long_rows = LongRows(directory.parts(), target.name)
     try:
         if missing:
-            target.long_rows = long_rows
-            for batch in target.run(missing, trace_flash=trace_flash, progress=report):
-                failures += batch.failures
-                if batch.cases.height:
-                    measured += batch.cases.height
-                    half_done = {failure.case_id: "" for failure in failures}
-                    done = batch.cases.select(
-                        "case_id",
-                        pl.lit(target.name).alias("target"),
-                        pl.col("case_id").replace_strict(keys | half_done).alias("key"),
-                    )
-                    tables = _described(
-                        batch, long_rows, target.name, axes, boards, facts.activity, facts.omit
-                    )
-                    directory.add(tables, done, _taken(long_rows, done["case_id"], facts.omit))
+            options = RunOptions(trace_flash, report, adding.long_rows)
+            for batch in target.run(missing, options):
+                adding.add(batch)
     finally:
-        long_rows.close()
+        adding.long_rows.close()
         # The operations of a long case need as much memory as merging does.
         programs.clear()
         missing.clear()
         directory.merge([item.case.case_id for item in experiment.planned])
-        lacking = tuple(failure for failure in failures if failure.not_measured)
+        lacking = tuple(failure for failure in adding.failures if failure.not_measured)
         directory.keep_not_measured(target.name, _reasons(lacking))
-    real = tuple(failure for failure in failures if not failure.not_measured)
-    return Outcome(target.name, measured, kept, real, lacking)
+    real = tuple(failure for failure in adding.failures if not failure.not_measured)
+    return Outcome(target.name, adding.measured, kept, real, lacking)
+
+
+@dataclass
+class _Adding:
+    """Batches of a target on their way into a directory, and what came of them so far."""
+
+    directory: RunDirectory
+    target: str
+    axes: pl.DataFrame
+    boards: dict[str, Energy | None]
+    facts: Facts
+    keys: dict[str, str]
+    long_rows: LongRows
+    failures: list[Failure] = field(default_factory=list)
+    measured: int = 0
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment, cases: Sequence[Case], programs: Sequence[Program],
+        target: str, directory: RunDirectory, keys: dict[str, str],
+    ) -> _Adding:  # fmt: skip
+        """Before the first batch."""
+        axes = _axes(cases, programs, experiment)
+        # A board with another chip has no energies, and the same name.
+        known = [program.board for program in programs if program.board.energy]
+        boards = {board.name: board.energy for board in known}
+        long_rows = LongRows(directory.parts(), target)
+        return cls(directory, target, axes, boards, experiment.experiment, keys, long_rows)
+
+    def add(self, batch: Batch) -> None:
+        """Writes what a batch has."""
+        self.failures += batch.failures
+        if not batch.cases.height:
+            return
+        self.measured += batch.cases.height
+        half_done = {failure.case_id: "" for failure in self.failures}
+        done = batch.cases.select(
+            "case_id",
+            pl.lit(self.target).alias("target"),
+            pl.col("case_id").replace_strict(self.keys | half_done).alias("key"),
+        )
+        tables = _described(
+            batch, self.long_rows, self.target, self.axes, self.boards,
+            self.facts.activity, self.facts.omit,
+        )  # fmt: skip
+        taken = _taken(self.long_rows, done["case_id"], self.facts.omit)
+        self.directory.add(tables, done, taken)
 
 
 def _taken(

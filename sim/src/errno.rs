@@ -75,6 +75,14 @@ impl FsError {
         FsError::TooSmall(reason.into())
     }
 
+    /// What is not modelled; none for other errors.
+    pub fn not_modelled(&self) -> Option<&'static str> {
+        match *self {
+            FsError::NotModelled(what) => Some(what),
+            _ => None,
+        }
+    }
+
     /// When an error that a program sees was known; none for others.
     pub fn failed_at(&self) -> Option<Ns> {
         match *self {

@@ -14,7 +14,8 @@
 //! [`run::run_cases`] prepares a stack once, clones it for each case, runs the operations and
 //! returns [`run::Measured`]. `machine.rs` holds the program's point in time. `stack.rs` is the
 //! seam to what answers a program's calls: the VFS over a file system, or MTD's character device.
-//! `results.rs` has the rows, and [`run::survey`] what a power cut left.
+//! `results.rs` has the rows, [`run::survey`] what a power cut left, and [`run::parallel`] shares
+//! many cases out to threads.
 //!
 //! # `vfs`: open files, page cache, write-back
 //!

@@ -10,7 +10,7 @@ import pytest
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
-from flashbed.targets.base import Program
+from flashbed.targets.base import Program, RunOptions
 from flashbed.workloads.layout_files import prepared, written_file
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
@@ -75,7 +75,7 @@ def programs(window: int, board: str) -> list[Program]:
             read_ahead_kib=window,
             prepare=prepared([lines], REST),
             body=body(order),
-            bulk_read=True,
+            mount_options="bulk_read",
         )
         for file, lines in FILES.items()
         for order in ORDERS
@@ -85,7 +85,7 @@ def programs(window: int, board: str) -> list[Program]:
 def operations(target: str, chosen: list[Program]) -> dict[str, list[object]]:
     """Case -> where each flash operation was, after the result of every read."""
     rows: dict[str, list[object]] = {}
-    for batch in load_target(target).run(chosen, trace_flash=True, progress=lambda *_: None):
+    for batch in load_target(target).run(chosen, RunOptions(trace_flash=True)):
         assert not batch.failures
         for (name,), part in batch.requests.group_by("case_id"):
             rows[str(name)] = [part["result"].to_list()]
@@ -107,5 +107,5 @@ def test_every_read_is_the_same(window: int, board: str) -> None:
 def test_another_file_system_refuses_to_be_mounted_with_it() -> None:
     (one, *_) = programs(0, "emulated")
     other = Program(**{**vars(one), "fs": "jffs2"})
-    (batch,) = load_target("uml").run([other], trace_flash=False, progress=lambda *_: None)
+    (batch,) = load_target("uml").run([other])
     assert "mounting jffs2" in batch.failures[0].message

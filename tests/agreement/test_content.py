@@ -1,17 +1,17 @@
 """Python generates the bytes the simulator generates: sim/tests/content.rs reads the same table.
 
-The agent is held to the same definition in tests/layers/test_agent.py.
+The agent is held to the same definition in tests/layers/agent/test_agent.py.
 """
 
 from __future__ import annotations
 
 import csv
 import zlib
-from pathlib import Path
 
 from flashbed.formats.content import generated
+from tests.support import PROJECT
 
-TABLE = Path(__file__).parents[1] / "corpus" / "content" / "generated.csv"
+TABLE = PROJECT / "tests" / "corpus" / "content" / "generated.csv"
 
 
 def test_the_bytes_are_those_the_simulator_generates() -> None:

@@ -19,7 +19,7 @@ COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 
 
 def run(target: str, program: Program) -> Batch:
-    (batch,) = load_target(target).run([program], trace_flash=False, progress=lambda *_: None)
+    (batch,) = load_target(target).run([program])
     assert batch.failures == ()
     return batch
 

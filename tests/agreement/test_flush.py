@@ -39,7 +39,7 @@ def program(name: str, fs: str) -> Program:
 
 def measured(target: Target, programs: list[Program]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables `cases` and `wear`."""
-    batches: list[Batch] = list(target.run(programs, trace_flash=False, progress=lambda *_: None))
+    batches: list[Batch] = list(target.run(programs))
     assert not [failure for batch in batches for failure in batch.failures]
     cases = pl.concat([batch.cases for batch in batches], how="diagonal").sort("case_id")
     wear = pl.concat([batch.wear for batch in batches], how="diagonal").sort("case_id", "block")

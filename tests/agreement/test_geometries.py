@@ -29,7 +29,7 @@ def outcome(target: UmlTarget | SimTarget, fs: str, chip: int, partition: int) -
     )
     other._path = board.path
     one = Program("one", fs, other, load_kernel("6.1"), 0, PREPARE, READ)
-    (batch,) = target.run([one], trace_flash=False, progress=lambda *_: None)
+    (batch,) = target.run([one])
     if batch.failures:
         assert "\n" not in batch.failures[0].message
         return batch.failures[0].message

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flashbed.formats.operations import HEADER, OperationError, canonical, parse
+from tests.support import PROJECT
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "operations"
-AGENT = Path(__file__).parents[2] / "build" / "agent" / "flashbed-agent-host"
+CORPUS = PROJECT / "tests" / "corpus" / "operations"
+AGENT = PROJECT / "build" / "agent" / "flashbed-agent-host"
 
 Answer = str | tuple[int, str]
 """Canonical text, or line and code of the first error."""
@@ -30,13 +31,12 @@ def python_answer(data: bytes) -> Answer:
 
 
 def simulator_answer(data: bytes) -> Answer:
-    from flashbed._sim import check_operations
+    from flashbed._sim import FormatError, check_operations
 
     try:
         return check_operations(data.decode())
-    except ValueError as error:
-        line, code, _detail = error.args
-        return line, code
+    except FormatError as error:
+        return error.line, error.code
 
 
 def agent_answer(data: bytes, folder: Path) -> Answer:

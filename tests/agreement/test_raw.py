@@ -8,7 +8,7 @@ import pytest
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 
 pytestmark = [pytest.mark.uml, pytest.mark.extension, pytest.mark.timeout(300)]
 
@@ -57,7 +57,7 @@ def measured(target: str, fs: str, board: str) -> Batch:
         prepare=f"{HEADER}\nprepared\n",
         body=f"{HEADER}\n{LINES.format(again=again)}",
     )
-    run = load_target(target).run([program], trace_flash=True, progress=lambda *_: None)
+    run = load_target(target).run([program], RunOptions(trace_flash=True))
     (batch,) = list(run)
     assert not batch.failures
     return batch

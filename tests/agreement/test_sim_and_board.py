@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import agreement
-from flashbed.formats.tables import RunDirectory, read_table
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget

@@ -44,7 +44,7 @@ def both() -> Ran:
     programs = [program(*case) for case in CASES]
     ran: Ran = {}
     for target in ("sim", "uml"):
-        run = load_target(target).run(programs, trace_flash=False, progress=lambda *_: None)
+        run = load_target(target).run(programs)
         batches = list(run)
         assert not [failure for batch in batches for failure in batch.failures]
         cases = pl.concat(batch.cases for batch in batches)

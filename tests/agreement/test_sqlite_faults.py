@@ -27,7 +27,7 @@ from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.agent import path_of
 from flashbed.workloads.sqlite import operations
 
-FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.finding().found else []))
+FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else []))
 on_uml = [
     pytest.mark.uml,
     pytest.mark.timeout(300),
@@ -96,7 +96,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Surveyed:
         for name, given in JOURNALS.items()
     ]
     target = PowerCuts(load_target("uml"), Choice(1, None, 1), "uml")
-    batches = list(target.run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(target.run(programs))
     assert not [failure for batch in batches for failure in batch.failures]
     return {case: batch for batch in batches for case in batch.cases["case_id"]}
 
@@ -166,14 +166,14 @@ def test_sqlite_recovers_from_what_the_simulated_file_system_gives_back(fs: str,
     profiles = load_board("emulated"), load_kernel("6.1")
     asked = Program("case", fs, *profiles, 0, prepare, body, record_changes=True)
     sim = load_target("sim")
-    (counted,) = sim.run([asked], trace_flash=False, progress=lambda *_: None)
+    (counted,) = sim.run([asked])
     assert not counted.failures
     requests = counted.requests.sort("seq")
     changes = requests["changes"].last()
     assert isinstance(changes, int)
     assert changes > 20
     cuts = tuple(Cut(change, 0) for change in range(1, changes + 1))
-    (batch,) = sim.run([replace(asked, cuts=cuts)], trace_flash=False, progress=lambda *_: None)
+    (batch,) = sim.run([replace(asked, cuts=cuts)])
     found = [
         replace(survey, files=(), database=recovered(restored(survey.files, written)))
         for survey in batch.surveys
@@ -236,7 +236,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
         spoilt(program(folder, "jffs2", "none", PREPARED, check), 0, 1024),
         spoilt(program(folder, "jffs2", "damaged", PREPARED, check), 1024, 8192),
     ]  # fmt: skip
-    run = load_target("uml").run(programs, trace_flash=False, progress=lambda *_: None)
+    run = load_target("uml").run(programs)
     batches = list(run)
     assert not [failure for batch in batches for failure in batch.failures]
     rows = pl.concat([batch.requests for batch in batches]).sort("case_id", "seq")

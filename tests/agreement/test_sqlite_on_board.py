@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[str, dict[str, object]]] = {
     "truncate": ("update", {"journal": "truncate", "synchronous": "normal"}),
     "persist": ("insert", {"journal": "persist", "page_bytes": 4096, "auto_vacuum": "full"}),
 }
-FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.finding().found else []))
+FILE_SYSTEMS = ("jffs2", "ubifs", *(["yaffs2"] if yaffs2.core_found().found else []))
 COUNTS = ("flash_reads", "flash_programs", "flash_erases", "flash_time_ns")
 
 
@@ -74,7 +74,7 @@ Ran = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 def run(programs: Sequence[Program]) -> Ran:
     """Cases, requests, calls."""
-    batches = list(load_target("uml").run(programs, trace_flash=False, progress=lambda *_: None))
+    batches = list(load_target("uml").run(programs))
     assert not [failure for batch in batches for failure in batch.failures]
     cases, requests, calls = (
         pl.concat([getattr(batch, name) for batch in batches], how="diagonal")

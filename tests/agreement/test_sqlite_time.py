@@ -26,7 +26,7 @@ pytestmark = [
         not path_of("sql-armv7").is_file(),
         reason="the agent with SQLite is not built: make sql-agents",
     ),
-    pytest.mark.skipif(not yaffs2.finding().found, reason="YAFFS2 is not there"),
+    pytest.mark.skipif(not yaffs2.core_found().found, reason="YAFFS2 is not there"),
 ]
 
 PATTERNS = ("insert", "select", "update", "join")
@@ -49,7 +49,7 @@ def program(pattern: str, executed: str) -> Program:
 def took() -> dict[str, list[int]]:
     """Case -> what its statements took."""
     programs = [program(pattern, where) for where in ("host", "board") for pattern in PATTERNS]
-    run = load_target("emulator").run(programs, trace_flash=False, progress=lambda *_: None)
+    run = load_target("emulator").run(programs)
     batches = list(run)
     assert not [failure for batch in batches for failure in batch.failures]
     rows = pl.concat(batch.requests for batch in batches)

@@ -21,13 +21,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.board import SshBoard, ssh_board
+from tests.support import PROJECT
+from tests.support import SMALL as SMALL_FILE
+from tests.support.board import SshBoard, ssh_board
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(900)]
 
 USED = ("--erase", "mtd0:flashbed")
+SMALL = str(SMALL_FILE)
 NARROW = ("--set", "board=emulated", "--set", "kernel=6.1", "--set", "seed=1")
-SMALL = str(Path(__file__).parents[1] / "small.toml")
 STATE = (
     "cat /proc/mounts; ls -A /tmp /run /data; ls /sys/class/ubi; ls /sys/kernel/tracing/instances;"
     " cat /sys/kernel/tracing/kprobe_events; cat /sys/class/bdi/mtd-0/read_ahead_kb; cat /proc/mtd"
@@ -398,7 +400,7 @@ def test_the_worked_example(
     plain_board: SshBoard, unchanged: SshBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/boards.md, command by command: this board's partition, and a smaller experiment."""
-    project = Path(__file__).parents[2]
+    project = PROJECT
     root = tmp_path / "root"
     root.mkdir()
     for there in project.iterdir():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.board import SshBoard, ssh_board
+from tests.support.board import SshBoard, ssh_board
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(600)]
 

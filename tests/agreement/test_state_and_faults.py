@@ -14,7 +14,7 @@ import pytest
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.differences import outcomes_of
 from flashbed.plan.conditions import NEW, NONE, BitFlips, Faults, State, Worn
-from flashbed.targets.base import Program
+from flashbed.targets.base import Program, RunOptions
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
 from flashbed.workloads.layout_files import prepared, written_file
@@ -57,7 +57,7 @@ def program(fs: str, body: str, state: State = NEW, faults: Faults = NONE) -> Pr
 
 def measured(target: UmlTarget | SimTarget, one: Program) -> tuple[dict[str, Any], list[int]]:
     """The case's row, and the results of its operations."""
-    batches = list(target.run([one], trace_flash=False, progress=lambda *_: None))
+    batches = list(target.run([one]))
     failures = [failure.message for batch in batches for failure in batch.failures]
     assert failures == []
     (batch,) = [batch for batch in batches if batch.cases.height]
@@ -77,9 +77,7 @@ def held(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
     outcomes = []
     for target in (UmlTarget(work_dir=tmp_path), SimTarget()):
         board = one.board.without_software() if isinstance(target, SimTarget) else one.board
-        batches = target.run(
-            [replace(one, board=board)], trace_flash=True, progress=lambda *_: None
-        )
+        batches = target.run([replace(one, board=board)], RunOptions(trace_flash=True))
         failures = []
         for batch in batches:
             failures += [failure.message for failure in batch.failures]
@@ -295,7 +293,7 @@ def test_the_simulator_names_the_faults_it_does_not_model() -> None:
     ]
     for fs, body, faults, says in failing:
         one = program(fs, body, faults=faults)
-        (batch,) = SimTarget().run([one], trace_flash=False, progress=lambda *_: None)
+        (batch,) = SimTarget().run([one])
         (failure,) = batch.failures
-        assert says in failure.message
-        assert failure.message.endswith("is not modelled")
+        assert says in (failure.not_modelled or "")
+        assert failure.message.endswith(f"{failure.not_modelled} is not modelled")

@@ -10,7 +10,8 @@ import pytest
 
 from flashbed.formats.operations import canonical, parse
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator import EmulatorTarget
@@ -19,7 +20,7 @@ from flashbed.tracing.record import TraceOptions, trace_case
 from flashbed.tracing.summary import amplification, by_layer
 from flashbed.tracing.trace import Trace
 from flashbed.tracing.trace_figures import figures, pages_of_calls
-from tests.layers.test_trace import check_in_trace_processor, decoded, slices
+from tests.layers.tracing.test_trace import check_in_trace_processor, decoded, slices
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.emulator import EmulatorTarget
 
 pytestmark = [pytest.mark.emulator, pytest.mark.timeout(300)]
@@ -54,7 +54,7 @@ SMALL = replace(PROGRAMS[0], case_id="overflow", tracers="flash vfs buffer_kib=8
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Batch]:
     target = EmulatorTarget(work_dir=tmp_path_factory.mktemp("boards"), patience_s=120)
-    batches = target.run([*PROGRAMS, SMALL], trace_flash=True, progress=lambda *_: None)
+    batches = target.run([*PROGRAMS, SMALL], RunOptions(trace_flash=True))
     found: dict[str, Batch] = {}
     for batch in batches:
         assert not batch.failures

@@ -14,11 +14,12 @@ import pytest
 from flashbed import validation
 from flashbed.analysis import savings
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.sim import SimTarget
@@ -135,10 +136,7 @@ def test_the_reads_suite(board: str, kernel: str) -> None:
     programs = validation.programs("reads", load_board(board), load_kernel(kernel))
     simulated, real = (
         pl.concat(
-            [
-                batch.cases
-                for batch in target.run(programs, trace_flash=False, progress=lambda *_: None)
-            ],
+            [batch.cases for batch in target.run(programs)],
             how="diagonal",
         )
         for target in (SimTarget(), UmlTarget())

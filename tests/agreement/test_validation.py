@@ -9,7 +9,7 @@ import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
-from flashbed.targets.base import Program
+from flashbed.targets.base import Program, RunOptions
 from flashbed.validation import compare, kinds, programs, summary
 
 pytestmark = [pytest.mark.emulator, pytest.mark.extension, pytest.mark.timeout(600)]
@@ -19,7 +19,7 @@ COUNTS = ("flash_reads", "flash_programs", "flash_erases")
 
 def measured(target: str, suite: list[Program], *, trace_flash: bool = False) -> list[pl.DataFrame]:
     """Its cases and its flash operations."""
-    run = load_target(target).run(suite, trace_flash=trace_flash, progress=lambda *_: None)
+    run = load_target(target).run(suite, RunOptions(trace_flash=trace_flash))
     batches = list(run)
     assert [failure for batch in batches for failure in batch.failures] == []
     tables = ([batch.cases for batch in batches], [batch.flash for batch in batches])

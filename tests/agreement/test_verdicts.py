@@ -14,14 +14,15 @@ import pytest
 from flashbed.analysis.sentences import Tally, tallies
 from flashbed.analysis.verdicts import DIFFERS, IN_DIRECTION, NOT_MEASURED, Judged
 from flashbed.errors import InputError
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.experiment import Experiment, load_experiment, plan, study_experiments
+from flashbed.plan.experiment import Experiment, load_experiment, study_experiments
+from flashbed.plan.narrowing import plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.report.judged import JudgedRun, judged_run
 from flashbed.report.numbers import moved, numbers_of
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.targets import load_target
-from tests.perturb import survivors
+from tests.support.perturb import survivors
 
 pytestmark = [pytest.mark.extension, pytest.mark.timeout(900)]
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from flashbed.targets.base import Batch, Program, Target
+from flashbed.targets.base import Batch, Program, RunOptions, Target
 from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
-from tests.layers.test_wear import check_whole, erases_of, ring
+from tests.layers.lifetime.test_wear import check_whole, erases_of, ring
 
 
 def measured(target: Target, *programs: Program) -> Batch:
     """What the programs gave, in one."""
-    batches = list(target.run(programs, trace_flash=True, progress=lambda *_: None))
+    batches = list(target.run(programs, RunOptions(trace_flash=True)))
     assert not [failure for batch in batches for failure in batch.failures]
     tables = ("cases", "requests", "flash", "wear")
     whole = (pl.concat([getattr(b, name) for b in batches], how="diagonal") for name in tables)

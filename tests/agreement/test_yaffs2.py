@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 
 from flashbed.formats.profiles import load_board, load_kernel
-from flashbed.formats.tables import RunDirectory, read_table
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets.base import Program, Target
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.targets.sim import SimTarget
@@ -141,7 +142,7 @@ def test_a_program_that_pauses_between_files_goes_on_when_the_kernels_does(tmp_p
     ]
     last = []
     for target, asked in targets:
-        batches = list(target.run(asked, trace_flash=False, progress=lambda *_: None))
+        batches = list(target.run(asked))
         assert not [failure for batch in batches for failure in batch.failures]
         requests = pl.concat([batch.requests for batch in batches], how="diagonal")
         syncs = requests.filter(op="sync").sort("case_id")

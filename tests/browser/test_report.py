@@ -13,17 +13,18 @@ import polars as pl
 import pytest
 
 from flashbed import validation
-from flashbed.formats.tables import RunDirectory
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.plan.study import load_study
 from flashbed.report import write_report
 from flashbed.report.traced_run import write_trace_report
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory
 from flashbed.tracing.trace import keep
 from flashbed.validation import results_table as kept
-from tests.fake import FakeTarget
-from tests.layers.test_study import CLAIM, FIGURE, STUDY
-from tests.layers.test_trace import traced
+from tests.layers.plan.test_study import CLAIM, FIGURE, STUDY
+from tests.layers.tracing.test_trace import traced
+from tests.support.fake import FakeTarget
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from flashbed.targets.guest.debian import cache_folder
-from tests.board import SshBoard
 from tests.chaos.strikes import Command, Trial, Zygote, campaign, zygote
-from tests.conftest import PROJECT
+from tests.support import PROJECT
+from tests.support.board import SshBoard
 
 COUNT = int(os.environ.get("FLASHBED_CHAOS", "0"))
 SEED = int(os.environ.get("FLASHBED_CHAOS_SEED", "1"))
@@ -75,7 +75,7 @@ def project(root: Path) -> None:
     (root / "build").mkdir()
     (root / "build" / "agent").symlink_to(PROJECT / "build" / "agent")
     for study, name, source in (
-        ("small", "one", "small.toml"),
+        ("small", "one", "support/small.toml"),
         ("writes", "few", "chaos/writes.toml"),
     ):
         (root / "experiments" / study).mkdir(parents=True)

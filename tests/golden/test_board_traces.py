@@ -24,7 +24,7 @@ from flashbed.replay.board_traces import (
 )
 from flashbed.replay.inserts import PAGE_BYTES, transactions
 from flashbed.replay.strace import DATABASE, Call, read_strace
-from flashbed.targets.base import Batch, Program
+from flashbed.targets.base import Batch, Program, RunOptions
 from flashbed.targets.sim import SimTarget
 
 NEXT_TO_CHECKOUT = Path(__file__).parents[3] / "shared" / "data"
@@ -41,7 +41,7 @@ PAGES_OF_ERASED_BLOCK = 64
 
 
 def simulated(program: Program) -> Batch:
-    (batch,) = SimTarget().run([program], trace_flash=True, progress=lambda *_: None)
+    (batch,) = SimTarget().run([program], RunOptions(trace_flash=True))
     assert not batch.failures
     return batch
 

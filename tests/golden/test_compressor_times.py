@@ -93,7 +93,7 @@ def test_compressors_cost_what_they_cost_the_kernel_and_stand_in_its_order(board
     }
     chosen = [program for program in programs if program.case_id in wanted]
     simulated: dict[str, dict[str, float]] = {}
-    for batch in SimTarget().run(chosen, trace_flash=False, progress=lambda _what, _done: None):
+    for batch in SimTarget().run(chosen):
         assert not batch.failures
         for case_id, time_ns in batch.cases.select("case_id", "time_ns").iter_rows():
             row, compressor = wanted[case_id]

@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from flashbed.analysis import savings
-from flashbed.formats.tables import RunDirectory, read_table
-from flashbed.plan.experiment import load_experiment, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import plan
 from flashbed.runner import run_target
+from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 
 pytestmark = pytest.mark.extension

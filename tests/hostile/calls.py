@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import PROJECT as ROOT
+
 PATIENCE_S = 60.0
 """Of one call. A call that hangs is ended; how long the others take says nothing."""
 LINE_CHARACTERS = 600

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.hostile.calls import ROOT, Call, Worker, lay_out
+from tests.hostile.calls import Call, Worker, lay_out
 from tests.hostile.good import EXPERIMENT, OPERATIONS, files_of, lines_of, toml_of
+from tests.support import PROJECT as ROOT
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
         for path in (ROOT / "boards").rglob("*.toml")
     }
     boards["kernel/uml/config"] = (ROOT / "kernel" / "uml" / "config").read_bytes()
-    small = (ROOT / "tests" / "small.toml").read_bytes()
+    small = (ROOT / "tests" / "support" / "small.toml").read_bytes()
     lay_out(root, {**boards, "experiments/small/one.toml": small})
     made = Worker(folder, root)
     yield made

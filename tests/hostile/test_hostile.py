@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hostile.calls import ROOT, Call, Worker
+from tests.hostile.calls import Call, Worker
 from tests.hostile.conftest import Kept
 from tests.hostile.drawn import bent_lines, bent_toml, damaged, texts
 from tests.hostile.good import (
@@ -37,6 +37,7 @@ from tests.hostile.good import (
     toml_of,
 )  # fmt: skip
 from tests.hostile.known import KNOWN
+from tests.support import PROJECT as ROOT
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
@@ -83,7 +84,8 @@ BEGINS = {
 LINKS = ("/dev/zero", "/dev/null", "/dev/tty", "loop", "/etc/shadow", "/", "nothing")
 BENT_AXES = (
     "requests", "seed", "pause_ns", "file_bytes", "request_bytes", "read_ahead_kib", "state",
-    "faults", "database", "compressor", "bulk_read", "nothing",
+    "faults", "database", "compressor", "mount", "chip", "chip.read_array_ns", "partition.blocks",
+    "database.page_bytes", "state.valid", "fs.x", "chip.", "nothing",
 )  # fmt: skip
 
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hostile.calls import ROOT, Call, Worker
+from tests.hostile.calls import Call, Worker
 from tests.hostile.conftest import Kept
 from tests.hostile.drawn import bent, bent_lines, bent_toml, damaged, texts
 from tests.hostile.good import EXPERIMENT, RECORDING, check, few, lines_of, toml_of
+from tests.support import PROJECT as ROOT
 
 pytest.importorskip("flashbed._sim", reason="the simulator is not compiled; make build")
 
@@ -43,7 +44,7 @@ def model() -> dict[str, Any]:
     one = {
         "setting": {
             "target": "sim", "board": "emulated", "kernel": "6.1", "fs": "ubifs",
-            "read_ahead_kib": 128, "bulk_read": False, "state": "new", "faults": "none",
+            "read_ahead_kib": 128, "mount": "default", "state": "new", "faults": "none",
             "database": "papers",
         },
         "pattern": "insert", "board_sha256": "0" * 64, "kernel_sha256": "0" * 64,
@@ -247,7 +248,7 @@ STUDY = {
 
 def judged() -> dict[str, Any]:
     """An experiment with a figure and a claim, of two cases."""
-    values = tomllib.loads((ROOT / "tests" / "small.toml").read_text())
+    values = tomllib.loads((ROOT / "tests" / "support" / "small.toml").read_text())
     grid = {**values["grid"][1], "targets": ["sim"], "fs": ["jffs2"], "pattern": ["random"],
             "requests": [8], "seed": [1]}  # fmt: skip
     sim = {"board": "emulated", "kernel": "6.1", "note": "n"}

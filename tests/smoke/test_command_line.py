@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
+from tests.support.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
 

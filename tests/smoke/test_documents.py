@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flashbed.cli import app
+from tests.support import PROJECT
 
-PROJECT = Path(__file__).parents[2]
 DOCUMENTS = [
     "README.md",
     "ARCHITECTURE.md",

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from flashbed.targets.base import Batch, Program
-from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
+from tests.support.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
 CASE = "jffs2-omap3evm-2.6.37-sequential-8x4096-of-524288-ra0-s1"

@@ -11,8 +11,8 @@ import pytest
 
 from flashbed.costs.cost_fit import fit_cases
 from flashbed.formats.profiles import load_board
-from flashbed.formats.tables import RunDirectory, read_table
-from tests.layers.test_costs import table
+from flashbed.tables.run_directory import RunDirectory, read_table
+from tests.layers.costs.test_costs import table
 from tests.smoke.conftest import Run
 from tests.smoke.examples import steps
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from flashbed.formats.profiles import load_board
-from tests.fake import FakeTarget
 from tests.smoke.conftest import Run
-from tests.traces import LOAD_W, Synthetic, synthetic
+from tests.support.fake import FakeTarget
+from tests.support.traces import LOAD_W, Synthetic, synthetic
 
 
 def written(made: Synthetic, path: Path, *, marker: bool = True) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.formats.tables import read_table
-from tests.fake import FakeTarget
+from flashbed.tables.run_directory import read_table
 from tests.smoke.conftest import Run
+from tests.support.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.board import SshBoard, ssh_board
 from tests.smoke.examples import Step, check, steps
+from tests.support.board import SshBoard, ssh_board
 
 FLASHBED = str(Path(sys.executable).parent / "flashbed")
 

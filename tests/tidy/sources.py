@@ -22,6 +22,7 @@ __all__ = [
     "code_of_c",
     "files",
     "functions",
+    "imported_late",
     "imports",
     "symbols_of_c",
     "text",
@@ -80,6 +81,19 @@ def functions(path: str) -> Iterator[Function]:
             yield Function(rust[2], _until(lines, at, {rust[1] + "}", rust[1] + "{}"}))
         elif path.endswith((".c", ".h")) and line == "{":
             yield Function(lines[at - 1].strip(), _until(lines, at, {"}"}))
+
+
+def imported_late(path: str) -> set[str]:
+    """Modules that a Python file imports within functions."""
+    tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
+    within = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = set()
+    for node in [node for function in within for node in ast.walk(function)]:
+        if isinstance(node, ast.ImportFrom):
+            found.add(str(node.module))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
 
 
 def _until(lines: list[str], first: int, ends: set[str]) -> int:

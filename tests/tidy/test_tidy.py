@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tidy.sources import PROJECT, files, functions, text
+from tests.tidy.sources import PROJECT, files, functions, imported_late, text
 
 LINE_COLUMNS = 100
 FILE_LINES = 600
@@ -55,6 +55,18 @@ def test_functions_fit_a_screen() -> None:
             if function.lines > FUNCTION_LINES:
                 found.add(f"{path}: {function.name}")
     _held("functions", found)
+
+
+def test_modules_are_imported_at_the_top() -> None:
+    """But where a command would start later for what others need (docs/performance.md)."""
+    modules = [path for path in files(".py") if path.startswith("python/")]
+    found = {
+        f"{path}: {name}"
+        for path in modules
+        if not path.startswith(COMMANDS) and path != "python/flashbed/start.py"
+        for name in imported_late(path)
+    }
+    _held("imports", found)
 
 
 @pytest.mark.parametrize("path", _DOCUMENTS)

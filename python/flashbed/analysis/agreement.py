@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from flashbed.formats.tables import CHIP_ALONE
+from flashbed.tables.run_directory import CHIP_ALONE
 
 __all__ = ["ERRORS", "agreement", "agreement_summary", "error_pct"]
 

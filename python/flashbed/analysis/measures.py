@@ -1,7 +1,7 @@
 """What is read off the tables, a row each per point of an experiment (seeds taken together).
 
-A point is target, board, kernel, fs, pattern, number and size of requests, pause, state, faults
-and database of the case, how read-ahead was disabled and what it was before. Savings compare the
+A point is target, board, kernel, fs, pattern, number and size of requests, pause and conditions of
+the case (plan/case.py), how read-ahead was disabled and what it was before. Savings compare the
 run without read-ahead with the run with it, seed by seed, and are then averaged, so a seed weighs
 the same whatever its time. Energy is of one convention a metric (docs/energy.md), and unknown where
 a case's is.
@@ -13,10 +13,10 @@ import polars as pl
 
 from flashbed.energy.fold import COMPONENTS, RAILS
 from flashbed.formats.names import FORCED
+from flashbed.plan.case import CONDITIONS
 
 __all__ = [
     "COMPONENT_NJ",
-    "CONDITIONS",
     "PAUSE_MS",
     "POINT",
     "RAIL_NJ",
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
-CONDITIONS = ["state", "faults", "database"]
 """What a case starts from and what goes wrong in it, by name."""
 _CASE = [*POINT, "request_bytes", "file_bytes", "pause_ns", *CONDITIONS]
 SAVING_POINT = [*_CASE, "disabled_by", "window"]

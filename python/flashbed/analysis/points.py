@@ -14,7 +14,7 @@ from typing import get_args
 import polars as pl
 
 from flashbed.formats.names import FORCED
-from flashbed.plan.conditions import NEW, NONE
+from flashbed.plan.case import AXES, CONDITIONS
 from flashbed.plan.quantities import (
     AgedMetric,
     FileReadMetric,
@@ -27,8 +27,6 @@ __all__ = ["USUAL", "as_usual", "chosen", "table_of"]
 
 USUAL: Mapping[str, str] = {"disabled_by": "kernel", "window": FORCED}
 """Axis -> the value that is meant where nobody names one."""
-_FIRST = {"state": str(NEW), "faults": str(NONE), "database": None}
-"""Axis -> the name that is meant where nobody names one and there are several."""
 _OF_MACHINE = ["target", "board", "kernel", "fs", "pattern"]
 
 
@@ -45,20 +43,18 @@ def table_of(metric: str) -> str:
 
 
 def as_usual(points: pl.DataFrame, named: Collection[str]) -> pl.DataFrame:
-    """The points of one state, faults and database each, but for the axes that are named.
+    """The points of one value each of the conditions (plan/case.py), but for those that are named.
 
-    That is a new partition of a chip that does not fail; where a machine, file system and pattern
-    has none, the first it has. Of databases the first.
+    That is the usual one, such as a new partition of a chip that does not fail; where a machine,
+    file system and pattern has no such case, the first it has.
     """
-    for axis, usual in _FIRST.items():
+    for axis in CONDITIONS:
         if axis in named or axis not in points.columns:
             continue
-        value = pl.col(axis)
+        value, usual = pl.col(axis), AXES[axis].cell(AXES[axis].usual)
+        there = (value == usual).any().over(_OF_MACHINE)
         first = value.first().over(_OF_MACHINE)
-        if usual is not None:
-            there = (value == usual).any().over(_OF_MACHINE)
-            first = pl.when(there).then(pl.lit(usual)).otherwise(first)
-        points = points.filter(value == first)
+        points = points.filter(value == pl.when(there).then(pl.lit(usual)).otherwise(first))
     return points
 
 

@@ -1,7 +1,7 @@
 """What single cases and requests came to: response times, throughput, flash operations.
 
 A point is target, board, kernel, fs, pattern, number and size of requests, pause, window of
-read-ahead and what chose it, advice, state, faults, database; seeds are averaged. What
+read-ahead and what chose it, advice, and conditions (plan/case.py); seeds are averaged. What
 a target does not know is null: times on user-mode Linux, where only the chip takes time. Left out:
 comparing cases that differ in read-ahead (measures.py).
 """
@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from flashbed.analysis.measures import COMPONENT_NJ, CONDITIONS, PAUSE_MS, POINT, RAIL_NJ
+from flashbed.analysis.measures import COMPONENT_NJ, PAUSE_MS, POINT, RAIL_NJ
 from flashbed.energy.fold import ACCESSES
 from flashbed.lifetime.observed import CAUSES
+from flashbed.plan.case import CONDITIONS
 
 __all__ = ["MACHINE", "RATE_POINT", "extremes", "per_request", "rate_points", "rates"]
 

@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.analysis.agreement import error_pct
 from flashbed.analysis.measures import PAUSE_MS
 from flashbed.analysis.rates import RATE_POINT
-from flashbed.formats.tables import CHIP_ALONE
+from flashbed.tables.run_directory import CHIP_ALONE
 
 __all__ = ["STATEMENT_POINT", "statement_agreement", "statement_points", "statements"]
 

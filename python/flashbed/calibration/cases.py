@@ -325,7 +325,9 @@ def programs(board: Board, kernel: Kernel) -> list[Program]:
         for name, (_, body) in _ended(_rtime()).items()
     ]
     cases += [
-        replace(usual, case_id=f"ubifs-bulk-{name}", fs="ubifs", bulk_read=True, body=body)
+        replace(
+            usual, case_id=f"ubifs-bulk-{name}", fs="ubifs", mount_options="bulk_read", body=body
+        )
         for name, (_, body) in _ended(_read_in_bulk()).items()
     ]
     raw = replace(usual, fs="mtd", prepare=f"{HEADER}\nprepared\n")

@@ -26,7 +26,7 @@ from flashbed.errors import InputError
 from flashbed.formats.prices import How, Price, prices
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Program
-from flashbed.targets.sim import row_of
+from flashbed.targets.sim import cases_of
 
 __all__ = ["FITTED", "TIMER_SLACK_NS", "Fit", "fit", "seen_costs", "with_software_table"]
 
@@ -150,7 +150,7 @@ def _priced(board: Board, costs: dict[str, int]) -> str:
 
 def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
     """Simulated time of every case with these costs and no others."""
-    from flashbed._sim import run_cases
+    from flashbed._sim import Recorded, run_cases
 
     board = _priced(cases[0].board, costs)
     alike: dict[str, list[int]] = {}
@@ -158,13 +158,14 @@ def _times_ns(cases: Sequence[Program], costs: dict[str, int]) -> Floats:
         alike.setdefault(program.simulated_kernel, []).append(at)
     times = np.zeros(len(cases))
     for kernel, places in alike.items():
-        raw = run_cases(board, kernel, [row_of(cases[at]) for at in places], [], 1)
-        if raw["interrupted"] is not None:
-            raise raw["interrupted"]
-        if raw["failures"]:
-            case_id, message = raw["failures"][0]
-            raise InputError(f"{case_id}: {message}")
-        times[places] = np.frombuffer(raw["cases"]["time_ns"], dtype="<i8").astype(float)
+        some = [cases[at] for at in places]
+        results = run_cases(board, kernel, cases_of(some), Recorded(), 1)
+        if results.interrupted is not None:
+            raise results.interrupted
+        if results.failures:
+            failure = results.failures[0]
+            raise InputError(f"{some[failure.case_index].case_id}: {failure.message}")
+        times[places] = np.frombuffer(results.cases["time_ns"], dtype="<i8").astype(float)
     return times
 
 

@@ -131,7 +131,7 @@ def _default_systems(kind: str) -> tuple[str, ...]:
     """
     from flashbed.targets.guest import yaffs2
 
-    if kind in ("cuts", "full") or not yaffs2.finding().found:
+    if kind in ("cuts", "full") or not yaffs2.core_found().found:
         return ("jffs2", "ubifs")
     return FILE_SYSTEMS
 

@@ -177,14 +177,16 @@ def _kept(directory: Path, case: str | None, settings: Sequence[str]) -> list[st
     """The cases of a run that `--case` and `--set` choose; None for all of them."""
     import polars as pl
 
-    from flashbed.formats.tables import read_table
-    from flashbed.plan.experiment import parse_settings
+    from flashbed.plan.narrowing import parse_settings
+    from flashbed.tables.run_directory import read_table
 
     if case is None and not settings:
         return None
     there = read_table(directory, "cases")
     for axis, values in parse_settings(settings).items():
-        there = there.filter(pl.col(axis).is_in(list(values)))
+        if "." in axis:
+            raise InputError(f"--set {axis}: of a run that is there, --case chooses its cases")
+        there = there.filter(pl.col(axis).cast(pl.String).is_in([str(value) for value in values]))
     chosen = [name for name in there["case_id"] if case in (None, name)]
     if not chosen:
         asked = [f"--set {setting}" for setting in settings]
@@ -210,7 +212,8 @@ def _run(
     Returns the directory of its results, which may hold other cases too, those that were asked for,
     and what their target is called.
     """
-    from flashbed.plan.experiment import load_experiment, parse_settings, plan
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.narrowing import parse_settings, plan
 
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))

@@ -12,7 +12,8 @@ from flashbed.cli.progress import bar, say
 from flashbed.cli.run import CaseId, Out, Set, failure_lines
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
-from flashbed.plan.experiment import load_experiment, parse_settings, plan
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.storage.locking import held
 
 __all__ = ["register"]
@@ -69,10 +70,10 @@ def powercut(
     state in which power failed in it, torn by the seed, mounted, and read. docs/powercut.md says
     what has to be there. Exit status 1 if any cut did not recover.
     """
-    from flashbed.formats.tables import RunDirectory, read_table
     from flashbed.powercut.cutting import Choice, PowerCuts
     from flashbed.powercut.outcomes import lines, summary
     from flashbed.runner import run_target
+    from flashbed.tables.run_directory import RunDirectory, read_table
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 

@@ -55,7 +55,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
     import polars as pl
 
     from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
+    from flashbed.targets.base import RunOptions, Unavailable
 
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []
@@ -67,7 +67,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
             progress(what, done, len(programs))
 
         try:
-            for batch in load_target(name).run(programs, trace_flash=False, progress=show):
+            for batch in load_target(name).run(programs, RunOptions(progress=show)):
                 failures += batch.failures
                 dice |= batch.dice
                 if batch.cases.height:

@@ -16,13 +16,11 @@ from flashbed.paths import shown
 from flashbed.plan.experiment import (
     Experiment,
     Planned,
-    Settings,
     experiment_names,
     load_experiment,
-    parse_settings,
-    plan,
     study_experiments,
 )
+from flashbed.plan.narrowing import Settings, parse_settings, plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
@@ -230,8 +228,8 @@ def _measured(
     out: Path,
     traces: Sequence[str],
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
-    from flashbed.formats.tables import CHIP_ALONE, RunDirectory
     from flashbed.runner import run_target
+    from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
 
@@ -272,7 +270,7 @@ def _by_target(
 
     A board is asked for every case, and says itself which it cannot do.
     """
-    from flashbed.formats.tables import CHIP_ALONE
+    from flashbed.tables.run_directory import CHIP_ALONE
     from flashbed.targets import BOARD
 
     everything = [Planned(item.case, (BOARD,)) for item in planned]

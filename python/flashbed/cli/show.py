@@ -39,7 +39,7 @@ def table(
     output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
 ) -> None:
     """Prints a table of a run; the columns are explained in docs/formats.md."""
-    from flashbed.formats.tables import scan_table
+    from flashbed.tables.run_directory import scan_table
     from flashbed.tracing.trace import is_trace
 
     if output not in FORMATS:
@@ -97,8 +97,8 @@ def report(
     ] = None,
 ) -> None:
     """Writes the report of one or more runs, or of a trace: one HTML file, no network needed."""
-    from flashbed.formats.tables import runs_in
     from flashbed.report import write_report
+    from flashbed.tables.run_directory import runs_in
     from flashbed.tracing.trace import is_trace
 
     if any(map(is_trace, directories)):

@@ -18,7 +18,7 @@ from flashbed.cli.run import CaseId, Out, Set
 from flashbed.errors import InputError, RunError
 from flashbed.formats.names import FileSystem
 from flashbed.paths import shown
-from flashbed.plan.quantities import READ_AHEAD_KIB_MAX
+from flashbed.plan.axes import READ_AHEAD_KIB_MAX
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 from flashbed.storage.locking import held
 from flashbed.targets.ssh.address import ChosenTarget, is_address, is_board, parse_address
@@ -230,7 +230,8 @@ def _program(
     name: str, settings: list[str], case: str | None, on: ChosenTarget, place: tuple[str, str, int]
 ) -> Program:
     """The one case that was asked for."""
-    from flashbed.plan.experiment import load_experiment, parse_settings, plan
+    from flashbed.plan.experiment import load_experiment
+    from flashbed.plan.narrowing import parse_settings, plan
     from flashbed.runner import programs_of
 
     if name.endswith(".ops"):
@@ -257,8 +258,8 @@ def _program(
 
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
-    from flashbed._sim import body_offset
-    from flashbed.formats.operations import HEADER, OperationError
+    from flashbed._sim import FormatError, body_offset
+    from flashbed.formats.operations import HEADER
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
@@ -271,8 +272,8 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
     try:
         text = read_characters(path, OPERATIONS_BYTES_MAX)
         at = body_offset(text)
-    except ValueError as why:
-        raise InputError(f"{shown(path)}:{OperationError(*why.args)}") from None
+    except FormatError as why:
+        raise InputError(f"{shown(path)}:{why.line}: {why.code}: {why.detail}") from None
     prepare, body = f"{HEADER}\nprepared\n", text
     if at:
         prepare = text[:at]
@@ -287,7 +288,7 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         read_ahead_kib=read_ahead_kib,
         prepare=prepare,
         body=body,
-        bulk_read=bool(option),
+        mount_options=option,
     )
 
 

@@ -102,7 +102,6 @@ def _compared(
     threads get in between is to be the same.
     """
     from flashbed.targets import load_target
-    from flashbed.targets.base import refused
     from flashbed.validation import LIMITS, Compared, compare, kinds, programs
 
     cases = programs(suite, board, kernel)
@@ -116,9 +115,13 @@ def _compared(
         if case.case_id in known
     ]
     real = measured_on(on, "validate", asked)
-    named = {failure.case_id: refused(failure.message) for failure in simulated.failures}
-    broken = [("sim", failure) for failure in simulated.failures if named[failure.case_id] is None]
-    named |= {
+    broken = [("sim", failure) for failure in simulated.failures if failure.not_modelled is None]
+    refused = {
+        failure.case_id: failure.not_modelled
+        for failure in simulated.failures
+        if failure.not_modelled is not None
+    }
+    refused |= {
         failure.case_id: f"not measured: {failure.message}"
         for failure in real.failures
         if failure.not_measured
@@ -129,7 +132,7 @@ def _compared(
         table=compare(_replayed(simulated, real.dice, asked, alike), real.cases, real.dice),
         kinds=kinds(suite, board),
         limits=LIMITS[suite].get(where, {}),
-        refused={case_id: what for case_id, what in named.items() if what is not None},
+        refused=refused,
         failed={failure.case_id: f"{where}: {failure.message}" for where, failure in broken},
     )
 

@@ -24,9 +24,9 @@ from flashbed.analysis.measures import COMPONENT_NJ
 from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Ranges, Setting, Source
 from flashbed.costs.terms import PATTERNS, SqlLoad, terms
 from flashbed.errors import InputError
-from flashbed.formats.profiles import USUAL_COMPRESSOR
-from flashbed.formats.tables import read_table
+from flashbed.plan.case import AXES, CONDITIONS
 from flashbed.plan.database import PAPERS, Database
+from flashbed.tables.run_directory import read_table
 
 __all__ = ["BAND", "Fitted", "fit_cases", "fit_runs", "word_of"]
 
@@ -91,9 +91,11 @@ def _row(case: dict[str, Any]) -> _Row:
         database = Database.parse(case["database"])
     except InputError:
         raise InputError(f"database {case['database']} is a name of your own") from None
-    if case.get("compressor") not in (None, USUAL_COMPRESSOR):
-        raise InputError(f"compressor {case['compressor']} is no setting of a model")
-    axes = ("target", "board", "kernel", "fs", "read_ahead_kib", "bulk_read", "state", "faults")
+    settings = [name for name in Setting.model_fields if name != "database"]
+    for axis in CONDITIONS:
+        known = axis in Setting.model_fields or case.get(axis) in (None, str(AXES[axis].usual))
+        if not known:
+            raise InputError(f"{axis} {case[axis]} is no setting of a model")
     asked = SqlLoad(
         pattern=case["pattern"],
         requests=case["requests"],
@@ -103,8 +105,7 @@ def _row(case: dict[str, Any]) -> _Row:
         records=database.records,
         read_ahead_kib=case["read_ahead_kib"],
     )
-    known = {name: case[name] for name in axes} | {"bulk_read": bool(case["bulk_read"])}
-    setting = Setting(**known, database=word_of(database))
+    setting = Setting(**{name: case[name] for name in settings}, database=word_of(database))
     return _Row(case, setting, asked)
 
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from flashbed.costs.terms import TERMS
 from flashbed.errors import InputError
-from flashbed.formats.plausible import NUMBER_MAX
 from flashbed.paths import shown
 from flashbed.storage.files import read_text
+from flashbed.tables.plausible import NUMBER_MAX
 
 __all__ = ["QUANTITIES", "CostModel", "Model", "Prices", "Ranges", "Setting", "Source", "load"]
 
@@ -54,7 +54,7 @@ class Setting(_Strict):
     kernel: str
     fs: str
     read_ahead_kib: Annotated[int, Field(ge=0, le=1 << 20)]
-    bulk_read: bool
+    mount: str
     state: str
     faults: str
     database: str

@@ -8,6 +8,7 @@ from typing import Any
 from flashbed.costs.cost_fit import Fitted
 from flashbed.costs.model import CostModel, Prices
 from flashbed.costs.predict import Predicted, Prediction
+from flashbed.plan.mounts import PLAIN
 
 __all__ = ["model_text", "name_of", "prediction_json", "prediction_text"]
 
@@ -56,7 +57,7 @@ def _setting(model: CostModel) -> str:
         f"database {at.database}",
         *(word for word in (at.state, at.faults) if word not in ("new", "none")),
     ]
-    others += ["bulk_read"] if at.bulk_read else []
+    others += [at.mount] if at.mount != PLAIN else []
     return f"{at.fs}, {at.board}, Linux {at.kernel}, on {at.target}, {ahead}, {', '.join(others)}"
 
 

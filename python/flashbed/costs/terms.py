@@ -93,9 +93,13 @@ def pages_of(records: int, record_bytes: int, page_bytes: int) -> int:
     header = 2 + _varint_bytes(2 * record_bytes + 13)
     payload = header + record_bytes
     local, overflow = _local(payload, page_bytes)
-    cell = _POINTER + _varint_bytes(payload) + _varint_bytes(records) + local
-    cell += 4 if overflow else 0
-    level = -(-records // max(1, (page_bytes - _LEAF_HEADER) // cell))
+    cell = _POINTER + _varint_bytes(payload) + local + (4 if overflow else 0)
+    level, first = 0, 1
+    while first <= records:  # as many of a leaf as their ids' lengths allow
+        id_bytes = _varint_bytes(first)
+        last = min(records, (1 << 7 * id_bytes) - 1)
+        level += -(-(last + 1 - first) // max(1, (page_bytes - _LEAF_HEADER) // (cell + id_bytes)))
+        first = last + 1
     pages = level + records * overflow
     fan_out = (page_bytes - _INTERIOR_HEADER) // (_POINTER + 4 + _varint_bytes(records))
     while level > 1:

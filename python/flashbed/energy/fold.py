@@ -22,6 +22,7 @@ from typing import Any
 import polars as pl
 
 from flashbed.formats.energy import ComponentConstants, Energy, RailPower, SupplyPower
+from flashbed.plan.changes import UNCHANGED
 
 __all__ = [
     "ACCESSES", "COMPONENTS", "CONVENTIONS", "ENERGY_COLUMNS", "RAILS", "activity", "energy_of",
@@ -126,12 +127,18 @@ def energy_of(
         counted = _in_pauses(rows, flash.lazy(), working)
         known = known.join(counted, on="case_id", how="left", maintain_order="left")
     energies = [
-        {"case_id": case["case_id"], **_paper(case, boards.get(case["board"])),
-         **_component(case, boards.get(case["board"]))}
+        {"case_id": case["case_id"], **_paper(case, constants), **_component(case, constants)}
         for case in known.to_dicts()
-    ]  # fmt: skip
+        for constants in [_constants(case, boards)]
+    ]
     kinds = dict.fromkeys(ENERGY_COLUMNS, pl.Int64()) | {"energy_convention": pl.String()}
     return pl.DataFrame(energies, schema={"case_id": pl.String(), **kinds})
+
+
+def _constants(case: dict[str, Any], boards: dict[str, Energy | None]) -> Energy | None:
+    """Those of its board; none where its chip is another."""
+    as_profiled = case.get("chip") in (None, UNCHANGED)
+    return boards.get(case["board"]) if as_profiled else None
 
 
 def _in_pauses(rows: pl.LazyFrame, flash: pl.LazyFrame, case_ids: list[str]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ the driver's while one of its operations does, and what chip, bus and memory tak
 needs the flash trace. Pauses are idle but for what the chip does in them.
 
 Invariant: the area under a rail is the case's energy in that convention, to the rounding of its
-columns (tests/layers/test_timeline.py).
+columns (tests/layers/energy/test_timeline.py).
 """
 
 from __future__ import annotations

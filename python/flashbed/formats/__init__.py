@@ -1,1 +1,1 @@
-"""What goes in and comes out: operations, tables, profiles, and the words they are made of."""
+"""What goes in: operations, profiles, and the words they are made of."""

@@ -7,13 +7,14 @@ default, every table says where its numbers come from. The simulator gets the nu
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from flashbed import paths
 from flashbed.errors import InputError
@@ -34,6 +35,7 @@ from flashbed.formats.energy import Energy
 from flashbed.formats.names import Name, Text, is_name
 from flashbed.formats.prices import CompressorCosts, Software
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
+from flashbed.paths import sha256_of
 
 __all__ = [
     "COMPR_OPTIONS",
@@ -200,6 +202,7 @@ class Board(FromFile):
     endurance: EnduranceFacts | None = None
     energy: Energy | None = None
     emulator: Emulator | None = None
+    _changes: dict[str, dict[str, int]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -237,6 +240,31 @@ class Board(FromFile):
     def name(self) -> str:
         """The name it is asked for by."""
         return self.board.name
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of its file, and of what is other than there."""
+        own = sha256_of(self.path)
+        changed = f"{own}\n{json.dumps(self._changes)}".encode()
+        return hashlib.sha256(changed).hexdigest() if self._changes else own
+
+    def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
+        """The board with other values in tables of its profile. Raises `ProfileError`.
+
+        What was measured with another chip is not known of this one: its energy, and which chip of
+        nandsim's it is.
+        """
+        other = {table: dict(values) for table, values in changes.items() if values}
+        if not other:
+            return self
+        values = self.model_dump(exclude={"energy"})
+        for table, others in other.items():
+            values[table] |= others
+        if "chip" in other and values["emulator"]:
+            values["emulator"]["nandsim"] = None
+        board = read_model(Board, values, self.path, ProfileError)
+        board._path, board._changes = self.path, other
+        return board
 
     @cached_property
     def sim_json(self) -> str:

@@ -23,7 +23,7 @@ from flashbed.fuzz.differences import (
 from flashbed.fuzz.oracle import Expected, expected_of
 from flashbed.fuzz.program import FuzzCase
 from flashbed.plan.conditions import NONE
-from flashbed.targets.base import Batch, Program, Target, refused
+from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
 
 __all__ = ["Bench", "Verdict"]
 
@@ -65,7 +65,7 @@ class Bench:
         if not self.real.software_time:
             alike = self.board.without_software()
         by_id = {case.case_id: case for case in cases}
-        simulated: dict[str, Outcome | str] = {}
+        simulated: dict[str, Outcome | Failure] = {}
         simulator = [replace(program, board=alike) for program in programs]
         for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
@@ -86,15 +86,17 @@ class Bench:
         found = {v.case.case_id: v.difference for v in self.verdicts(named, progress)}
         return [found[case.case_id] for case in named]
 
-    def _verdict(self, case: FuzzCase, sim: Outcome | str | None, real: Outcome | str) -> Verdict:
-        if isinstance(real, str):
-            return Verdict(case, "error", message=f"{self.real.name}: {real}")
+    def _verdict(
+        self, case: FuzzCase, sim: Outcome | Failure | None, real: Outcome | Failure
+    ) -> Verdict:
+        if isinstance(real, Failure):
+            return Verdict(case, "error", message=f"{self.real.name}: {real.message}")
         expected = expected_of(case, [row.result for row in real.rows])
         if expected is None:
             return Verdict(case, "error", message="an operation before the mark fails")
-        what = refused(sim) if isinstance(sim, str) else None
+        what = sim.not_modelled if isinstance(sim, Failure) else None
         if not isinstance(sim, Outcome) and what is None:
-            message = sim or "nothing was said of it"
+            message = sim.message if sim else "nothing was said of it"
             return Verdict(case, "error", message=f"{self.sim.name}: {message}")
         outcome = sim if isinstance(sim, Outcome) else None
         if case.faults != NONE:  # what a failing chip lets an operation answer, the kernel says
@@ -110,13 +112,13 @@ class Bench:
 
 def _runs(
     target: Target, programs: Sequence[Program], progress: _Progress
-) -> Generator[dict[str, Outcome | str], None, None]:
+) -> Generator[dict[str, Outcome | Failure], None, None]:
     """What each finished program did, or why it failed, batch by batch."""
-    batches = target.run(programs, trace_flash=True, progress=progress)
+    batches = target.run(programs, RunOptions(trace_flash=True, progress=progress))
     with _closed(batches):
         page_bytes = programs[0].board.chip.page_bytes if programs else 0
         for batch in batches:
-            failures = {failure.case_id: failure.message for failure in batch.failures}
+            failures = {failure.case_id: failure for failure in batch.failures}
             yield {**outcomes_of(batch, page_bytes), **failures}
 
 

@@ -24,7 +24,7 @@ from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.program import FoundCut, FuzzCase
 from flashbed.powercut.cutting import NO_CHANGE, Choice, PowerCuts
 from flashbed.powercut.judge import RECOVERED
-from flashbed.targets.base import Batch, Cut, Target, refused
+from flashbed.targets.base import Batch, Cut, RunOptions, Target
 
 __all__ = ["CutsBench", "CutsBody"]
 
@@ -120,7 +120,7 @@ class CutsBench:
                 for case in cases
             ]
             said: set[str] = set()
-            for batch in cutting.run(programs, trace_flash=False, progress=progress):
+            for batch in cutting.run(programs, RunOptions(progress=progress)):
                 for verdict in _verdicts(batch, by_id, target.name, choice.made):
                     name = verdict.case.case_id
                     said.add(name)
@@ -153,11 +153,10 @@ def _verdicts(
 ) -> Generator[Verdict, None, None]:
     for failure in batch.failures:
         case = by_id[failure.case_id]
-        what = refused(failure.message)
         if failure.message.endswith(NO_CHANGE):
             yield Verdict(case, "exact")
-        elif what is not None:
-            yield Verdict(case, "refused", message=what)
+        elif failure.not_modelled is not None:
+            yield Verdict(case, "refused", message=failure.not_modelled)
         else:
             yield Verdict(case, "error", message=f"{target}: {failure.message}")
     worst: dict[str, Difference | None] = {}

@@ -79,7 +79,7 @@ class FuzzCase:
             body=canonical(self.body),
             check_contents=True,
             faults=self.faults,
-            bulk_read=self.bulk_read,
+            mount_options="bulk_read" if self.bulk_read else "",
         )
 
 

@@ -16,14 +16,15 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.formats.names import is_name
-from flashbed.formats.plausible import implausible
 from flashbed.formats.profiles import Board, ProfileError, load_board
-from flashbed.formats.tables import SCHEMAS, read_table
 from flashbed.formats.toml import read_model, read_toml
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD, Counters
 from flashbed.lifetime.estimate import DAY_S, Observed, dispersion
 from flashbed.paths import shown
+from flashbed.plan.changes import UNCHANGED, ChipChange, PartitionChange
 from flashbed.storage.frames import DamagedError, read_parquet
+from flashbed.tables.plausible import implausible
+from flashbed.tables.run_directory import SCHEMAS, read_table
 
 __all__ = [
     "CAUSES",
@@ -111,7 +112,7 @@ def cases_of(
     for case in cases.to_dicts():
         key = (case["case_id"], case["target"])
         if key in of_case:
-            board = kept_board(directory, case["board"])
+            board = _board_of(directory, case)
             subjects.append(_case(case, of_case[key], board, rounds.get(key), rounds_per_day))
         elif case_ids is not None:
             raise InputError(
@@ -256,6 +257,14 @@ def _of_wear(
         wl_threshold=UBI_WL_THRESHOLD if fs == "ubifs" else None,
     )
     return Subject(name, observed, board, int((good > 0).sum()), target, fs, workload)
+
+
+def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
+    """The board of a case, with what the case has other than its profile."""
+    chip = ChipChange.parse(case["chip"] or UNCHANGED)
+    partition = PartitionChange.parse(case["partition"] or UNCHANGED)
+    changes = {"chip": chip.values, "partition": partition.values}
+    return kept_board(directory, case["board"]).changed(changes)
 
 
 def kept_board(directory: Path, name: str) -> Board:

@@ -1,74 +1,110 @@
 """A case: one point of an experiment, frozen, with a name that says what it is.
 
-The target is not part of a case: the same case is run on the simulator and on a real kernel, and
-the two are held against each other by its name.
+Its fields are the axes, and all that is known of an axis stands here (plan/axes.py). The target is
+not part of a case: the same case is run on the simulator and on a real kernel, and the two are held
+against each other by its name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
-from flashbed.formats.names import FORCED, SHIPPED
-from flashbed.formats.profiles import USUAL_COMPRESSOR
+from flashbed.formats.names import FORCED, SHIPPED, FileSystem, Name, Pattern
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, load_board
+from flashbed.plan.axes import (
+    REQUIRED,
+    Axis,
+    Count,
+    FileBytes,
+    ReadAhead,
+    RequestBytes,
+    Requests,
+    WindowKib,
+    axis,
+    duration,
+    read_window,
+    takes_compressor,
+)
+from flashbed.plan.changes import AS_PROFILED, UNPARTED, ChipChange, PartitionChange
 from flashbed.plan.conditions import NEW, NONE, Faults, State
 from flashbed.plan.database import PAPERS, Database
+from flashbed.plan.mounts import PLAIN, Mount, options_for, read_mount
 
-__all__ = ["AXES", "NO_ADVICE", "Case", "ReadAhead"]
-
-AXES = (
-    "board",
-    "kernel",
-    "fs",
-    "read_ahead_kib",
-    "window",
-    "bulk_read",
-    "compressor",
-    "pattern",
-    "requests",
-    "request_bytes",
-    "file_bytes",
-    "seed",
-    "pause_ns",
-    "advice",
-    "state",
-    "faults",
-    "database",
-)
-"""The common axes, in the order of the `cases` table."""
-
+__all__ = ["AXES", "AXIS_COLUMNS", "CONDITIONS", "NO_ADVICE", "Case"]
 
 NO_ADVICE = "none"
-ReadAhead = int | Literal["shipped"]
-"""KiB, 0 is off; or that which the kernel ships, known when the case was measured."""
+Advice = Literal["none", "normal", "random", "sequential"]
+Compressor = Literal["default", "none", "lzo", "zlib", "zstd"]
 
 
-@dataclass(frozen=True)
+def _one_of(*words: str) -> dict[str, object]:
+    return {"read": {word: word for word in words}.__getitem__, "takes": ", ".join(words)}
+
+
+_NUMBER: dict[str, object] = {
+    "read": int, "takes": "whole numbers", "adds": "value", "column": int,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
-    """One point of an experiment.
-
-    `pause_ns` is between two requests, `advice` what posix_fadvise says of an opened file,
-    `compressor` the mount option `compr=`.
-    """
+    """One point of an experiment, in the order in which grids are multiplied, the last fastest."""
 
     experiment: str
-    board: str
-    kernel: str
-    fs: str
-    read_ahead_kib: ReadAhead
-    pattern: str
-    requests: int
-    request_bytes: int
-    file_bytes: int
-    seed: int
-    state: State = NEW
-    faults: Faults = NONE
-    database: Database = PAPERS
-    pause_ns: int = 0
-    advice: str = NO_ADVICE
-    bulk_read: bool = False
-    compressor: str = USUAL_COMPRESSOR
+    board: str = axis("a profile of `boards/`", Name, adds="profile")
+    kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile")
+    fs: str = axis("file system, or the partition itself", FileSystem)
+    pattern: str = axis("a word that the workload knows", Pattern)
+    requests: int = axis("how many", Requests, **_NUMBER)
+    read_ahead_kib: ReadAhead = axis(
+        "window of read-ahead; 0 is off, `shipped` the one the kernel gives the mount",
+        WindowKib | Literal["shipped"],
+        read=read_window, takes="whole numbers and shipped", adds="value", column=int,
+    )  # fmt: skip
+    seed: int = axis("of what a workload draws", Count, **_NUMBER)
+    pause_ns: int = axis(
+        "between two requests", Count,
+        **_NUMBER, part=lambda value: f"pause{duration(value)}", usual=0,
+    )  # fmt: skip
+    advice: str = axis(
+        "what `posix_fadvise` says of an opened file", Advice,
+        **_one_of("none", "normal", "random", "sequential"), adds="value",
+        part=lambda value: f"{value}advice", usual=NO_ADVICE,
+    )  # fmt: skip
+    mount: str = axis(
+        "a file system and its mount options: `ubifs:bulk_read`", Mount,
+        read=read_mount, takes="default, and FS:OPTION[+OPTION] such as ubifs:bulk_read",
+        adds="value", part=options_for, assumed=True, usual=PLAIN,
+    )  # fmt: skip
+    compressor: str = axis(
+        "the mount option `compr=`", Compressor,
+        **_one_of("default", "none", "lzo", "zlib", "zstd"), adds="value",
+        part=lambda value: f"{value}compr", assumed=True, unfit=takes_compressor,
+        usual=USUAL_COMPRESSOR,
+    )  # fmt: skip
+    state: State = axis("what the file system starts from", State, assumed=True, usual=NEW)
+    faults: Faults = axis("what goes wrong with the chip", Faults, assumed=True, usual=NONE)
+    database: Database = axis("how SQLite is set up", Database, assumed=True, usual=PAPERS)
+    chip: ChipChange = axis(
+        "what is other than in `[chip]` of the board", ChipChange,
+        assumed=True, part=lambda value: f"chip.{value}", usual=AS_PROFILED,
+    )  # fmt: skip
+    partition: PartitionChange = axis(
+        "what is other than in `[partition]` of the board", PartitionChange,
+        assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED,
+    )  # fmt: skip
+    file_bytes: int = axis(
+        "size of the file, or of the largest", FileBytes, **_NUMBER, of_workload=True
+    )
+    request_bytes: int = axis("of each request", RequestBytes, **_NUMBER, of_workload=True)
+
+    def __post_init__(self) -> None:
+        """Options of another file system are none of this case."""
+        if self.mount != PLAIN and not self.mount.startswith(f"{self.fs}:"):
+            object.__setattr__(self, "mount", PLAIN)
 
     @property
     def forced_kib(self) -> int | None:
@@ -80,6 +116,16 @@ class Case:
         """Who chose the read-ahead window."""
         return SHIPPED if self.forced_kib is None else FORCED
 
+    @property
+    def mount_options(self) -> str:
+        """As mount(2) is told."""
+        return options_for(self.mount).replace("+", ",")
+
+    def profile(self) -> Board:
+        """Its board, with what the case has other. Raises `ProfileError`."""
+        changes = {"chip": self.chip.values, "partition": self.partition.values}
+        return load_board(self.board).changed(changes)
+
     @cached_property
     def case_id(self) -> str:
         """The case's name, the same on every machine; running it alone repeats this case."""
@@ -88,19 +134,33 @@ class Case:
             f"{self.fs}-{self.board}-{self.kernel}-{self.pattern}-{self.requests}x"
             f"{self.request_bytes}{of}-ra{self.read_ahead_kib}-s{self.seed}"
         )
-        if self.pause_ns:
-            name += f"-pause{_duration(self.pause_ns)}"
-        if self.advice != NO_ADVICE:
-            name += f"-{self.advice}advice"
-        others = ((self.state, NEW), (self.faults, NONE), (self.database, PAPERS))
-        mounted = ["bulk"] if self.bulk_read else []
-        if self.compressor != USUAL_COMPRESSOR:
-            mounted.append(f"{self.compressor}compr")
+        given = ((about, getattr(self, axis)) for axis, about in _OPTIONAL.items())
         return "-".join(
-            [name, *mounted, *(str(given) for given, usual in others if given != usual)]
+            [name, *(about.part(value) for about, value in given if str(value) != str(about.usual))]
         )
 
 
-def _duration(nanoseconds: int) -> str:
-    whole, rest = divmod(nanoseconds, 1_000_000)
-    return f"{nanoseconds}ns" if rest else f"{whole}ms"
+AXES: Mapping[str, Axis] = {
+    field.name: field.metadata["axis"] for field in fields(Case) if field.metadata
+}
+"""Every axis by its name, in the order of `Case`."""
+_OPTIONAL = {
+    name: about
+    for name, about in AXES.items()
+    if about.usual is not REQUIRED and not about.of_workload
+}
+CONDITIONS = tuple(name for name, about in AXES.items() if about.assumed)
+"""Axes whose usual value is meant where a figure or claim names none."""
+
+
+def _columns() -> dict[str, type[int] | type[str]]:
+    columns: dict[str, type[int] | type[str]] = {}
+    for name, about in AXES.items():
+        columns[name] = about.column
+        if name == "read_ahead_kib":
+            columns["window"] = str
+    return columns
+
+
+AXIS_COLUMNS = _columns()
+"""The columns of `cases` that say where a case lies."""

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flashbed.formats.names import Label, Text
+from flashbed.formats.names import Label, Name, Text
 from flashbed.formats.toml import Strict
-from flashbed.plan.quantities import FileSystems, Measured, Names, Numbers, TargetNames
+from flashbed.plan.grid import LIST, TargetName
+from flashbed.plan.quantities import FileSystems, Measured, Numbers
 from flashbed.plan.quantities import check_numbers as _check_numbers
 from flashbed.plan.quantities import filled as _filled
 
@@ -36,9 +37,9 @@ class Differs(Strict):
     those of `kernel`. What shows it is `numbers` that are computed anew, or a `test`.
     """
 
-    on: TargetNames
+    on: Annotated[tuple[TargetName, ...], LIST]
     fs: FileSystems | None = None
-    kernel: Names | None = None
+    kernel: Annotated[tuple[Name, ...], LIST] | None = None
     why: Text
     evidence: Text
     numbers: Numbers = Field(default_factory=dict)

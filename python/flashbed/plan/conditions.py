@@ -40,7 +40,6 @@ class Condition(Strict):
     """One of its words, for messages."""
 
     name: Name | None = None
-    seed: Number = 1
 
     def __str__(self) -> str:
         """Its name, or what it is made of."""
@@ -69,7 +68,8 @@ class Condition(Strict):
                 if not matched:
                     raise ValueError(part)
                 word, value = matched[1], matched[2] or ""
-                values |= {"seed": int(value)} if word == "seed" else cls.values_of(word, value)
+                own = word == "seed" and word in cls.model_fields
+                values |= {word: int(value)} if own else cls.values_of(word, value)
             return cls.model_validate(values)
         except ValidationError as why:
             first = why.errors()[0]
@@ -80,6 +80,12 @@ class Condition(Strict):
             raise InputError(
                 f"{text}: no such name, and no {cls.__name__.lower()} such as {cls.example}"
             ) from None
+
+
+class Drawn(Condition):
+    """A condition of which a part is drawn, by a seed of its own."""
+
+    seed: Number = 1
 
     def _joined(self, parts: list[str]) -> str:
         return "-".join([*parts, *([f"seed{self.seed}"] if parts and self.seed != 1 else [])])
@@ -92,7 +98,7 @@ class Worn(Strict):
     spread: Number = 0
 
 
-class State(Condition):
+class State(Drawn):
     """What is there when measuring begins. Shares are of the usable space (docs/state.md)."""
 
     example = "valid0.6-invalid0.2"
@@ -154,7 +160,7 @@ class BitFlips(Strict):
     bits: Annotated[int, Field(ge=1, le=64)] = 1
 
 
-class Faults(Condition):
+class Faults(Drawn):
     """What goes wrong with the chip (docs/experiments.md).
 
     `program_fail` and `erase_fail` are a rate, or the numbers of those that fail, counted from 1 at

@@ -96,7 +96,7 @@ class Database(Condition):
             for word, values in _WORDS.items()
             if all(getattr(self, key) == value for key, value in values.items())
         ]
-        return self._joined(parts) or "papers"
+        return "-".join(parts) or "papers"
 
     @classmethod
     def values_of(cls, word: str, value: str) -> dict[str, Any]:

@@ -1,54 +1,44 @@
 """Experiments: a TOML file of axes whose product is the cases, with figures and claims.
 
-Reads and checks experiments/STUDY/NAME.toml (docs/experiments.md) and expands its grids. What the
-claims come to is analysis/verdicts.py's, what a figure looks like report/figures.py's.
+Reads and checks experiments/STUDY/NAME.toml (docs/experiments.md) and expands its grids
+(plan/grid.py). `--set` is plan/narrowing.py's, what the claims come to analysis/verdicts.py's, what
+a figure looks like report/figures' own.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from flashbed import paths
 from flashbed.errors import InputError
 from flashbed.formats.energy import Activity
-from flashbed.formats.names import SHIPPED, ExperimentId, Name, Text
+from flashbed.formats.names import ExperimentId, Name, Text
 from flashbed.formats.postmark_script import read_script
-from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_board, load_kernel
+from flashbed.formats.profiles import load_kernel
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
-from flashbed.plan.case import NO_ADVICE, Case, ReadAhead
+from flashbed.plan.axes import Count, Positive, ReadAhead, RequestBytes
+from flashbed.plan.case import AXES, NO_ADVICE, Case
 from flashbed.plan.claims import Claim
-from flashbed.plan.conditions import NEW, NONE, Condition, Faults, State
-from flashbed.plan.database import PACKAGED, PAPERS, Database
+from flashbed.plan.database import PACKAGED, PAPERS
+from flashbed.plan.grid import LIST, Grid
+from flashbed.plan.mounts import PLAIN
 from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.quantities import (
-    LIST,
-    READ_AHEAD_KIB_MAX,
     AgedMetric,
-    Count,
-    Counts,
     Figure,
-    FileBytes,
-    FileSystems,
-    Names,
     Numbers,
-    Patterns,
-    Positive,
     RateMetric,
-    RequestBytes,
     RequestExtreme,
     RequestMetric,
-    Requests,
     SavingMetric,
     StatementMetric,
-    TargetNames,
 )
 
 __all__ = [
@@ -58,11 +48,9 @@ __all__ = [
     "ExperimentError",
     "Figure",
     "Planned",
-    "Settings",
+    "expanded",
     "experiment_names",
     "load_experiment",
-    "parse_settings",
-    "plan",
     "read_experiment",
     "study_experiments",
     "study_names",
@@ -70,9 +58,6 @@ __all__ = [
 
 SCRIPT_CHARACTERS = 65_536
 CASES_MAX = 100_000
-WindowKib = Annotated[int, Field(ge=0, le=READ_AHEAD_KIB_MAX)]
-Booleans = Annotated[tuple[bool, ...], LIST]
-ReadAheads = Annotated[tuple[WindowKib | Literal["shipped"], ...], LIST]
 
 
 class ExperimentError(InputError):
@@ -121,59 +106,6 @@ class WorkloadTable(Strict):
         return self
 
 
-def _one_or_more(given: Any) -> Any:
-    """A table where a list of tables may be."""
-    return [given] if isinstance(given, dict) else given
-
-
-Advice = Literal["none", "normal", "random", "sequential"]
-Compressor = Literal["default", "none", "lzo", "zlib", "zstd"]
-
-
-class Grid(Strict):
-    """`[[grid]]`: lists whose product are cases, and the targets that run them.
-
-    `state` and `faults` are tables or lists of them.
-    """
-
-    targets: TargetNames
-    board: Names
-    kernel: Names
-    fs: FileSystems
-    read_ahead_kib: ReadAheads
-    pattern: Patterns
-    requests: Annotated[tuple[Requests, ...], LIST]
-    seed: Counts
-    state: Annotated[tuple[State, ...], LIST, BeforeValidator(_one_or_more)] = (NEW,)
-    faults: Annotated[tuple[Faults, ...], LIST, BeforeValidator(_one_or_more)] = (NONE,)
-    database: Annotated[tuple[Database, ...], LIST, BeforeValidator(_one_or_more)] = (PAPERS,)
-    bulk_read: Booleans = (False,)
-    compressor: Annotated[tuple[Compressor, ...], LIST] = ("default",)
-    request_bytes: Annotated[tuple[RequestBytes, ...], LIST] | None = None
-    file_bytes: Annotated[tuple[FileBytes, ...], LIST] | None = None
-    """Those of `[workload]` where they are missing."""
-    pause_ns: Counts = (0,)
-    advice: Annotated[tuple[Advice, ...], LIST] = ("none",)
-
-    @model_validator(mode="after")
-    def _mountable(self) -> Self:
-        others = [fs for fs in self.fs if fs != "ubifs"]
-        if others and any(self.bulk_read):
-            raise ValueError(f"bulk_read: a mount option of ubifs; {others[0]} has none")
-        for fs, compressor in itertools.product(self.fs, self.compressor):
-            able = COMPR_OPTIONS.get(fs, ())
-            if compressor != USUAL_COMPRESSOR and compressor not in able:
-                names = ", ".join([USUAL_COMPRESSOR, *able])
-                raise ValueError(f"compressor: {fs} takes {names}, not {compressor}")
-        return self
-
-    @property
-    def cases(self) -> int:
-        """How many it has, some of them perhaps twice."""
-        lists = (getattr(self, name) for name in type(self).model_fields if name != "targets")
-        return math.prod(len(values) for values in lists if values is not None)
-
-
 class Compared(Strict):
     """`[compared.TARGET]`: which board and kernel of a target stand for the paper's."""
 
@@ -214,8 +146,8 @@ class Experiment(FromFile):
             raise ValueError("measures: missing, and there are figures or claims of savings")
         windows: dict[str, set[ReadAhead]] = {}
         for grid in self.grid:
-            for fs in grid.fs:
-                windows.setdefault(fs, set()).update(grid.read_ahead_kib)
+            for fs in grid.of("fs"):
+                windows.setdefault(fs, set()).update(grid.of("read_ahead_kib"))
         one_each = all(len(of_fs) == 1 for of_fs in windows.values())
         items: list[Figure | Claim] = [*self.figure, *self.claim]
         for item in items:
@@ -224,10 +156,16 @@ class Experiment(FromFile):
                 raise ValueError(
                     f"{item.id}: read_ahead_kib: not chosen, and the metric is of single cases"
                 )
-        if metrics and len({bulk for grid in self.grid for bulk in grid.bulk_read}) > 1:
-            raise ValueError("grid: bulk_read: one value where there are figures or claims")
-        if metrics and len({name for grid in self.grid for name in grid.compressor}) > 1:
-            raise ValueError("grid: compressor: one value where there are figures or claims")
+        return self
+
+    @model_validator(mode="after")
+    def _mounted(self) -> Self:
+        """Mount options are of a file system that is there."""
+        there = {fs for grid in self.grid for fs in grid.of("fs")}
+        for mount in [mount for grid in self.grid for mount in grid.of("mount")]:
+            fs = mount.partition(":")[0]
+            if mount != PLAIN and fs not in there:
+                raise ValueError(f"grid: mount: {mount}: no grid has {fs}")
         return self
 
     @model_validator(mode="after")
@@ -236,20 +174,20 @@ class Experiment(FromFile):
         kind, workload = self.workload.kind, WORKLOADS[self.workload.kind]
         for number, grid in enumerate(self.grid, start=1):
             at = f"grid.{number}"
-            for pattern, fs in itertools.product(grid.pattern, grid.fs):
+            for pattern, fs in itertools.product(grid.of("pattern"), grid.of("fs")):
                 why = workload.unknown(pattern)
                 if why is not None:
                     raise ValueError(f"{at}.pattern: {why}")
                 why = workload.without(pattern, fs)
                 if why is not None:
                     raise ValueError(f"{at}: {why}")
-            if not workload.pauses and any(grid.pause_ns):
+            if not workload.pauses and any(grid.of("pause_ns")):
                 raise ValueError(f"{at}.pause_ns: {kind} has no pauses")
-            if not workload.advises and set(grid.advice) != {NO_ADVICE}:
+            if not workload.advises and set(grid.of("advice")) != {NO_ADVICE}:
                 raise ValueError(f"{at}.advice: {kind} gives no advice")
-            if kind != "sqlite" and set(grid.database) != {PAPERS}:
+            if kind != "sqlite" and set(grid.of("database")) != {PAPERS}:
                 raise ValueError(f"{at}.database: {kind} has no database")
-            if kind == "sqlite" and grid.file_bytes is not None:
+            if kind == "sqlite" and grid.of("file_bytes"):
                 raise ValueError(f"{at}.file_bytes: goes with every workload but sqlite")
         for where, patterns in self._patterns_asked():
             for pattern in patterns:
@@ -271,9 +209,9 @@ class Experiment(FromFile):
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
-        for axis in _CONDITIONS:
-            called: dict[str, Condition] = {}
-            for item in [item for grid in self.grid for item in getattr(grid, axis)]:
+        for axis in [axis for axis, about in AXES.items() if about.is_table]:
+            called: dict[str, Any] = {}
+            for item in [item for grid in self.grid for item in grid.of(axis)]:
                 if called.setdefault(str(item), item) != item:
                     raise ValueError(f"grid: {axis}: two are called {item}")
         for name, items in (("figure", self.figure), ("claim", self.claim)):
@@ -303,8 +241,8 @@ class Experiment(FromFile):
 
     @cached_property
     def planned(self) -> tuple[Planned, ...]:
-        """All its cases, as `plan` gives them."""
-        return tuple(_expanded(self))
+        """All its cases, as `expanded` gives them."""
+        return tuple(expanded(self))
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -324,41 +262,6 @@ class Planned:
 
     case: Case
     targets: tuple[str, ...]
-
-
-Settings = Mapping[str, tuple[str | int | bool, ...]]
-"""Axis -> the values of it that are asked for."""
-_GRID_AXES = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "compressor",
-    "seed", "pause_ns", "advice",
-)  # fmt: skip
-_NUMBERS = frozenset({"requests", "seed", "request_bytes", "file_bytes", "pause_ns"})
-
-
-def _read_ahead(value: str) -> ReadAhead:
-    return SHIPPED if value == SHIPPED else int(value)
-
-
-_YES_OR_NO = {"true": True, "false": False}
-_READ: Mapping[str, Callable[[str], int | bool | str]] = {
-    **dict.fromkeys(_NUMBERS, int),
-    "read_ahead_kib": _read_ahead,
-    "bulk_read": _YES_OR_NO.__getitem__,
-    "advice": {word: word for word in get_args(Advice)}.__getitem__,
-    "compressor": {word: word for word in get_args(Compressor)}.__getitem__,
-}
-"""Axes with values of their own, and what reads them. What no grid has is added to all."""
-_TAKES = {
-    "read_ahead_kib": "whole numbers and shipped",
-    "bulk_read": "true and false",
-    "advice": ", ".join(get_args(Advice)),
-    "compressor": ", ".join(get_args(Compressor)),
-}
-_PROFILED = ("kernel", "board")
-_CONDITIONS: Mapping[str, type[Condition]] = {
-    "state": State, "faults": Faults, "database": Database,
-}  # fmt: skip
-_SETTABLE = (*_GRID_AXES, *_CONDITIONS, "request_bytes", "file_bytes")
 
 
 def study_names() -> list[str]:
@@ -396,7 +299,7 @@ def load_experiment(name: str) -> Experiment:
         path = paths.experiments_folder() / f"{found[0]}.toml"
     experiment = read_experiment(path)
     for number, grid in enumerate(experiment.grid, start=1):
-        for kernel_name, target in itertools.product(grid.kernel, grid.targets):
+        for kernel_name, target in itertools.product(grid.of("kernel"), grid.targets):
             if target not in load_kernel(kernel_name).kernel.targets:
                 raise ExperimentError(
                     f"{paths.shown(path)}: grid.{number}.kernel: {kernel_name} does not run on "
@@ -433,23 +336,18 @@ def _databases(values: Any) -> Iterator[dict[str, Any]]:
 
 def _check_script(experiment: Experiment, script: str) -> None:
     """Whether a script says of the axes what the file does; `--set` may change it afterwards."""
-    settings, workload, grids = read_script(script), experiment.workload, experiment.grid
-    axes: dict[str, tuple[str, set[object]]] = {
-        "transactions": ("requests", {value for grid in grids for value in grid.requests}),
-        "read_bytes": (
-            "request_bytes",
-            {size for grid in grids for size in grid.request_bytes or (workload.request_bytes,)},
-        ),
-        "size_high_bytes": (
-            "file_bytes",
-            {size for grid in grids for size in grid.file_bytes or (workload.file_bytes,)},
-        ),
-        "seed": ("seed", {value for grid in grids for value in grid.seed}),
-        "fill_valid": ("state.valid", {state.valid for grid in grids for state in grid.state}),
-        "fill_invalid": (
-            "state.invalid",
-            {state.invalid for grid in grids for state in grid.state},
-        ),
+    settings, workload = read_script(script), experiment.workload
+
+    def of(axis: str, else_bytes: int = 0) -> set[Any]:
+        return {value for grid in experiment.grid for value in grid.of(axis) or (else_bytes,)}
+
+    axes: dict[str, tuple[str, set[Any]]] = {
+        "transactions": ("requests", of("requests")),
+        "read_bytes": ("request_bytes", of("request_bytes", workload.request_bytes)),
+        "size_high_bytes": ("file_bytes", of("file_bytes", workload.file_bytes)),
+        "seed": ("seed", of("seed")),
+        "fill_valid": ("state.valid", {state.valid for state in of("state")}),
+        "fill_invalid": ("state.invalid", {state.invalid for state in of("state")}),
     }
     for setting, (axis, values) in axes.items():
         said = getattr(settings, setting)
@@ -459,113 +357,15 @@ def _check_script(experiment: Experiment, script: str) -> None:
             )
 
 
-def parse_settings(texts: Sequence[str]) -> Settings:
-    """`AXIS=VALUE[,VALUE]` texts as axis -> values. Raises `ExperimentError`."""
-    settings: dict[str, tuple[str | int | bool, ...]] = {}
-    for text in texts:
-        axis, equals, values = text.partition("=")
-        if not equals or axis not in _SETTABLE or not all(values.split(",")):
-            raise ExperimentError(
-                f"--set {text}: not AXIS=VALUE[,VALUE] with an axis of {', '.join(_SETTABLE)}"
-            )
-        try:
-            convert: Callable[[str], str | int | bool] = _READ.get(axis, str)
-            settings[axis] = tuple(convert(value) for value in values.split(","))
-        except (ValueError, KeyError):
-            what = _TAKES.get(axis, "whole numbers")
-            raise ExperimentError(f"--set {text}: {axis} takes {what}") from None
-    return settings
-
-
-def _apply(experiment: Experiment, settings: Settings) -> Experiment:
-    """Narrows the grids to the values asked for.
-
-    A number that no grid has is added to all, a kernel or board with a profile to those it can run.
-    """
-    values = experiment.model_dump()
-    for axis, wanted in settings.items():
-        if axis in _CONDITIONS:
-            _set_condition(experiment, values["grid"], axis, [str(value) for value in wanted])
-            continue
-        if axis not in _GRID_AXES:
-            if len(wanted) != 1:
-                raise ExperimentError(f"--set {axis}: takes one value")
-            values["workload"][axis] = wanted[0]
-            for grid in values["grid"]:
-                grid.pop(axis, None)
-            continue
-        known = {value for grid in values["grid"] for value in grid[axis]}
-        new = [value for value in wanted if value not in known]
-        if axis in _PROFILED:
-            added = _with_profile(values["grid"], axis, [str(value) for value in new])
-            values["grid"] = [*values["grid"], *added]
-            new = []
-        elif new and axis not in _READ:
-            there_are = ", ".join(sorted(map(str, known)))
-            raise ExperimentError(f"--set {axis}={new[0]}: not in {experiment.id}: {there_are}")
-        for grid in values["grid"]:
-            grid[axis] = [value for value in wanted if value in grid[axis] or value in new]
-    axes = (*_GRID_AXES, *_CONDITIONS)
-    values["grid"] = [grid for grid in values["grid"] if all(grid[axis] for axis in axes)]
-    if not values["grid"]:
-        raise ExperimentError(f"no case of {experiment.id} is left by the settings")
-    narrowed = read_model(Experiment, values, experiment.path, ExperimentError)
-    narrowed._path = experiment.path
-    return narrowed
-
-
-def _set_condition(
-    experiment: Experiment, grids: Sequence[dict[str, Any]], axis: str, wanted: Sequence[str]
-) -> None:
-    """Narrows to what is called so; what no grid has is read as what it is made of, for all."""
-    known = {str(given): given for grid in experiment.grid for given in getattr(grid, axis)}
-    try:
-        new = {name: _CONDITIONS[axis].parse(name) for name in wanted if name not in known}
-    except InputError as why:
-        raise ExperimentError(f"--set {axis}={why}") from None
-    model = _CONDITIONS[axis]
-    for grid in grids:
-        there = {str(model.model_validate(given)) for given in grid[axis]}
-        chosen = [new.get(name) or known[name] for name in wanted if name in there | new.keys()]
-        grid[axis] = [given.model_dump() for given in chosen]
-
-
-def _with_profile(
-    grids: Sequence[dict[str, Any]], axis: str, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The grids again with a kernel or board that none has, on the targets that can run it."""
-    added = []
-    for name in names:
-        targets = load_kernel(name).kernel.targets if axis == "kernel" else None
-        if axis == "board":
-            load_board(name)
-        for grid in grids:
-            able = [target for target in grid["targets"] if targets is None or target in targets]
-            if able:
-                added.append({**grid, axis: [name], "targets": able})
-    return added
-
-
-def plan(experiment: Experiment, settings: Settings | None = None) -> list[Planned]:
+def expanded(experiment: Experiment) -> list[Planned]:
     """The cases of an experiment, each once, with their targets.
 
     Cases of one board and kernel stand together, otherwise in the order of the grids.
     """
-    if settings:
-        return _expanded(_apply(experiment, settings))
-    return list(experiment.planned)
-
-
-def _expanded(chosen: Experiment) -> list[Planned]:
     targets_of: dict[Case, tuple[str, ...]] = {}
-    for grid in chosen.grid:
-        axes: dict[str, Sequence[Any]] = {
-            axis: getattr(grid, axis) for axis in (*_GRID_AXES, *_CONDITIONS)
-        }
-        axes["file_bytes"] = grid.file_bytes or (chosen.workload.file_bytes,)
-        axes["request_bytes"] = grid.request_bytes or (chosen.workload.request_bytes,)
-        for values in itertools.product(*axes.values()):
-            case = Case(experiment=chosen.id, **dict(zip(axes, values, strict=True)))
+    workload = experiment.workload
+    for grid in experiment.grid:
+        for case in grid.expanded(experiment.id, workload.file_bytes, workload.request_bytes):
             before = targets_of.get(case, ())
             targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
     stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))

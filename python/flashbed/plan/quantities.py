@@ -11,30 +11,37 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from flashbed.formats.names import ExperimentId, FileSystem, Label, Name, Pattern, Text
 from flashbed.formats.toml import Strict
+from flashbed.plan.axes import Positive
+from flashbed.plan.case import AXES
+from flashbed.plan.grid import LIST, TargetName
 
 __all__ = [
-    "LIST", "READ_AHEAD_KIB_MAX", "AgedMetric", "Axis", "Count", "Counts", "Figure", "FileBytes",
-    "FileReadMetric", "FileSystems", "Measured", "Metric", "Names", "Number",
-    "Numbers", "Patterns", "Positive", "Positives", "PowerMetric", "PublishedPoint",
-    "RateMetric", "RequestBytes", "RequestExtreme", "RequestMetric", "Requests", "SavingMetric",
-    "StatementMetric", "TargetNames", "Value", "check_numbers", "filled",
+    "AgedMetric",
+    "Figure",
+    "FileReadMetric",
+    "Measured",
+    "Metric",
+    "Number",
+    "Numbers",
+    "PointAxis",
+    "PowerMetric",
+    "PublishedPoint",
+    "RateMetric",
+    "RequestExtreme",
+    "RequestMetric",
+    "SavingMetric",
+    "StatementMetric",
+    "Value",
+    "check_numbers",
+    "filled",
 ]  # fmt: skip
 
-Positive = Annotated[int, Field(gt=0, lt=2**40)]
-Count = Annotated[int, Field(ge=0, lt=2**40)]
-Requests = Annotated[int, Field(gt=0, le=10_000_000)]
-RequestBytes = Annotated[int, Field(gt=0, le=1 << 30)]
-"""As much as one operation moves (docs/formats.md)."""
-READ_AHEAD_KIB_MAX = 1 << 20
-"""1 GiB."""
-FileBytes = Annotated[int, Field(gt=0, le=1 << 33)]
-TargetName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 DrawnSaving = Literal[
     "time_saved_pct",
     "flash_reads_saved_pct",
@@ -94,39 +101,28 @@ FileReadMetric = Literal["read_throughput_mb_s", "read_throughput_mib_s", "read_
 StatementMetric = Literal["statement_ms", "statement_flash_ms", "statement_writes"]
 """What is said of one statement of SQL (analysis/statements.py)."""
 Metric = SavingMetric | RateMetric | RequestExtreme | FileReadMetric | StatementMetric | AgedMetric
-Axis = Literal[
-    "board",
-    "kernel",
-    "fs",
-    "pattern",
-    "requests",
-    "request_bytes",
-    "file_bytes",
-    "pause_ms",
-    "read_ahead_kib",
-    "advice",
-    "window",
-    "disabled_by",
-    "read_pct",
-    "statement",
-    "state",
-    "faults",
-    "database",
-]
-"""Columns of the points that figures and claims choose from (docs/experiments.md)."""
+_DERIVED = ("pause_ms", "window", "disabled_by", "read_pct", "statement")
+"""Columns of points that are no axes of cases."""
+POINT_AXES = (*(axis for axis in AXES if axis not in ("seed", "pause_ns")), *_DERIVED)
+
+
+def _point_axis(name: str) -> str:
+    if name not in POINT_AXES:
+        raise ValueError(f"{name!r} is no axis; there are {', '.join(POINT_AXES)}")
+    return name
+
+
+PointAxis = Annotated[str, AfterValidator(_point_axis)]
+"""A column of the points that figures and claims choose from (docs/experiments.md)."""
 
 _OVER_AXES = (*get_args(FileReadMetric), *get_args(StatementMetric), *get_args(AgedMetric))
 """Metrics with an axis of their own."""
 
-LIST = Field(min_length=1, strict=False)  # TOML has lists, a frozen model tuples
-Names = Annotated[tuple[Name, ...], LIST]
 Positives = Annotated[tuple[Positive, ...], LIST]
-Counts = Annotated[tuple[Count, ...], LIST]
 FileSystems = Annotated[tuple[FileSystem, ...], LIST]
 Patterns = Annotated[tuple[Pattern, ...], LIST]
 Value = int | float | str
 Values = Annotated[tuple[Value, ...], LIST]
-TargetNames = Annotated[tuple[TargetName, ...], LIST]
 
 Reduce = Literal[
     "min",
@@ -165,9 +161,9 @@ class Measured(Strict):
     pattern: Patterns
     requests: Positives | None = None
     request_bytes: Positives | None = None
-    at: dict[Axis, Values] = Field(default_factory=dict)
-    points: tuple[dict[Axis, Value], ...] = Field(default=(), strict=False)
-    along: Axis | None = None
+    at: dict[PointAxis, Values] = Field(default_factory=dict)
+    points: tuple[dict[PointAxis, Value], ...] = Field(default=(), strict=False)
+    along: PointAxis | None = None
     reduce: Reduce
 
     @model_validator(mode="after")
@@ -276,11 +272,24 @@ class PublishedPoint(Strict):
     pattern: Pattern
     requests: Positive
     request_bytes: Positive | None = None
-    at: dict[Axis, Value] = Field(default_factory=dict)
+    at: dict[PointAxis, Value] = Field(default_factory=dict)
     value: float = Field(strict=False)
     low: float | None = Field(default=None, strict=False)
     high: float | None = Field(default=None, strict=False)
     text: Text
+
+
+def _along(name: str) -> str:
+    """What a figure is drawn along: an axis, or what is within a case."""
+    return name if name in ("request", "time") else _point_axis(name)
+
+
+def _coloured(name: str) -> str:
+    """What has a colour: an axis, or who measured."""
+    return name if name == "stack" else _point_axis(name)
+
+
+_USUAL_X = ("requests", "request_bytes", "request", "pattern", "fs", "time")
 
 
 class Figure(Strict):
@@ -296,11 +305,11 @@ class Figure(Strict):
     text: Text | None = None
     metric: Metric | RequestMetric | PowerMetric
     scale: Literal["linear", "log"] = "linear"
-    x: Literal["request", "time"] | Axis = "requests"
-    only: dict[Axis, Values] = Field(default_factory=dict)
-    colour: Literal["stack"] | Axis | None = None
-    rows: Axis | None = None
-    columns: Axis | None = None
+    x: Annotated[str, AfterValidator(_along)] = "requests"
+    only: dict[PointAxis, Values] = Field(default_factory=dict)
+    colour: Annotated[str, AfterValidator(_coloured)] | None = None
+    rows: PointAxis | None = None
+    columns: PointAxis | None = None
     published: tuple[PublishedPoint, ...] = Field(default=(), strict=False)
     numbers: Numbers = Field(default_factory=dict)
 
@@ -320,6 +329,17 @@ class Figure(Strict):
         """Whether it names its axes, and is none of the usual ones."""
         return bool(self.colour or self.rows or self.columns)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_stack(cls, given: Any) -> Any:
+        """Along an axis that no figure is usually drawn along: stacks have colours."""
+        placed = ("colour", "rows", "columns")
+        if not isinstance(given, dict) or given.get("x", "requests") in _USUAL_X:
+            return given
+        if any(key in given for key in placed):
+            return given
+        return given | {"colour": "stack", "rows": "pattern", "columns": "fs"}
+
     @model_validator(mode="after")
     def _drawable(self) -> Self:
         check_numbers([self.text], self.numbers)
@@ -327,13 +347,12 @@ class Figure(Strict):
             raise ValueError("x = 'request' goes with latency_ms and flash_pages, and no other")
         if (self.x == "time") != (self.metric in get_args(PowerMetric)):
             raise ValueError("x = 'time' goes with power_mw and component_power_mw, and no other")
-        usual = ("requests", "request_bytes", "request", "pattern", "fs", "time")
         if self.over_axes:
             if None in (self.colour, self.rows, self.columns):
                 raise ValueError("colour, rows and columns go together")
         elif self.scale != "linear":
             raise ValueError("scale: goes with colour, rows and columns")
-        elif self.x not in usual or self.only or self.metric in _OVER_AXES:
+        elif self.x not in _USUAL_X or self.only or self.metric in _OVER_AXES:
             raise ValueError("colour, rows, columns: missing, and it is no usual figure")
         elif self.metric in ("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall"):
             raise ValueError(f"metric = {self.metric!r} is drawn over colour, rows and columns")

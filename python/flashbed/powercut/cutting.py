@@ -17,11 +17,10 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import Operation, parse
-from flashbed.formats.tables import SCHEMAS
 from flashbed.paths import sha256_of
 from flashbed.powercut.judge import Done, Judged, judge
-from flashbed.targets.base import Batch, Cut, Failure, Program, Target
-from flashbed.targets.long_rows import LongRows
+from flashbed.tables.run_directory import SCHEMAS
+from flashbed.targets.base import PLAIN, Batch, Cut, Failure, Program, RunOptions, Target
 
 __all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
 
@@ -63,8 +62,6 @@ class PowerCuts:
     choice: Choice
     name: str
     """That of the target behind it."""
-    long_rows: LongRows | None = None
-    """Not handed on: what a case did is compared with what its cuts left."""
 
     @property
     def software_time(self) -> bool:
@@ -84,22 +81,16 @@ class PowerCuts:
         """That of the target the cuts are made on."""
         self.target.prepare(say)
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """See `Target.run`. A case with a row has its cuts in `power_cuts`."""
 
         def say(what: str, _done: int) -> None:
-            progress(f"counting changes: {what}", 0)
+            options.progress(f"counting changes: {what}", 0)
 
         commands = self.choice.chip_commands
         asked = [replace(p, record_changes=True, chip_commands=commands) for p in programs]
         changes: dict[str, int] = {}
-        for batch in self.target.run(asked, trace_flash=False, progress=say):
+        for batch in self.target.run(asked, RunOptions(progress=say)):
             found, failures = _changes(batch)
             changes |= found
             if failures or batch.failures:
@@ -111,7 +102,7 @@ class PowerCuts:
         ]
         by_id = {program.case_id: program for program in cut}
         if cut:
-            for batch in self.target.run(cut, trace_flash=trace_flash, progress=progress):
+            for batch in self.target.run(cut, replace(options, long_rows=None)):
                 yield _judged(batch, by_id)
 
 

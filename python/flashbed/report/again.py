@@ -15,17 +15,15 @@ import polars as pl
 
 from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.plan.experiment import Experiment, parse_settings, plan, read_experiment
+from flashbed.plan.case import AXES
+from flashbed.plan.experiment import Experiment, read_experiment
+from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.storage.files import read_json
 from flashbed.targets import BOARD
 
 __all__ = ["run_again", "validate_again"]
 
 PROGRAM = ".venv/bin/flashbed"
-_AXES = (
-    "board", "kernel", "fs", "pattern", "requests", "read_ahead_kib", "bulk_read", "seed",
-    "pause_ns", "advice", "state", "faults", "database", "request_bytes", "file_bytes",
-)  # fmt: skip
 _ON_A_BOARD = "# and on the board: --on ssh://USER@HOST, as docs/boards.md says"
 
 
@@ -92,15 +90,11 @@ def _settings(experiment: Experiment, cases: pl.DataFrame) -> list[str]:
     if ran == {case.case_id for case in everything}:
         return []
     options: list[str] = []
-    for axis in _AXES:
-        values = [_word(value) for value in cases[axis].unique(maintain_order=True)]
-        if set(values) != {_word(getattr(case, axis)) for case in everything}:
+    for axis in AXES:
+        values = [str(value) for value in cases[axis].unique(maintain_order=True)]
+        if set(values) != {str(getattr(case, axis)) for case in everything}:
             options += ["--set", f"{axis}={','.join(values)}"]
     return options if ran <= set(_left(experiment, options[1::2])) else []
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _left(experiment: Experiment, settings: Sequence[str]) -> Iterator[str]:

@@ -25,14 +25,16 @@ from flashbed.analysis import (
 from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
-from flashbed.formats.tables import read_table, scan_table
 from flashbed.lifetime.observed import cases_of, kept_board
+from flashbed.plan.case import AXIS_COLUMNS
+from flashbed.plan.changes import UNCHANGED
 from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.powercut.outcomes import summary
 from flashbed.report.again import run_again, validate_again
 from flashbed.report.judged import judged_run, traced
 from flashbed.storage.files import read_text
+from flashbed.tables.run_directory import read_table, scan_table
 from flashbed.validation.results_table import read_kept, summaries, worst_cases
 
 __all__ = [
@@ -197,6 +199,7 @@ def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict
         return {}
     requests = scan_table(directory, "requests")
     boards = _energies(directory, cases)
+    cases = cases.filter(pl.col("chip") == UNCHANGED)  # of another chip nothing was measured
     given = experiment.experiment.activity
     return {
         metric: power_points(
@@ -314,8 +317,8 @@ def _published(figure: Figure, request_bytes: int) -> pl.DataFrame:
 
 
 _KINDS: dict[str, pl.DataType] = {
-    "pause_ms": pl.Float64(), "read_ahead_kib": pl.Int64(), "read_pct": pl.Int64(),
-    "statement": pl.Int64(),
+    **{axis: pl.Int64() for axis, kind in AXIS_COLUMNS.items() if kind is int},
+    "pause_ms": pl.Float64(), "read_pct": pl.Int64(), "statement": pl.Int64(),
 }  # fmt: skip
 
 

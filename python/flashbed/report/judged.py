@@ -24,13 +24,13 @@ from flashbed.analysis import (
     with_board,
 )
 from flashbed.analysis.points import table_of
-from flashbed.formats.tables import CHIP_ALONE, empty_table, read_table, scan_table
-from flashbed.plan.case import AXES
+from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.experiment import Experiment, read_experiment
+from flashbed.tables.run_directory import CHIP_ALONE, empty_table, read_table, scan_table
 
 __all__ = ["JudgedRun", "judged_run", "points_of", "traced"]
 
-_BUT_SEED = [axis for axis in AXES if axis != "seed"]
+_BUT_SEED = [axis for axis in AXIS_COLUMNS if axis != "seed"]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import polars as pl
 
 from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.errors import InputError
-from flashbed.formats.tables import read_table
 from flashbed.lifetime.observed import kept_board
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
 from flashbed.power.measure import Measured, ReadingOptions, measure
 from flashbed.report.page import in_script, write_whole
+from flashbed.tables.run_directory import read_table
 
 __all__ = ["draw_power"]
 

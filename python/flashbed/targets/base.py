@@ -18,17 +18,18 @@ from flashbed.plan.conditions import NONE, Faults
 from flashbed.targets.long_rows import LongRows
 
 __all__ = [
+    "PLAIN",
     "Batch",
     "Cut",
     "Failure",
     "Program",
     "Run",
+    "RunOptions",
     "Survey",
     "SurveyedDatabase",
     "SurveyedFile",
     "Target",
     "Unavailable",
-    "refused",
 ]
 
 
@@ -87,8 +88,8 @@ class Program:
     """A kernel is to say what its JFFS2 throws (`Batch.dice`), where that can be seen."""
     dice: tuple[int, ...] = ()
     """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
-    bulk_read: bool = False
-    """UBIFS is mounted with this option, before anything is prepared."""
+    mount_options: str = ""
+    """The file system is mounted with these, before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
     """JFFS2 and UBIFS are mounted with this option `compr=`, but for the kernel's own choice."""
 
@@ -108,7 +109,7 @@ class Program:
     @property
     def simulated_fs(self) -> str:
         """File system and mount options, as the simulator is told, which has `simulated_kernel`."""
-        return f"{self.fs},bulk_read" if self.bulk_read else self.fs
+        return f"{self.fs},{self.mount_options}" if self.mount_options else self.fs
 
     @property
     def simulated_board(self) -> str:
@@ -131,6 +132,8 @@ class Failure:
     """The cut's."""
     not_measured: bool = False
     """It is no fault of anything: the target lacks what the case needs."""
+    not_modelled: str | None = None
+    """What the simulator leaves out, if that is why it refuses the case."""
 
 
 @dataclass(frozen=True)
@@ -214,17 +217,6 @@ class Batch:
     """
 
 
-NOT_MODELLED = " is not modelled"
-"""How the simulator ends a refusal (`FsError::NotModelled` of sim/src/errno.rs)."""
-
-
-def refused(message: str) -> str | None:
-    """What a failure's message refuses by name; None if it is another failure."""
-    if not message.endswith(NOT_MODELLED):
-        return None
-    return message.removesuffix(NOT_MODELLED).rpartition(": ")[2]
-
-
 class Unavailable(Exception):
     """The target cannot run here: one line on what is missing and how to get it.
 
@@ -232,13 +224,31 @@ class Unavailable(Exception):
     """
 
 
+def _silent(_what: str, _done: int) -> None:
+    """Says nothing."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How programs are run, and who is told.
+
+    `progress(what, cases_done)` is called whenever there is something to say. To `long_rows` go the
+    first rows of long cases, those of `requests` and `flash`, and the batch has the last; without
+    it the batch has all.
+    """
+
+    trace_flash: bool = False
+    progress: Callable[[str, int], None] = _silent
+    long_rows: LongRows | None = None
+
+
+PLAIN = RunOptions()
+
+
 class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
-    long_rows: LongRows | None
-    """Where the first rows of long cases go, those of `requests` and `flash`; the batch has the
-    last. None leaves all of them in the batch."""
 
     @property
     def software_time(self) -> bool:
@@ -252,17 +262,10 @@ class Target(Protocol):
         """
         ...
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs every program, in the order given.
 
-        `progress(what, cases_done)` is called whenever there is something to say. Raises
-        `Unavailable` before any case has run; a case that fails is a `Failure` in a batch and the
-        others go on.
+        Raises `Unavailable` before any case has run; a case that fails is a `Failure` in a batch
+        and the others go on.
         """
         ...

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.formats.columns import conform
+from flashbed.tables.columns import conform
 
 __all__ = ["LongRows"]
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from flashbed.formats.operations import writes
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board
-from flashbed.formats.tables import CHIP_ALONE, SCHEMAS
 from flashbed.plan.conditions import PPM
+from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
+    PLAIN,
     Batch,
     Failure,
     Program,
     Run,
+    RunOptions,
     Survey,
     SurveyedFile,
     Unavailable,
@@ -28,14 +31,14 @@ from flashbed.targets.base import (
 from flashbed.targets.fullness import Room, reached
 from flashbed.targets.long_rows import LongRows
 
-__all__ = ["ChipOnlyTarget", "SimTarget", "row_of"]
+if TYPE_CHECKING:
+    from flashbed import _sim
+
+__all__ = ["ChipOnlyTarget", "SimTarget", "cases_of"]
 
 CASES_PER_CALL = 2000
 TEXT_PER_CALL = 4 << 20
 """Bytes of operations: of cases that are not long all results of a call are in memory together."""
-
-NULL = -(2**63)
-"""Stands for null in a column (bind/src/lib.rs)."""
 
 
 class SimTarget:
@@ -43,61 +46,61 @@ class SimTarget:
 
     name = "sim"
     software_time = True
-    long_rows: LongRows | None = None
-    """Where rows of long cases go; None leaves them in their batch."""
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """Nothing to fetch; see `Target.prepare`."""
-        _run_cases()
+        _check_compiled()
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in one call. See `Target.run`."""
-        run_cases = _run_cases()
+        _check_compiled()
+        from flashbed._sim import run_cases
+
         threads = os.cpu_count() or 1
         done = 0
         for group in _groups(programs):
             first = group[0]
-            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
-            raw = run_cases(
+            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            results = run_cases(
                 first.simulated_board,
                 first.simulated_kernel,
-                [row_of(program) for program in group],
-                _recorded(first, trace_flash),
+                cases_of(group),
+                _recorded(first, options.trace_flash),
                 threads,
-                self._sink(group),
+                self._sink(group, options.long_rows),
             )
             done += len(group)
-            batch = self._batch(raw, group)
-            if self.long_rows is not None:
-                for index, _ in raw["unpriced"]:
-                    self.long_rows.without_times(group[index].case_id)
+            batch = self._without_times(batch_of(results, group))
+            if options.long_rows is not None:
+                for index in results.unpriced:
+                    options.long_rows.without_times(group[index].case_id)
             yield batch
-            if raw["interrupted"] is not None:
-                raise raw["interrupted"]
-            progress(f"{first.board.name}, Linux {first.kernel.name}", done)
+            if results.interrupted is not None:
+                raise results.interrupted
+            options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
 
-    def _batch(self, raw: dict[str, Any], group: Sequence[Program]) -> Batch:
-        if not all(program.record_changes for program in group):
-            raw["requests"].pop("changes", None)
-        return batch_of(raw, group)
+    def _without_times(self, batch: Batch) -> Batch:
+        """A batch, without the times that this target does not know."""
+        return batch
 
-    def _sink(self, group: Sequence[Program]) -> Callable[[dict[str, Any]], None] | None:
+    def _sink(
+        self, group: Sequence[Program], rows: LongRows | None
+    ) -> Callable[[_sim.Piece], None] | None:
         """Takes the rows of a case that has not ended."""
-        rows = self.long_rows
         if rows is None:
             return None
 
-        def take(raw: dict[str, Any]) -> None:
-            batch = self._batch(raw, group)
+        def take(piece: _sim.Piece) -> None:
+            batch = self._without_times(
+                Batch(
+                    cases=pl.DataFrame(),
+                    requests=_requests(piece, group),
+                    flash=_flash(piece, group),
+                )
+            )
             frames = {"requests": batch.requests, "flash": batch.flash}
             tables = {name: frame for name, frame in frames.items() if frame.height}
-            rows.add(str(next(iter(tables.values()))["case_id"][0]), tables)
+            rows.add(group[piece.case_index].case_id, tables)
 
         return take
 
@@ -112,21 +115,14 @@ class ChipOnlyTarget(SimTarget):
     name = CHIP_ALONE
     software_time = False
 
-    def run(
-        self,
-        programs: Sequence[Program],
-        *,
-        trace_flash: bool,
-        progress: Callable[[str, int], None],
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """See `Target.run`."""
         boards = {id(program.board): program.board for program in programs}
         alike = {key: board.without_software() for key, board in boards.items()}
         there = [replace(program, board=alike[id(program.board)]) for program in programs]
-        yield from super().run(there, trace_flash=trace_flash, progress=progress)
+        yield from super().run(there, options)
 
-    def _batch(self, raw: dict[str, Any], group: Sequence[Program]) -> Batch:
-        batch = super()._batch(raw, group)
+    def _without_times(self, batch: Batch) -> Batch:
         return replace(
             batch,
             cases=_without(batch.cases, "time_ns"),
@@ -139,51 +135,84 @@ def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, pl.Int64).alias(column)) if known else frame
 
 
-def _recorded(program: Program, trace_flash: bool) -> list[str]:
-    """The tables that are wanted besides `cases`."""
-    asked = {
-        "requests": program.record_requests,
-        "flash": trace_flash,
-        "wear": program.record_wear,
-        "flush": program.record_flush,
-    }
-    return [table for table, is_asked in asked.items() if is_asked]
+def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
+    from flashbed._sim import Recorded
+
+    return Recorded(
+        requests=program.record_requests,
+        flash=trace_flash,
+        wear=program.record_wear,
+        flush=program.record_flush,
+    )
 
 
-def row_of(program: Program) -> tuple[Any, ...]:
-    """As the simulator takes it."""
-    cuts = [
-        cut.change for cut in program.cuts
-    ]  # what is left of a change does not depend on chance
-    return (
-        program.case_id, program.simulated_fs, program.modelled_kib,
-        program.prepare, program.body, cuts, _chip(program), program.dice,
-    )  # fmt: skip
+def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
+    """Programs as the simulator takes them.
+
+    What is left of a change when power fails does not depend on chance there, so that cuts need no
+    seed.
+    """
+    from flashbed._sim import Case
+
+    chips: dict[tuple[int, int, int], _sim.Chip] = {}
+    cases = []
+    for program in programs:
+        # Programs share these objects, and comparing them costs more than another `Chip`.
+        key = id(program.board), id(program.erases), id(program.faults)
+        chip = chips.get(key)
+        if chip is None:
+            chip = chips[key] = _chip(program)
+        cases.append(
+            Case(
+                fs=program.simulated_fs,
+                prepare=program.prepare,
+                body=program.body,
+                read_ahead_kib=program.modelled_kib,
+                chip=chip,
+                cuts=[cut.change for cut in program.cuts],
+                dice=program.dice,
+            )
+        )
+    return cases
 
 
-def _run_cases() -> Callable[..., dict[str, Any]]:
+def _check_compiled() -> None:
+    """Raises `Unavailable` where there is no simulator."""
     try:
-        from flashbed._sim import run_cases
+        import_module("flashbed._sim")
     except ImportError:
         raise Unavailable(
             "the simulator is not compiled; `make build` compiles it (needs Rust)"
         ) from None
-    return run_cases
 
 
-def _chip(program: Program) -> tuple[Any, ...]:
-    """What the simulator is told of the chip (bind/src/lib.rs `ChipInput`)."""
-    faults = program.faults
-    bad = faults.bad(program.board.partition.blocks)
-    if not faults.while_measuring:
-        return program.erases, bad, None
-    failing = [
-        (0, given) if isinstance(given, tuple) else (round(given * PPM), ())
-        for given in (faults.program_fail, faults.erase_fail)
-    ]
-    flips = faults.bit_flips
-    rate = (round(flips.rate * PPM), flips.bits) if flips else (0, 0)
-    return program.erases, bad, (faults.seed, faults.endurance_erases, *failing, rate)
+def _chip(program: Program) -> _sim.Chip:
+    """The chip that a program begins with."""
+    from flashbed._sim import Chip, Faults
+
+    given = program.faults
+    bad_blocks = given.bad(program.board.partition.blocks)
+    if not given.while_measuring:
+        return Chip(erases=program.erases, bad_blocks=bad_blocks)
+    program_fail_ppm, program_fail = _failing(given.program_fail)
+    erase_fail_ppm, erase_fail = _failing(given.erase_fail)
+    flips = given.bit_flips
+    faults = Faults(
+        seed=given.seed,
+        endurance_erases=given.endurance_erases,
+        program_fail_ppm=program_fail_ppm,
+        program_fail=program_fail,
+        erase_fail_ppm=erase_fail_ppm,
+        erase_fail=erase_fail,
+        bit_flip_ppm=round(flips.rate * PPM) if flips else 0,
+        bits_flipped=flips.bits if flips else 0,
+    )
+    return Chip(erases=program.erases, bad_blocks=bad_blocks, faults=faults)
+
+
+def _failing(given: float | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """A rate in millionths, and numbers of what fails."""
+    return (0, given) if isinstance(given, tuple) else (round(given * PPM), ())
 
 
 def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
@@ -206,10 +235,8 @@ def _groups(programs: Sequence[Program]) -> Iterator[list[Program]]:
         yield call
 
 
-def _column(values: bytes | Sequence[int]) -> pl.Series:
-    """A column of the simulator: little-endian i64, or a list of integers."""
-    if not isinstance(values, bytes):
-        return pl.Series(values, dtype=pl.Int64)
+def _column(values: bytes) -> pl.Series:
+    """A column of the simulator: little-endian i64."""
     rows = len(values) // 8
     if rows == 0:
         return pl.Series([], dtype=pl.Int64)
@@ -218,8 +245,11 @@ def _column(values: bytes | Sequence[int]) -> pl.Series:
     return array.reshape((-1,))
 
 
-def _frame(columns: Mapping[str, bytes | Sequence[int]]) -> pl.DataFrame:
-    frame = pl.DataFrame({name: _column(values) for name, values in columns.items()})
+def _frame(columns: Mapping[str, object]) -> pl.DataFrame:
+    """Columns of the simulator, `_sim.CaseColumns` or another of these, as a table."""
+    from flashbed._sim import NULL
+
+    frame = pl.DataFrame({name: _column(cast(bytes, values)) for name, values in columns.items()})
     if not frame.width:
         return frame
     return frame.with_columns(pl.when(pl.all() != NULL).then(pl.all()).name.keep())
@@ -230,22 +260,28 @@ def _named(codes: pl.Series, names: Sequence[str]) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(codes)
 
 
-def batch_of(raw: Mapping[str, Any], programs: Sequence[Program]) -> Batch:
+def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
     """The simulator's columns as tables. `case_index` counts in `programs`."""
     case_ids = [program.case_id for program in programs]
-    failures = tuple(Failure(case_id, message) for case_id, message in raw["failures"])
-    unpriced = {case_ids[index]: name for index, name in raw["unpriced"]}
-    cases = _unknown(_cases(raw, programs), unpriced, "time_ns", "elapsed_ns")
-    requests = _unknown(_requests(raw, case_ids), unpriced, "latency_ns")
+    unpriced = {case_ids[index]: name for index, name in results.unpriced.items()}
+    cases = _unknown(_cases(results.cases, programs), unpriced, "time_ns", "elapsed_ns")
+    requests = _unknown(_requests(results, programs), unpriced, "latency_ns")
     if cases.width:
         words = {name: _no_price(name, programs[0].board) for name in unpriced.values()}
         why = [words.get(unpriced.get(case_id, "")) for case_id in cases["case_id"]]
         cases = cases.with_columns(pl.Series("time_unknown", why, pl.String))
-    tables = (cases, requests, _flash(raw, case_ids))
-    surveys = tuple(_survey(row, case_ids) for row in raw["surveys"])
-    wear = _wear(raw, programs)
-    dice = {case_ids[index]: tuple(throws) for index, throws in raw["dice"]}
-    return Batch(*tables, failures=failures, surveys=surveys, wear=wear, dice=dice)
+    return Batch(
+        cases=cases,
+        requests=requests,
+        flash=_flash(results, programs),
+        failures=tuple(
+            Failure(case_ids[failure.case_index], failure.message, not_modelled=failure.what)
+            for failure in results.failures
+        ),
+        surveys=tuple(_survey(survey, case_ids) for survey in results.surveys),
+        wear=_wear(results.wear, programs),
+        dice={case_ids[index]: tuple(throws) for index, throws in results.dice.items()},
+    )
 
 
 def _no_price(compressor: str, board: Board) -> str:
@@ -260,25 +296,32 @@ def _unknown(frame: pl.DataFrame, case_ids: Collection[str], *columns: str) -> p
     return frame.with_columns(pl.when(known).then(pl.col(name)).alias(name) for name in columns)
 
 
-def _survey(row: tuple[Any, ...], case_ids: Sequence[str]) -> Survey:
-    case_index, change, mount_result, mount_time_ns, files, probe_result = row
-    found = tuple(
-        SurveyedFile(path, size_bytes, tuple(_run(run) for run in runs))
-        for path, size_bytes, runs in files
-    )
+def _survey(found: _sim.Survey, case_ids: Sequence[str]) -> Survey:
     return Survey(
-        case_ids[case_index], change, mount_result, mount_time_ns, found, probe_result
-    )  # fmt: skip
+        case_id=case_ids[found.case_index],
+        change=found.change,
+        mount_result=found.mount_result,
+        mount_time_ns=found.mount_time_ns,
+        files=tuple(
+            SurveyedFile(file.path, file.size_bytes, tuple(_run(run) for run in file.runs))
+            for file in found.files
+        ),
+        probe_result=found.probe_result,
+    )
 
 
-def _run(run: tuple[int, int, int | None, tuple[int, int] | None]) -> Run:
-    offset_bytes, length_bytes, errno, source = run
-    return Run(offset_bytes, length_bytes, errno or source or "zero")
+def _run(run: _sim.Run) -> Run:
+    what: tuple[int, int] | str | int = "zero"
+    if run.errno is not None:
+        what = run.errno
+    elif run.seed is not None and run.compressibility is not None:
+        what = run.seed, run.compressibility
+    return Run(run.offset_bytes, run.length_bytes, what)
 
 
-def _cases(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
+def _cases(columns: _sim.CaseColumns, programs: Sequence[Program]) -> pl.DataFrame:
     case_ids = [program.case_id for program in programs]
-    cases = _frame(raw["cases"])
+    cases = _frame(columns)
     if not cases.width:
         return cases  # every case failed
     return cases.with_columns(_nothing_left(cases, programs)).select(
@@ -319,34 +362,39 @@ def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Ser
     ]
 
 
-def _requests(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
-    requests = _frame(raw["requests"])
+def _requests(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.DataFrame:
+    from flashbed._sim import OP_NAMES
+
+    requests = _frame(given.requests)
     if not requests.width:
         return requests
+    is_counted = all(program.record_changes for program in programs)
     return requests.select(
-        _named(requests["case_index"], case_ids).alias("case_id"),
-        _named(requests["op_code"], raw["op_names"]).alias("op"),
-        _named(requests["file_index"], raw["file_names"]).alias("file"),
-        pl.exclude("case_index", "op_code", "file_index"),
+        _named(requests["case_index"], [program.case_id for program in programs]).alias("case_id"),
+        _named(requests["op_code"], OP_NAMES).alias("op"),
+        _named(requests["file_index"], given.file_names).alias("file"),
+        pl.exclude("case_index", "op_code", "file_index", *(() if is_counted else ("changes",))),
     )
 
 
-def _flash(raw: Mapping[str, Any], case_ids: Sequence[str]) -> pl.DataFrame:
-    flash = _frame(raw["flash"])
+def _flash(given: _sim.Results | _sim.Piece, programs: Sequence[Program]) -> pl.DataFrame:
+    from flashbed._sim import KIND_NAMES, TASK_NAMES
+
+    flash = _frame(given.flash)
     if not flash.width:
         return flash  # nothing was traced
     return flash.select(
-        _named(flash["case_index"], case_ids).alias("case_id"),
-        _named(flash["kind"], raw["kind_names"]).alias("kind"),
-        _named(flash["task"], raw["task_names"]).alias("task"),
+        _named(flash["case_index"], [program.case_id for program in programs]).alias("case_id"),
+        _named(flash["kind"], KIND_NAMES).alias("kind"),
+        _named(flash["task"], TASK_NAMES).alias("task"),
         pl.exclude("case_index", "kind", "task"),
     )
 
 
-def _wear(raw: Mapping[str, Any], programs: Sequence[Program]) -> pl.DataFrame:
+def _wear(columns: _sim.WearColumns, programs: Sequence[Program]) -> pl.DataFrame:
     """Every block of the simulator is good: nothing wears out in it."""
     case_ids = [program.case_id for program in programs]
-    wear = _frame(raw["wear"])
+    wear = _frame(columns)
     if not wear.width:
         return wear  # it was not asked for
     return wear.with_columns(_nothing_left(wear, programs)).select(

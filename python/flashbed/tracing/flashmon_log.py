@@ -11,9 +11,9 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError
-from flashbed.formats.tables import SCHEMAS
 from flashbed.paths import shown
 from flashbed.storage.files import read_text
+from flashbed.tables.run_directory import SCHEMAS
 
 __all__ = ["read_log", "written_log"]
 

@@ -17,9 +17,9 @@ import polars as pl
 
 from flashbed import paths
 from flashbed.errors import InputError, RunError
-from flashbed.formats.tables import conform
 from flashbed.storage.files import read_bytes
-from flashbed.targets.base import Batch, Program, Target, Unavailable
+from flashbed.tables.run_directory import conform
+from flashbed.targets.base import Batch, Program, RunOptions, Target, Unavailable
 from flashbed.targets.guest.trace_rows import HEADER, Rows, read_rows, read_stream
 from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
@@ -172,8 +172,8 @@ def trace_case(
     if cost and probes:
         programs.append(replace(program, case_id=f"{program.case_id}, untraced"))
     rows_of_long = LongRows(target=target.name)
-    target.long_rows = rows_of_long
-    batches = list(target.run(programs, trace_flash=asked.flash, progress=progress))
+    options = RunOptions(asked.flash, progress, rows_of_long)
+    batches = list(target.run(programs, options))
     failures = [failure for batch in batches for failure in batch.failures]
     if failures:
         raise RunError(f"{target.name}: case {failures[0].case_id}: {failures[0].message}")

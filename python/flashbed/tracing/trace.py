@@ -16,13 +16,13 @@ import polars as pl
 from pydantic import TypeAdapter
 
 from flashbed.errors import InputError, RunError
-from flashbed.formats.merging import write_parquet
-from flashbed.formats.plausible import NUMBER_MAX, implausible
-from flashbed.formats.tables import SCHEMAS, conform
 from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, whole
 from flashbed.storage.frames import read_parquet
 from flashbed.storage.locking import LOCK
+from flashbed.tables.merging import write_parquet
+from flashbed.tables.plausible import NUMBER_MAX, implausible
+from flashbed.tables.run_directory import SCHEMAS, conform
 
 __all__ = [
     "TABLES",

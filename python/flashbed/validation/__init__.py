@@ -54,7 +54,7 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
             board=board,
             kernel=kernel,
             read_ahead_kib=case.read_ahead_kib,
-            bulk_read=case.bulk_read,
+            mount_options="bulk_read" if case.bulk_read else "",
             compressor=case.compressor,
             prepare=case.prepare,
             body="\n".join([HEADER, *case.lines, ""]),

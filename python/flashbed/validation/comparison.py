@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.analysis.agreement import error_pct
 from flashbed.validation.suite_case import FILE_SYSTEMS
 
-__all__ = ["LIMITS", "MEASURES", "Compared", "compare", "kept", "summary"]
+__all__ = ["LIMITS", "MEASURES", "Compared", "compare", "limits_kept", "summary"]
 
 MEASURES = {
     "flash_reads": "flash_reads",
@@ -85,7 +85,7 @@ def summary(table: pl.DataFrame) -> dict[str, Any]:
     return result
 
 
-def kept(
+def limits_kept(
     told: Mapping[str, Any], limits: Mapping[str, tuple[float, float]]
 ) -> dict[str, dict[str, Any]]:
     """Measure -> its limits and whether `told`, a summary, keeps them; unknown ones left out."""
@@ -126,7 +126,7 @@ class Compared:
         system = pl.col("case_id").str.starts_with
         return {
             **told,
-            "limits": kept(told, self.limits),
+            "limits": limits_kept(told, self.limits),
             "replayed": {
                 "throws": self.table["throws"].sum(),
                 "cases": (self.table["throws"] > 0).sum(),

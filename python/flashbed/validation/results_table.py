@@ -13,13 +13,13 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.formats.names import is_name
-from flashbed.formats.plausible import implausible
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 from flashbed.storage.frames import DamagedError, read_parquet
 from flashbed.storage.locking import held
+from flashbed.tables.plausible import implausible
 from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
-from flashbed.validation.comparison import kept
+from flashbed.validation.comparison import limits_kept
 from flashbed.validation.suite_case import FILE_SYSTEMS
 
 __all__ = ["KEPT", "directory_has_kept", "keep", "read_kept", "summaries", "worst_cases"]
@@ -100,7 +100,7 @@ def summaries(table: pl.DataFrame) -> list[dict[str, Any]]:
         board, kernel, target, suite = key
         compared = run.filter(pl.col("message").is_null()) if "message" in run.columns else run
         told = summary(compared)
-        limits = kept(told, LIMITS[suite].get(target, {}))
+        limits = limits_kept(told, LIMITS[suite].get(target, {}))
         named = {"board": board, "kernel": kernel, "target": target, "suite": suite}
         missing = run.height - compared.height
         rows.append({**named, "fs": None, **told, "limits": limits, "missing": missing})

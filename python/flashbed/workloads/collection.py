@@ -29,7 +29,7 @@ from functools import lru_cache
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import text_of
-from flashbed.formats.profiles import Board, load_board
+from flashbed.formats.profiles import Board
 from flashbed.plan.case import Case
 from flashbed.workloads.layout_files import prepared, written_file
 
@@ -57,7 +57,7 @@ def operations(case: Case, settle_ns: int) -> tuple[str, str]:
     named = _PATTERN.fullmatch(case.pattern)
     assert named, case.pattern
     layout, percent, idle = named[1], int(named[2]), named[3]
-    board = load_board(case.board)
+    board = case.profile()
     size = case.request_bytes
     hot_bytes = case.file_bytes if layout == "fill" else _hot_bytes(board, layout, percent)
     if hot_bytes < size:

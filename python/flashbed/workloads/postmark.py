@@ -1,10 +1,10 @@
 """Postmark 1.51: a pool of small files that are created, read, appended to and deleted.
 
 The published algorithm (Katcher, TR-3022), written anew from its description and held against the
-program's own counts (tests/layers/test_postmark.py). A pool of `number` files of random sizes is
-created; each of `transactions` transactions then reads a file whole or appends to it, and creates
-one or deletes one; what is left is deleted. Which, and how much, its generator says: the Mersenne
-Twister with the seeding of 1999, so that a seed means the files it means to Postmark.
+program's own counts (tests/layers/workloads/test_postmark.py). A pool of `number` files of random
+sizes is created; each of `transactions` transactions then reads a file whole or appends to it, and
+creates one or deletes one; what is left is deleted. Which, and how much, its generator says: the
+Mersenne Twister with the seeding of 1999, so that a seed means the files it means to Postmark.
 
 The pattern says what is measured: `creation`, `transactions`, `deletion` or `all`. What comes
 before is done, not measured, so that flash operations are counted for each phase by itself, as

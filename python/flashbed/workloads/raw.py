@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from flashbed.errors import InputError
 from flashbed.formats.operations import text_of
-from flashbed.formats.profiles import load_board
 from flashbed.plan.case import Case
 from flashbed.plan.patterns import RAW
 from flashbed.workloads.layout_files import prepared, written_file
@@ -64,7 +63,7 @@ def _written(path: str, length_bytes: int, *, raw: bool) -> Iterator[str]:
 
 
 def _erases(case: Case) -> str:
-    board = load_board(case.board)
+    board = case.profile()
     block_bytes = board.chip.page_bytes * board.chip.pages_per_block
     blocks = (number % board.partition.blocks for number in range(case.requests))
     erases = (f"erase 0 {block * block_bytes} {block_bytes}" for block in blocks)

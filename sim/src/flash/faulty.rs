@@ -61,7 +61,7 @@ fn hit(draw: u64, ppm: u32) -> bool {
 }
 
 /// What goes wrong, as an experiment asks for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Faults {
     /// Decides what is drawn.
     pub seed: u64,

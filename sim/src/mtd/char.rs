@@ -27,7 +27,7 @@ const DRIVER_BUFFER_BYTES: u64 = 128 << 10;
 const PARTITION: &str = "partition";
 
 /// Which file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// /dev/mtdN: bytes are copied to and from the program.
     Device,

@@ -96,10 +96,14 @@ impl<S: Stack> Machine<S> {
         if watch.is_stopped() {
             return Err(RunError::Stopped);
         }
-        let name = ops::NAMES[operation.code()];
-        let failed = |message: String| RunError::Failed { line, operation: name, message };
+        let failed = |message: String| RunError::Failed {
+            line,
+            operation: ops::NAMES[operation.code()],
+            message,
+            not_modelled: None,
+        };
         let result = self.fill(operation).and_then(|()| self.step(operation));
-        let result = result.map_err(|error| failed(error.to_string()))?;
+        let result = result.map_err(|error| RunError::of_operation(line, operation, &error))?;
         let wanted = match operation {
             Operation::Write { length, .. } => *length as i64,
             _ => 0,
@@ -168,11 +172,7 @@ impl<S: Stack> Machine<S> {
             if watch.is_stopped() {
                 return Err(RunError::Stopped);
             }
-            let failed = |error: FsError| RunError::Failed {
-                line: *line,
-                operation: ops::NAMES[operation.code()],
-                message: error.to_string(),
-            };
+            let failed = |error| RunError::of_operation(*line, operation, &error);
             self.fill(operation).map_err(failed)?;
             let (began, busy) = (self.now, self.flash().counts().busy);
             let result = self.step(operation).map_err(failed)?;
@@ -285,11 +285,7 @@ impl<S: Stack> Machine<S> {
             if watch.is_stopped() {
                 return Err(RunError::Stopped);
             }
-            let failed = |error: FsError| RunError::Failed {
-                line: *line,
-                operation: ops::NAMES[operation.code()],
-                message: error.to_string(),
-            };
+            let failed = |error| RunError::of_operation(*line, operation, &error);
             match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(at)) => {

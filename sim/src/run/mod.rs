@@ -6,6 +6,7 @@
 
 mod laboratory;
 mod machine;
+pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
@@ -21,7 +22,7 @@ use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Access, Mtd, MtdChar};
-use crate::ops::{self, OperationError};
+use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind};
 use crate::sched::Ticks;
 use crate::units::{BlockNo, Ns};
@@ -44,7 +45,7 @@ pub struct KernelProfile {
 }
 
 /// Which file system, or none: the partition itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum FsKind {
     Jffs2,
@@ -113,6 +114,8 @@ pub enum RunError {
         operation: &'static str,
         /// What happened.
         message: String,
+        /// What the operation needs and the model leaves out, if that is why.
+        not_modelled: Option<&'static str>,
     },
     /// Nobody waits for it.
     #[error("stopped")]
@@ -123,6 +126,27 @@ pub enum RunError {
     /// The file system cannot be made on this partition.
     #[error("{0}")]
     Format(FsError),
+}
+
+impl RunError {
+    /// An operation that ended in an error which no program sees.
+    fn of_operation(line: usize, operation: &Operation<'_>, error: &FsError) -> RunError {
+        RunError::Failed {
+            line,
+            operation: ops::NAMES[operation.code()],
+            message: error.to_string(),
+            not_modelled: error.not_modelled(),
+        }
+    }
+
+    /// What the case needs and the model leaves out; none if it failed for another reason.
+    pub fn not_modelled(&self) -> Option<&'static str> {
+        match self {
+            RunError::Failed { not_modelled, .. } => *not_modelled,
+            RunError::Format(error) => error.not_modelled(),
+            _ => None,
+        }
+    }
 }
 
 /// What cases have in common: the stack they run on.
@@ -169,7 +193,7 @@ pub struct CaseInput<'a> {
 }
 
 /// The chip that cases begin with, and what goes wrong with it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChipState {
     /// Erases of each block of the partition; none of them was ever erased if it is empty.
     pub erases: Vec<u32>,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
+from flashbed.plan.case import CONDITIONS
 from flashbed.report.figures.style import (
     COLOURS,
     IS_REAL,
@@ -38,9 +39,8 @@ _AXIS_TITLES = {
     "disabled_by": "disabled by",
     "advice": "advice",
     "statement": "statement",
+    **{axis: axis for axis in CONDITIONS},
     "state": "initial state",
-    "faults": "faults",
-    "database": "database",
     "pattern": None,
     "fs": None,
 }
@@ -49,10 +49,10 @@ _DOUBLING = ("requests", "request_bytes", "file_bytes")
 _COUNTED = (*_DOUBLING, "statement")
 """Axes with a scale of numbers; the others are drawn evenly spaced."""
 UNORDERED = (
-    "pattern", "fs", "board", "advice", "window", "disabled_by", "state", "faults", "database",
+    "pattern", "fs", "board", "advice", "window", "disabled_by", *CONDITIONS,
 )  # fmt: skip
 """Axes between whose values there is nothing, so bars are drawn and no line."""
-_SLANTED = ("kernel", "state", "faults", "database")
+_SLANTED = ("kernel", *CONDITIONS)
 """Axes whose values are long words."""
 
 

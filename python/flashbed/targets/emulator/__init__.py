@@ -15,7 +15,7 @@ from pathlib import Path
 from flashbed import paths
 from flashbed.formats.profiles import Board
 from flashbed.storage.locking import clear, tidy
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
 from flashbed.targets.emulator import dice
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
@@ -27,7 +27,6 @@ from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
-from flashbed.targets.long_rows import LongRows
 
 __all__ = ["EmulatorTarget", "NandsimTarget"]
 
@@ -43,8 +42,6 @@ class EmulatorTarget:
 
     name = "emulator"
     software_time = True
-    long_rows: LongRows | None = None
-    """See `Target.long_rows`."""
     has_kprobes = True
     """Whether the agent's tracers can look into its kernel."""
     remembers_changes = True
@@ -79,14 +76,16 @@ class EmulatorTarget:
         self._chip(kernel, say)
         yaffs2.prepare(self.cache, fetch_headers(self.cache, kernel, say), say)
 
-    def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board in as few boots as possible. See `Target.run`."""
+
+        def say(what: str) -> None:
+            options.progress(what, 0)
+
         qemu = find_qemu(self.qemu)
         agent(ARCHITECTURE)
-        kernel = fetch_kernel(self.cache, lambda what: progress(what, 0))
-        chip = self._chip(kernel, lambda what: progress(what, 0))
+        kernel = fetch_kernel(self.cache, say)
+        chip = self._chip(kernel, say)
         self.work.mkdir(parents=True, exist_ok=True)
         stacks: dict[tuple[str, bool, bool], list[Program]] = {}
         refused = []
@@ -101,8 +100,8 @@ class EmulatorTarget:
         guests = []
         for same in stacks.values():
             try:
-                modules = [chip, *self._modules(kernel, same[0].fs, progress)]
-                same = [dice.asked(program, kernel.modules) for program in same]
+                modules = [chip, *self._modules(kernel, same[0].fs, options.progress)]
+                same = [dice.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
@@ -110,15 +109,7 @@ class EmulatorTarget:
         if refused:
             yield failed(refused)
         for guest, same in guests:
-            batches = run_guest(
-                guest,
-                same,
-                self.work,
-                trace_flash=trace_flash,
-                progress=progress,
-                done=done,
-                long_rows=self.long_rows,
-            )
+            batches = run_guest(guest, same, self.work, options, done=done)
             for batch in batches:
                 yield dice.recorded(batch, same)
             done += len(same)

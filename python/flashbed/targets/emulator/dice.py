@@ -32,7 +32,7 @@ from flashbed.targets.base import Batch, Program
 from flashbed.targets.guest.initramfs import modules_of
 from flashbed.targets.guest.trace_rows import read_rows
 
-__all__ = ["asked", "recorded", "tracers"]
+__all__ = ["recorded", "tracers", "with_choices_traced"]
 
 _SIDES = 128
 _PLACES = {
@@ -65,7 +65,7 @@ def tracers(module: Path) -> str:
     return " ".join(words)
 
 
-def asked(program: Program, modules: Path) -> Program:
+def with_choices_traced(program: Program, modules: Path) -> Program:
     """The program with its choices recorded, if it asks for that and its file system makes any.
 
     `modules` is the folder of the kernel's. A probe costs some 2 us a choice, as others do.

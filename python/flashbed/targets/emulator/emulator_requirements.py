@@ -27,5 +27,5 @@ def check() -> list[Finding]:
             f"{kernel.package} {kernel.version}" if kernel else "not fetched yet",
             "flashbed prepare --on emulator, or the first run, fetches it by apt",
         ),
-        yaffs2.finding(),
+        yaffs2.core_found(),
     ]

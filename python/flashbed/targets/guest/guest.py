@@ -19,7 +19,7 @@ from flashbed.formats.operations import OperationError
 from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import NONE
 from flashbed.storage.locking import scratch
-from flashbed.targets.base import Batch, Failure, Program, Survey
+from flashbed.targets.base import Batch, Failure, Program, RunOptions, Survey
 from flashbed.targets.fullness import Room
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
 from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
@@ -44,7 +44,6 @@ from flashbed.targets.guest.stream import (
     StreamError,
     Trouble,
 )
-from flashbed.targets.long_rows import LongRows
 
 __all__ = ["RUN", "Guest", "Progress", "run_guest"]
 
@@ -84,20 +83,17 @@ def run_guest(
     guest: Guest,
     programs: Sequence[Program],
     work: Path,
+    options: RunOptions,
     *,
-    trace_flash: bool,
-    progress: Progress,
     done: int,
-    long_rows: LongRows | None = None,
 ) -> Iterator[Batch]:
     """Every program: measured, or a failure.
 
     Boots keep their files in a folder of `work`, which goes unless something failed. `done` is
-    what `progress` counts from. The first rows of a long case without cuts go to `long_rows`, where
-    there is one.
+    what `progress` counts from. All rows of a case with cuts are in its batch, however long.
     """
     own = scratch(work, RUN)
-    run = _Run(guest, own.path, trace_flash, progress, done, long_rows)
+    run = _Run(guest, own.path, options, done)
     try:
         for piece in _pieces(programs):
             yield from run.all(piece)
@@ -193,16 +189,13 @@ class _Run:
         self,
         guest: Guest,
         folder: Path,
-        trace_flash: bool,
-        progress: Progress,
+        options: RunOptions,
         done: int,
-        long_rows: LongRows | None,
     ) -> None:
         self.guest = guest
-        self.long_rows = long_rows
         self.folder = folder
-        self.trace_flash = trace_flash
-        self.progress = progress
+        self.options = options
+        self.progress = options.progress
         self.done = done
         self.troubled = False
         self.info: dict[str, str] = {}
@@ -264,7 +257,7 @@ class _Run:
         self.running, self.preparing, self.cutting = None, groups[0].name, None
         self.info = {}
         ours = self.guest.remembers_changes
-        text = text_of(groups, trace_flash=self.trace_flash, our_chip=ours)
+        text = text_of(groups, trace_flash=self.options.trace_flash, our_chip=ours)
         self.progress(f"booting {self.guest.machine.name}", self.done)
         reader, ended = Reader(), False
         try:
@@ -334,15 +327,15 @@ class _Run:
             yield from self._fail([item.name], str(why))
             return
         # What a case with cuts did is compared when it is run again.
-        if self.long_rows is None or item.program.cuts:
+        if self.options.long_rows is None or item.program.cuts:
             self.rows.hold(tables)
         else:
-            self.long_rows.add(item.program.case_id, tables)
+            self.options.long_rows.add(item.program.case_id, tables)
 
     def _forget_rows(self) -> None:
         """Of a case that did not end."""
-        if self.rows is not None and self.long_rows is not None:
-            self.long_rows.forget(self.rows.case_id)
+        if self.rows is not None and self.options.long_rows is not None:
+            self.options.long_rows.forget(self.rows.case_id)
         self.rows = None
 
     def _finish(self, case: CaseDone) -> Iterator[Batch]:

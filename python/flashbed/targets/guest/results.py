@@ -9,7 +9,7 @@ from time import monotonic
 import polars as pl
 
 from flashbed.formats.operations import writes
-from flashbed.formats.tables import SCHEMAS
+from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
 from flashbed.targets.fullness import Room, reached
 from flashbed.targets.guest.job import Described, Item, described

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from flashbed.errors import RunError
-from flashbed.formats.tables import SCHEMAS
+from flashbed.tables.run_directory import SCHEMAS
 
 __all__ = ["HEADER", "Rows", "read_rows", "read_stream"]
 

@@ -19,7 +19,7 @@ from flashbed.targets.guest.debian import Apt, cache_folder, run
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
 from flashbed.targets.guest.requirements import Finding
 
-__all__ = ["FS", "NotBuilt", "finding", "modules_of", "prepare"]
+__all__ = ["FS", "NotBuilt", "core_found", "modules_of", "prepare"]
 
 FS = "yaffs2"
 MODULE = "yaffs2"
@@ -96,7 +96,7 @@ def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
         say(str(why))
 
 
-def finding() -> Finding:
+def core_found() -> Finding:
     """Whether the core is here, for `flashbed doctor`."""
     found = _folder(cache_folder()).is_dir()
     how = "flashbed prepare, or the first run that needs it, fetches U-Boot's sources by apt"

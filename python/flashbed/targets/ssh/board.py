@@ -17,13 +17,12 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import clear
-from flashbed.targets.base import Batch, Failure, Program, Unavailable
+from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
-from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
+from flashbed.targets.guest.guest import RUN, Guest, run_guest
 from flashbed.targets.guest.results import Measuring, failed
-from flashbed.targets.long_rows import LongRows
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.connection import Connection, Refused, explained
 from flashbed.targets.ssh.facts import BoardFacts, StrangeRowsError, read_facts, why_not
@@ -144,8 +143,6 @@ class BoardTarget:
 
     name = "board"
     software_time = True
-    long_rows: LongRows | None = None
-    """See `Target.long_rows`."""
 
     def __init__(
         self, board: AllowedBoard, work_dir: Path | None = None, *, patience_s: float | None = None
@@ -162,9 +159,7 @@ class BoardTarget:
         say(f"connecting to {self.address.destination}")
         OnBoard(self.allowed).leave()
 
-    def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """See `Target.run`. What the board lacks makes cases not measured."""
         self.work.mkdir(parents=True, exist_ok=True)
         done = 0
@@ -172,7 +167,7 @@ class BoardTarget:
             same = [program for program in programs if has_statements(program) == sqlite]
             if not same:
                 continue
-            progress(f"connecting to {self.address.destination}", done)
+            options.progress(f"connecting to {self.address.destination}", done)
             try:
                 board = OnBoard(self.allowed, sqlite=sqlite)
             except NoSqlite as why:
@@ -180,7 +175,7 @@ class BoardTarget:
                 done += len(same)
                 continue
             try:
-                yield from self._run_on(board, same, trace_flash, progress, done)
+                yield from self._run_on(board, same, options, done)
             finally:
                 board.leave()
             done += len(same)
@@ -189,8 +184,7 @@ class BoardTarget:
         self,
         board: OnBoard,
         programs: Sequence[Program],
-        trace_flash: bool,
-        progress: Progress,
+        options: RunOptions,
         done: int,
     ) -> Iterator[Batch]:
         refused = []
@@ -206,15 +200,7 @@ class BoardTarget:
         done += len(refused)
         for same in able.values():
             guest = self._guest(board, same[0])
-            yield from run_guest(
-                guest,
-                same,
-                self.work,
-                trace_flash=trace_flash,
-                progress=progress,
-                done=done,
-                long_rows=self.long_rows,
-            )
+            yield from run_guest(guest, same, self.work, options, done=done)
             done += len(same)
 
     def _guest(self, board: OnBoard, first: Program) -> Guest:

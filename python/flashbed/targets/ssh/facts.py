@@ -211,8 +211,8 @@ def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:
         return None
     if program.filled:
         return f"state: {allowed.address.directory} is in the state in which it is"
-    if program.bulk_read:
-        return f"bulk_read: {allowed.address.directory} is mounted as it is"
+    if program.mount_options:
+        return f"mount: {allowed.address.directory} is mounted as it is"
     if program.compressor != USUAL_COMPRESSOR:
         return f"compressor: {allowed.address.directory} is mounted as it is"
     if "\nremount" in program.prepare or "\nremount" in program.body:

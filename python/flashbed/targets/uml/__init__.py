@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import clear, tidy
-from flashbed.targets.base import Batch, Failure, Program
+from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
@@ -25,7 +25,6 @@ from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
-from flashbed.targets.long_rows import LongRows
 from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
 
 __all__ = ["UmlTarget"]
@@ -45,8 +44,6 @@ class UmlTarget:
 
     name = "uml"
     software_time = False
-    long_rows: LongRows | None = None
-    """See `Target.long_rows`."""
 
     def __init__(
         self,
@@ -69,9 +66,7 @@ class UmlTarget:
         built_module(self.cache, nand.source(), tree, say)
         yaffs2.prepare(self.cache, tree, say)
 
-    def run(
-        self, programs: Sequence[Program], *, trace_flash: bool, progress: Progress
-    ) -> Iterator[Batch]:
+    def run(self, programs: Sequence[Program], options: RunOptions = PLAIN) -> Iterator[Batch]:
         """Runs programs, those of one board and kernel in as few boots as possible."""
         agent(ARCHITECTURE)
         stacks: dict[tuple[str, str, bool, bool], list[Program]] = {}
@@ -87,22 +82,14 @@ class UmlTarget:
         guests = []
         for same in stacks.values():
             try:
-                guests.append((self._guest(same[0], progress), same))
+                guests.append((self._guest(same[0], options.progress), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
         done = len(refused)
         if refused:
             yield failed(refused)
         for guest, same in guests:
-            batches = run_guest(
-                guest,
-                same,
-                self.work,
-                trace_flash=trace_flash,
-                progress=progress,
-                done=done,
-                long_rows=self.long_rows,
-            )
+            batches = run_guest(guest, same, self.work, options, done=done)
             yield from gathered(batches, BATCH_S)
             done += len(same)
 

@@ -21,7 +21,7 @@ def check() -> list[Finding]:
         *agents("host"),
         *(program(tool, f"apt-get install {package}") for tool, package in BUILD_TOOLS.items()),
         *(_kernel(series) for series in KERNELS),
-        yaffs2.finding(),
+        yaffs2.core_found(),
     ]
 
 

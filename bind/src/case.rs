@@ -1,0 +1,114 @@
+//! What comes in: cases and what they begin with.
+//!
+//! Python builds each object once, from keyword arguments, and passes lists of them. They never
+//! change, so the simulator's threads read them without the interpreter lock. Operations stay in
+//! Python's strings; cases that begin alike share a `Chip`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use sim::run::parallel;
+use sim::run::{CaseInput, ChipState, FsKind};
+
+/// A case and the stack that it runs on.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct Case {
+    fs: FsKind,
+    prepare: PyBackedStr,
+    body: PyBackedStr,
+    read_ahead_kib: u32,
+    chip: Py<Chip>,
+    cuts: Vec<u64>,
+    dice: Vec<u16>,
+}
+
+#[pymethods]
+impl Case {
+    #[new]
+    #[pyo3(signature = (*, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], dice=vec![]))]
+    fn new(
+        fs: &str,
+        prepare: PyBackedStr,
+        body: PyBackedStr,
+        read_ahead_kib: u32,
+        chip: Py<Chip>,
+        cuts: Vec<u64>,
+        dice: Vec<u16>,
+    ) -> PyResult<Case> {
+        let fs = fs.parse().map_err(PyValueError::new_err)?;
+        Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, dice })
+    }
+}
+
+impl Case {
+    /// As the simulator takes it.
+    pub fn borrowed(&self) -> parallel::Case<'_> {
+        let Case { read_ahead_kib, body, cuts, dice, .. } = self;
+        parallel::Case {
+            fs: self.fs,
+            prepare: &self.prepare,
+            chip: &self.chip.get().0,
+            input: CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, dice },
+        }
+    }
+}
+
+/// The chip that a preparation begins with.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct Chip(ChipState);
+
+#[pymethods]
+impl Chip {
+    #[new]
+    #[pyo3(signature = (*, erases=vec![], bad_blocks=vec![], faults=None))]
+    fn new(erases: Vec<u32>, bad_blocks: Vec<u32>, faults: Option<Py<Faults>>) -> Chip {
+        let faults = faults.map(|faults| faults.get().0.clone()).unwrap_or_default();
+        Chip(ChipState { erases, bad_blocks, faults })
+    }
+}
+
+/// What goes wrong with a chip from the mark on.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct Faults(sim::flash::Faults);
+
+#[pymethods]
+impl Faults {
+    #[new]
+    #[pyo3(signature = (*, seed=0, endurance_erases=0, program_fail_ppm=0, program_fail=vec![],
+        erase_fail_ppm=0, erase_fail=vec![], bit_flip_ppm=0, bits_flipped=0))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
+    fn new(
+        seed: u64,
+        endurance_erases: u32,
+        program_fail_ppm: u32,
+        program_fail: Vec<u64>,
+        erase_fail_ppm: u32,
+        erase_fail: Vec<u64>,
+        bit_flip_ppm: u32,
+        bits_flipped: u32,
+    ) -> Faults {
+        Faults(sim::flash::Faults {
+            seed,
+            endurance_erases,
+            program_fail_ppm,
+            program_fail,
+            erase_fail_ppm,
+            erase_fail,
+            bit_flip_ppm,
+            bits_flipped,
+        })
+    }
+}
+
+/// What is recorded besides the counts of each case.
+#[pyclass(frozen, module = "flashbed._sim")]
+pub struct Recorded(pub sim::run::Recorded);
+
+#[pymethods]
+impl Recorded {
+    #[new]
+    #[pyo3(signature = (*, requests=false, flash=false, wear=false, flush=false))]
+    fn new(requests: bool, flash: bool, wear: bool, flush: bool) -> Recorded {
+        Recorded(sim::run::Recorded { requests, flash, wear, flush })
+    }
+}

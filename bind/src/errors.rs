@@ -1,0 +1,32 @@
+//! Exceptions with fields. A class of the stable ABI of Python 3.11 cannot extend a built-in one
+//! with fields of its own, so they are attributes of the instance.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sim::ops::OperationError;
+use sim::run::RunError;
+
+create_exception!(flashbed._sim, FormatError, PyValueError, "A broken flashbed-ops file.");
+create_exception!(flashbed._sim, NotModelled, PyValueError, "The simulator leaves this out.");
+
+/// The first bad line of a flashbed-ops file.
+pub fn format_error(py: Python<'_>, error: &OperationError) -> PyErr {
+    let raised = FormatError::new_err(error.to_string());
+    let value = raised.value(py);
+    let set = value
+        .setattr("line", error.line)
+        .and_then(|()| value.setattr("code", error.code))
+        .and_then(|()| value.setattr("detail", &error.detail));
+    set.err().unwrap_or(raised)
+}
+
+/// `NotModelled` if the model leaves out what was asked for, else a `ValueError`.
+pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    let Some(what) = error.not_modelled() else {
+        return PyValueError::new_err(error.to_string());
+    };
+    let raised = NotModelled::new_err(error.to_string());
+    let set = raised.value(py).setattr("what", what);
+    set.err().unwrap_or(raised)
+}

@@ -1,0 +1,27 @@
+//! flashbed-ops files, checked as the simulator reads them.
+
+use crate::{bug, errors};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use sim::ops::{self, Operation};
+
+#[pyfunction]
+pub fn check_operations(py: Python<'_>, text: &str) -> PyResult<String> {
+    let parsed = bug::caught(|| ops::parse(text).map(|operations| ops::canonical(&operations)))?;
+    parsed.map_err(|error| errors::format_error(py, &error))
+}
+
+#[pyfunction]
+pub fn body_offset(py: Python<'_>, text: PyBackedStr) -> PyResult<usize> {
+    let found = bug::caught(|| {
+        let mut operations = ops::operations(&text)?;
+        let mut at = 0;
+        while let Some(read) = operations.next() {
+            if read?.1 == Operation::Prepared {
+                at = text.len() - operations.bytes_left();
+            }
+        }
+        Ok(at)
+    })?;
+    found.map_err(|error| errors::format_error(py, &error))
+}

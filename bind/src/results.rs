@@ -1,0 +1,170 @@
+//! What goes out: tables as columns, and objects with named fields for the rest.
+
+use crate::columns::{Columns, PyColumns};
+use crate::wait::Waited;
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sim::profile::BoardProfile;
+use sim::run::parallel::{self, Ended};
+use sim::run::survey;
+use std::collections::BTreeMap;
+
+/// What came of a call of `run_cases`.
+#[pyclass(frozen, get_all, module = "flashbed._sim")]
+pub struct Results {
+    cases: Py<PyDict>,
+    requests: Py<PyDict>,
+    flash: Py<PyDict>,
+    wear: Py<PyDict>,
+    file_names: Vec<String>,
+    failures: Vec<Failure>,
+    surveys: Vec<Survey>,
+    dice: BTreeMap<usize, Vec<u16>>,
+    unpriced: BTreeMap<usize, &'static str>,
+    interrupted: Option<Py<PyBaseException>>,
+}
+
+impl Results {
+    pub fn new(py: Python<'_>, board: &BoardProfile, waited: Waited) -> PyResult<Results> {
+        let mut columns = Columns::default();
+        let (mut failures, mut surveys) = (Vec::new(), Vec::new());
+        let (mut dice, mut unpriced) = (BTreeMap::new(), BTreeMap::new());
+        for Ended { case, before, result } in waited.ended {
+            let measured = match result {
+                Ok(measured) => measured,
+                Err(failure) => {
+                    failures.push(Failure::new(case, &failure));
+                    continue;
+                }
+            };
+            columns.add(board, case, before, &measured);
+            surveys.extend(measured.surveys.into_iter().map(|found| Survey::new(case, found)));
+            if let Some(packing) = measured.unpriced {
+                unpriced.insert(case, packing.name());
+            }
+            if !measured.dice.is_empty() {
+                dice.insert(case, measured.dice);
+            }
+        }
+        let PyColumns { cases, requests, flash, wear, file_names } = columns.into_python(py)?;
+        let interrupted = waited.interrupted.map(|raised| raised.into_value(py));
+        Ok(Results {
+            cases,
+            requests,
+            flash,
+            wear,
+            file_names,
+            failures,
+            surveys,
+            dice,
+            unpriced,
+            interrupted,
+        })
+    }
+}
+
+/// Rows of a case that has not ended.
+#[pyclass(frozen, get_all, module = "flashbed._sim")]
+pub struct Piece {
+    case_index: usize,
+    requests: Py<PyDict>,
+    flash: Py<PyDict>,
+    file_names: Vec<String>,
+}
+
+impl Piece {
+    pub fn new(py: Python<'_>, board: &BoardProfile, piece: &parallel::Piece) -> PyResult<Piece> {
+        let mut columns = Columns::default();
+        let case = piece.case as i64;
+        columns.add_requests(case, piece.before.requests, &piece.requests, &piece.files);
+        columns.add_flash(board, case, piece.before.flash, &piece.flash);
+        let PyColumns { requests, flash, file_names, .. } = columns.into_python(py)?;
+        Ok(Piece { case_index: piece.case, requests, flash, file_names })
+    }
+}
+
+/// A case that gave nothing, and why.
+#[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
+#[derive(Clone)]
+pub struct Failure {
+    case_index: usize,
+    kind: &'static str,
+    message: String,
+    what: Option<&'static str>,
+}
+
+impl Failure {
+    fn new(case_index: usize, failure: &parallel::Failure) -> Failure {
+        let what = failure.not_modelled();
+        let kind = if what.is_some() { "not modelled" } else { "failed" };
+        Failure { case_index, kind, message: failure.to_string(), what }
+    }
+}
+
+/// What was found when power came back.
+#[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
+#[derive(Clone)]
+pub struct Survey {
+    case_index: usize,
+    change: u64,
+    mount_result: i64,
+    mount_time_ns: u64,
+    files: Vec<SurveyedFile>,
+    probe_result: Option<i64>,
+}
+
+impl Survey {
+    fn new(case_index: usize, found: survey::Survey) -> Survey {
+        let survey::Survey { change, mount_result, mount_time, files, probe_result } = found;
+        let files = files.into_iter().map(SurveyedFile::new).collect();
+        Survey {
+            case_index,
+            change,
+            mount_result,
+            mount_time_ns: mount_time.0,
+            files,
+            probe_result,
+        }
+    }
+}
+
+/// A file that was found, and what it holds.
+#[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
+#[derive(Clone)]
+pub struct SurveyedFile {
+    path: String,
+    size_bytes: u64,
+    runs: Vec<Run>,
+}
+
+impl SurveyedFile {
+    fn new(found: survey::SurveyedFile) -> SurveyedFile {
+        let survey::SurveyedFile { path, size_bytes, runs } = found;
+        SurveyedFile { path, size_bytes, runs: runs.iter().map(Run::new).collect() }
+    }
+}
+
+/// Bytes of a file in a row that are all one thing.
+#[pyclass(frozen, get_all, skip_from_py_object, module = "flashbed._sim")]
+#[derive(Clone)]
+pub struct Run {
+    offset_bytes: u64,
+    length_bytes: u64,
+    errno: Option<i64>,
+    seed: Option<u64>,
+    compressibility: Option<u8>,
+}
+
+impl Run {
+    fn new(found: &survey::Run) -> Run {
+        let source = found.what.ok().flatten();
+        Run {
+            offset_bytes: found.offset_bytes,
+            length_bytes: found.length_bytes,
+            errno: found.what.err(),
+            seed: source.map(|source| source.seed),
+            compressibility: source.map(|source| source.compressibility),
+        }
+    }
+}

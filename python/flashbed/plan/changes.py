@@ -1,0 +1,89 @@
+"""What a case has other than its board's profile: the axes `chip` and `partition`.
+
+Both are written as a table of the experiment with keys of the profile's table of that name, or as
+one word, `read_array_ns=60000+erase_array_ns=2000000`. `--set chip.read_array_ns=25000,60000` gives
+one key several values. Software costs stay the board's, whatever its chip has become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, ValidationError
+
+from flashbed.errors import InputError
+from flashbed.formats.bounds import Blocks, Ns, OobBytes, PageBytes, PagesPerBlock
+from flashbed.formats.toml import Strict
+
+__all__ = ["AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange"]
+
+UNCHANGED = "default"
+DIGITS_MAX = 19
+
+
+class Change(Strict):
+    """Keys of one table of a board's profile that have other values."""
+
+    example: ClassVar[str]
+    """One of its words, for messages."""
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        return "+".join(f"{key}={value}" for key, value in self.values.items()) or UNCHANGED
+
+    @property
+    def values(self) -> Mapping[str, int]:
+        """What is other."""
+        return {key: value for key, value in self if value is not None}
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What a text means. Raises `InputError`."""
+        if text == UNCHANGED:
+            return cls()
+        values: dict[str, Any] = {}
+        for part in text.split("+"):
+            key, equals, value = part.partition("=")
+            if not equals or not value.isdecimal() or len(value) > DIGITS_MAX:
+                raise InputError(f"{text}: not KEY=NUMBER[+KEY=NUMBER], such as {cls.example}")
+            values[key] = int(value)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as why:
+            first = why.errors()[0]
+            unknown = first["type"] == "extra_forbidden"
+            said = f"no key of it; there are {', '.join(cls.model_fields)}"
+            key = ".".join(map(str, first["loc"]))
+            raise InputError(f"{text}: {key}: {said if unknown else first['msg']}") from None
+
+
+class ChipChange(Change):
+    """`chip = { … }`: of `[chip]`, its geometry and times."""
+
+    example = "read_array_ns=60000"
+
+    page_bytes: PageBytes | None = None
+    oob_bytes: OobBytes | None = None
+    pages_per_block: PagesPerBlock | None = None
+    blocks: Blocks | None = None
+    read_array_ns: Ns | None = None
+    program_array_ns: Ns | None = None
+    erase_array_ns: Ns | None = None
+    bus_read_ns: Ns | None = None
+    bus_program_ns: Ns | None = None
+    column_change_ns: Ns | None = None
+
+
+class PartitionChange(Change):
+    """`partition = { … }`: of `[partition]`, the blocks that the file system lives on."""
+
+    example = "blocks=512"
+
+    first_block: Annotated[int, Field(ge=0, lt=65_536)] | None = None
+    blocks: Blocks | None = None
+
+
+AS_PROFILED = ChipChange()
+UNPARTED = PartitionChange()
+"""The board's profile has nothing other."""

@@ -1,0 +1,40 @@
+"""Mount options as an axis: `ubifs:bulk_read`, or `default` for none.
+
+The file system is part of the word, so that a grid of several keeps the others as they are. What a
+real kernel does not know it refuses (EINVAL); the simulator refuses by name what it does not model.
+`compr=` is the axis `compressor`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+__all__ = ["PLAIN", "Mount", "options_for", "read_mount"]
+
+PLAIN = "default"
+"""Mounted without options."""
+_OPTION = r"[a-z][a-z0-9_]*(=[a-z0-9_.]+)?"
+_MOUNT = re.compile(rf"(jffs2|yaffs2|ubifs):({_OPTION}(?:\+{_OPTION})*)")
+MOUNT_CHARACTERS = 100
+
+
+def read_mount(word: str) -> str:
+    """A word that means mount options. Raises `ValueError`."""
+    if word == PLAIN:
+        return word
+    if len(word) > MOUNT_CHARACTERS or not _MOUNT.fullmatch(word):
+        raise ValueError(f"{word!r} is not {PLAIN} or FS:OPTION[+OPTION], such as ubifs:bulk_read")
+    if any(option.startswith("compr=") for option in options_for(word).split("+")):
+        raise ValueError("compr= is the axis compressor")
+    return word
+
+
+Mount = Annotated[str, AfterValidator(read_mount)]
+
+
+def options_for(mount: str) -> str:
+    """The options, joined by `+`; nothing by default."""
+    return mount.partition(":")[2]

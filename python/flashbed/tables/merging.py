@@ -1,0 +1,285 @@
+"""Tables of a run directory and its parts, read whole or in pieces, and merged.
+
+A folder keeps a table as one file, or, of cases too long to hold, as numbered pieces with the last
+rows in a file behind them. Tables are merged within bounded memory: rows that are not in their
+order are dealt out to windows of at most `ROWS_AT_ONCE` rows, files of which one at a time is
+sorted. A window that is a single longer case is in its order as it is.
+
+Row groups have a fixed number of rows, so a table's bytes do not depend on the pieces it came in.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.errors import InputError, RunError
+from flashbed.formats.names import FORCED
+from flashbed.paths import shown
+from flashbed.plan.case import AXES, CONDITIONS
+from flashbed.storage.files import whole
+from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet, silent
+from flashbed.tables.columns import SCHEMAS, Rows, conform
+
+__all__ = [
+    "FINISHED",
+    "ROW_GROUP_ROWS",
+    "as_now",
+    "merge_table",
+    "places_of",
+    "stored",
+    "write_parquet",
+]
+
+ROW_GROUP_ROWS = 1 << 16
+ROWS_AT_ONCE = 1 << 17
+FINISHED: dict[str, pl.DataType] = {
+    "case_id": pl.String(), "target": pl.String(), "key": pl.String(),
+}  # fmt: skip
+"""Columns of `finished`, the list of the cases that a folder has."""
+_CASE = ("case_id", "target")
+_WHOLE = pl.Int64()
+_TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
+
+
+def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
+    """Writes a file whole or not at all; the same rows give the same bytes."""
+    with whole(path) as new:
+        rows.lazy().sink_parquet(
+            new, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS
+        )
+
+
+def stored(folder: Path, name: str) -> pl.DataFrame | None:
+    """A short table of a run directory or of one of its parts, if it is there.
+
+    Columns that an earlier version did not have are null.
+    """
+    for file in _files(folder, name):
+        try:
+            frame = read_parquet(file)
+            if name in SCHEMAS:
+                return as_now(conform(frame, name), name)
+            finished = frame.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
+            if any(finished.null_count().row(0)):
+                raise ValueError("a case without a name")
+            return finished
+        except UNREADABLE:
+            raise _damaged(file) from None
+    return None
+
+
+def as_now(frame: Rows, table: str) -> Rows:
+    """What an earlier version did not say because there was one way: windows were set."""
+    if table != "cases":
+        return frame
+    usual = {axis: AXES[axis].cell(AXES[axis].usual) for axis in CONDITIONS}
+    return frame.with_columns(
+        pl.col(axis).fill_null(value) for axis, value in {"window": FORCED, **usual}.items()
+    )
+
+
+def _damaged(file: Path) -> InputError:
+    remove = f"remove {shown(file.parent)} and run the experiment again"
+    return InputError(f"{shown(file)}: damaged; {remove}")
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    """The files of a table in a folder, in the order of their rows."""
+    pieces = sorted(folder.glob(f"{name}-*.parquet"))
+    last = folder / f"{name}.parquet"
+    return [*pieces, last] if last.is_file() else pieces
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file of a table, and the number of the folder that it is in."""
+
+    file: Path
+    table: str
+    folder: int
+
+    def rows(self) -> pl.LazyFrame:
+        """All of it, with `_folder`. Raises `InputError` for a file whose columns are damaged."""
+        try:
+            with silent():
+                frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+        except UNREADABLE:
+            raise _damaged(self.file) from None
+        return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
+
+    def cases(self) -> pl.DataFrame:
+        """_CASE, `_folder`, and of each case's rows `_first`, `_last`, and `_rows`, their number.
+
+        In the order of their first row. Raises `InputError` for a damaged file.
+        """
+        try:
+            check_extent(self.file)
+        except UNREADABLE:
+            raise _damaged(self.file) from None
+        numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
+        row = pl.col("_row").cast(_WHOLE)
+        cases = numbered.group_by(*_CASE, "_folder").agg(
+            row.min().alias("_first"),
+            row.max().alias("_last"),
+            pl.len().cast(_WHOLE).alias("_rows"),
+        )
+        return self._read(cases).sort("_first")
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """Its rows, some at a time. Raises `InputError` for a damaged file."""
+        rows = int(self._read(pl.scan_parquet(self.file).select(pl.len())).item())
+        for at in range(0, rows, ROWS_AT_ONCE):
+            yield self._read(self.rows().slice(at, ROWS_AT_ONCE))
+
+    def check(self) -> None:
+        """Reads all of it. Raises `InputError` for a damaged file."""
+        self._read(self.rows().select(pl.all().null_count()))
+
+    def _read(self, rows: pl.LazyFrame) -> pl.DataFrame:
+        try:
+            with silent():
+                return rows.collect(engine="streaming")
+        except UNREADABLE:
+            raise _damaged(self.file) from None
+
+
+def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
+    """case_id, target, the number of the last folder that has the case, and its place.
+
+    Places follow the experiment's order, then the target's; cases out of that order come last.
+    """
+    last: dict[tuple[str, str], int] = {}
+    for number, folder in enumerate(folders):
+        finished = stored(folder, "finished")
+        if finished is not None:
+            last |= {(case_id, target): number for case_id, target, _ in finished.iter_rows()}
+    case_rank = {case_id: rank for rank, case_id in enumerate(order)}
+    target_rank = {target: rank for rank, target in enumerate(_TARGET_ORDER)}
+
+    def place(pair: tuple[str, str]) -> tuple[int, str, int, str]:
+        case_id, target = pair
+        case_at = case_rank.get(case_id, len(case_rank))
+        return case_at, case_id, target_rank.get(target, len(target_rank)), target
+
+    rows = [(*pair, last[pair], at) for at, pair in enumerate(sorted(last, key=place))]
+    text = pl.String()
+    names = {"case_id": text, "target": text, "_folder": _WHOLE, "_place": _WHOLE}
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def merge_table(
+    folders: Sequence[Path], name: str, places: pl.DataFrame, into: Path, scratch: Path
+) -> None:
+    """Writes the rows that are the last word on their case, each case at its place.
+
+    A table that no folder has is not written. `scratch` is a folder for the time of the call.
+    Raises `InputError` for a damaged file.
+    """
+    if name not in SCHEMAS:
+        tables = [stored(folder, name) for folder in folders]
+        frames = [
+            table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
+            for number, table in enumerate(tables)
+            if table is not None
+        ]
+        write_parquet(_placed(pl.concat(frames), places), into)
+        return
+    sources = [
+        _Source(file, name, number)
+        for number, folder in enumerate(folders)
+        for file in _files(folder, name)
+    ]
+    if not sources:
+        return
+    cases = pl.concat([source.cases() for source in sources])
+    last = cases.join(places, on=[*_CASE, "_folder"], maintain_order="left")
+    try:
+        if _in_order(last):
+            rows = pl.concat([source.rows() for source in sources])
+            write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
+        elif int(cases["_rows"].sum()) <= ROWS_AT_ONCE:
+            rows = pl.concat([source.rows() for source in sources])
+            write_parquet(_placed(rows.collect(), places), into)
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            windows = _windows(last)
+            rows = pl.scan_ipc(_dealt(sources, places, windows, scratch))
+            write_parquet(rows.drop("_folder", "_place"), into)
+            shutil.rmtree(scratch)
+    except (InputError, RunError):
+        raise
+    except UNREADABLE:
+        for source in sources:
+            source.check()
+        raise
+
+
+def _in_order(last: pl.DataFrame) -> bool:
+    """Whether the rows of each case are together, and the cases at their places."""
+    together = last["_last"] - last["_first"] + 1 == last["_rows"]
+    return bool(together.all()) and last["_place"].is_sorted()
+
+
+def _last_word(rows: Rows, places: pl.DataFrame) -> Rows:
+    """The rows of the last folder that has their case, with `_place`."""
+    on = [*_CASE, "_folder"]
+    if isinstance(rows, pl.DataFrame):
+        return rows.join(places, on=on, maintain_order="left")
+    return rows.join(places.lazy(), on=on, maintain_order="left")
+
+
+def _placed(frame: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """The rows that are the last word on their case, at their place, in their own order."""
+    placed = _last_word(frame, places)
+    if not placed["_place"].is_sorted():
+        placed = placed.sort("_place", maintain_order=True)
+    return placed.drop("_folder", "_place")
+
+
+def _windows(last: pl.DataFrame) -> pl.DataFrame:
+    """`_place` -> `_window`: places in a row that have no more than ROWS_AT_ONCE rows, or one."""
+    window, filled = 0, 0
+    dealt = []
+    sizes = last.group_by("_place").agg(pl.col("_rows").sum()).sort("_place")
+    for place, rows in sizes.iter_rows():
+        if filled and filled + rows > ROWS_AT_ONCE:
+            window, filled = window + 1, 0
+        filled += rows
+        dealt.append((place, window))
+    return pl.DataFrame(dealt, schema={"_place": _WHOLE, "_window": _WHOLE}, orient="row")
+
+
+def _dealt(
+    sources: Sequence[_Source], places: pl.DataFrame, windows: pl.DataFrame, scratch: Path
+) -> list[Path]:
+    """Files with all rows in their order, each of some rows at most."""
+    pieces: dict[int, list[Path]] = {window: [] for window in windows["_window"].unique().sort()}
+    number = 0
+    for source in sources:
+        for rows in source.pieces():
+            placed = _last_word(rows, places).join(windows, on="_place", maintain_order="left")
+            dealt = placed.partition_by("_window", as_dict=True, include_key=False)
+            for (window,), frame in dealt.items():
+                number += 1
+                file = scratch / f"{number:08}.arrow"
+                frame.write_ipc(file)
+                pieces[window].append(file)
+    alone = windows.group_by("_window").agg((pl.len() == 1).alias("alone"))
+    long = dict(alone.iter_rows())
+    ordered = []
+    for window, files in pieces.items():
+        if long[window]:
+            ordered += files
+            continue
+        frame = pl.concat([pl.read_ipc(file) for file in files])
+        ordered.append(scratch / f"{window:08}-sorted.arrow")
+        frame.sort("_place", maintain_order=True).write_ipc(ordered[-1])
+        for file in files:
+            file.unlink()
+    return ordered

@@ -1,0 +1,316 @@
+"""Tables: their columns (docs/formats.md), and the directory a run keeps them in.
+
+A run directory holds whole cases only. Each batch becomes a part, a folder that is renamed into
+place when its files are written; at the end parts are merged into one Parquet file a table, in the
+order of the experiment. A case that is there already, made by the same profiles, operations and
+code, is not run again, so a run that was cut short goes on where it was.
+
+Nothing here depends on the wall clock: two complete runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import polars as pl
+import polars.selectors as cs
+
+from flashbed.errors import InputError
+from flashbed.paths import shown
+from flashbed.storage.files import begun, read_json, read_text, whole
+from flashbed.storage.frames import UNREADABLE, check_columns, check_extent, check_text, silent
+from flashbed.storage.locking import LOCK
+from flashbed.tables.columns import SCHEMAS, TABLES, conform, empty_table
+from flashbed.tables.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
+from flashbed.tables.plausible import implausible
+
+__all__ = [
+    "CHIP_ALONE",
+    "SCHEMAS",
+    "TABLES",
+    "RunDirectory",
+    "conform",
+    "empty_table",
+    "read_table",
+    "runs_in",
+    "scan_table",
+]
+
+_STORED = ("requests", "flash", "power_cuts", "wear")
+_RECORDS = {
+    "flash": "flashbed run --trace flash",
+    "power_cuts": "flashbed powercut",
+    "wear": "flashbed run --trace wear",
+    "vfs": "flashbed trace --vfs",
+    "functions": "flashbed trace --func",
+    "not_measured": "a run on a target that lacks what a case needs",
+}
+_WRITTEN = {
+    "run.json",
+    "experiment.toml",
+    "parts",
+    *(f"{name}.parquet" for name in (*TABLES, "finished")),
+}
+"""Files of a run directory. One that is being written has a dot before and a word after that."""
+_QUOTING = ("requests", "vfs", "functions")
+"""Tables with names of files, or SQLite's words, which may be any."""
+_FORMAT = "flashbed-run 1"
+CHIP_ALONE = "sim-chip"
+"""The target that user-mode Linux is compared with: the simulator, its software taking no time."""
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is the lock of a run directory, or one that a killed process was writing."""
+    if path.name == LOCK or begun(path.name) in _WRITTEN:
+        return True
+    return path.name.startswith(".") and path.stem[1:] in _WRITTEN
+
+
+def _write_part(frame: pl.DataFrame, path: Path) -> None:
+    """Parquet, as what is merged: a damaged Arrow file makes its reader end the process."""
+    with whole(path) as new:
+        frame.write_parquet(new, compression="uncompressed", statistics=False)
+
+
+def _write_text(text: str, path: Path) -> None:
+    with whole(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def read_table(directory: Path, table: str) -> pl.DataFrame:
+    """A table of a run directory; columns that an earlier version did not have are null.
+
+    Raises `InputError` if the directory is none, the table is none or was not recorded.
+    """
+    path = _recorded(directory, table)
+    try:
+        with silent():
+            return _scanned(path, table).collect()
+    except UNREADABLE:
+        raise _cannot_be_read(path) from None
+
+
+def scan_table(directory: Path, table: str) -> pl.LazyFrame:
+    """The same table, however long it is: what is collected of it comes from the file.
+
+    The texts of all of it are looked through first. Raises `InputError` as `read_table` does.
+    """
+    path = _recorded(directory, table)
+    try:
+        with silent():
+            return _scanned(path, table)
+    except UNREADABLE:
+        raise _cannot_be_read(path) from None
+
+
+def _recorded(directory: Path, table: str) -> Path:
+    """The file of a table. Raises `InputError` if there is none."""
+    if table not in SCHEMAS:
+        raise InputError(f"no table {table!r}; there are {', '.join(TABLES)}")
+    if not (directory / "run.json").is_file():
+        raise InputError(f"{shown(directory)}: not the result of a run (no run.json)")
+    path = directory / f"{table}.parquet"
+    if not path.is_file():
+        hint = f"; `{_RECORDS[table]}` records it" if table in _RECORDS else ""
+        raise InputError(f"{shown(directory)}: {table} was not recorded{hint}")
+    return path
+
+
+def _cannot_be_read(path: Path) -> InputError:
+    return InputError(f"{shown(path)}: cannot be read; run the experiment again")
+
+
+def _scanned(path: Path, table: str) -> pl.LazyFrame:
+    """Raises one of UNREADABLE for a table that is damaged or another's, so far as that is seen.
+
+    Raises `InputError` for one that is too large, or that no run can have written.
+    """
+    check_extent(path)
+    found = pl.scan_parquet(path)
+    check_columns(found.collect_schema())
+    rows = conform(found, table)
+    _check(rows, path, quoting=table in _QUOTING)
+    odd = implausible(rows, table)
+    if odd:
+        raise InputError(f"{shown(path)}: {odd}; run the experiment again")
+    return as_now(rows, table)
+
+
+def _check(rows: pl.LazyFrame, path: Path, *, quoting: bool) -> None:
+    """Reads every row. Raises `ValueError` for texts that a terminal cannot be shown."""
+    texts = [name for name, kind in rows.collect_schema().items() if kind == pl.String]
+    others = (~cs.string()).null_count()
+    lengths = [pl.col(name).str.len_bytes().sum().alias(f"{name} bytes") for name in texts]
+    odd = pl.col(texts).str.contains(r"[\p{Cc}\p{Cf}]").any()
+    asked = [others, *lengths] if quoting or not texts else [others, *lengths, odd]
+    found = rows.select(asked).collect(engine="streaming").to_dicts()[0]
+    check_text(path, sum(found[f"{name} bytes"] for name in texts))
+    wrong = [name for name in texts if found.get(name) is True]
+    if wrong:
+        raise ValueError(f"{wrong[0]}: not one line")
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The run that is kept in a directory, or those in its folders, as `reproduce` leaves them.
+
+    Raises `InputError` if there is none.
+    """
+    if (directory / "run.json").is_file():
+        return [directory]
+    runs = sorted(marker.parent for marker in directory.glob("*/run.json"))
+    if not runs:
+        raise InputError(f"{shown(directory)}: not the result of a run (no run.json)")
+    return runs
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The results of one experiment."""
+
+    path: Path
+    experiment_id: str
+
+    @classmethod
+    def create(cls, path: Path, experiment_id: str) -> RunDirectory:
+        """Opens a run directory, making it if need be; the caller has it to itself (`held`).
+
+        Raises `InputError` if it holds something else.
+        """
+        marker = path / "run.json"
+        try:
+            if marker.is_file():
+                kept = cls.open(path)
+                if kept.experiment_id != experiment_id:
+                    raise InputError(
+                        f"{shown(path)}: holds {kept.experiment_id}, not {experiment_id}; "
+                        "choose another --out"
+                    )
+                kept._clear()
+                return kept
+            if path.is_dir() and not all(_is_ours(found) for found in path.iterdir()):
+                raise InputError(f"{shown(path)}: not empty, and not the result of a run")
+            path.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"format": _FORMAT, "experiment": experiment_id}, indent=1)
+            _write_text(text + "\n", marker)
+        except OSError as why:
+            raise InputError(f"{shown(path)}: {why.strerror}") from None
+        made = cls(path, experiment_id)
+        made._clear()
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Opens a run directory that is there. Raises `InputError`."""
+        try:
+            marker = read_json(path / "run.json")
+        except InputError as why:
+            raise InputError(f"{why}: not the result of a run") from None
+        if marker.get("format") != _FORMAT or not isinstance(marker.get("experiment"), str):
+            raise InputError(f"{shown(path / 'run.json')}: not {_FORMAT}; choose another --out")
+        return cls(path, marker["experiment"])
+
+    def keep_sources(self, experiment: Path, profiles: Mapping[str, Path]) -> None:
+        """Keeps the experiment and its profiles beside the results they explain."""
+        (self.path / "profiles").mkdir(exist_ok=True)
+        facts = {"format": _FORMAT, "experiment": self.experiment_id, "file": str(experiment)}
+        _write_text(json.dumps(facts, indent=1) + "\n", self.path / "run.json")
+        _write_text(read_text(experiment), self.path / "experiment.toml")
+        for name, path in profiles.items():
+            _write_text(read_text(path), self.path / "profiles" / f"{name}.toml")
+
+    def finished(self) -> dict[tuple[str, str], str]:
+        """(case_id, target) -> key of what is there, merged or in parts."""
+        found: dict[tuple[str, str], str] = {}
+        for folder in (self.path, *self._parts()):
+            rows = stored(folder, "finished")
+            if rows is not None:
+                found |= {(case_id, target): key for case_id, target, key in rows.iter_rows()}
+        return found
+
+    def add(
+        self,
+        tables: Mapping[str, pl.DataFrame],
+        finished: pl.DataFrame,
+        pieces: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+    ) -> None:
+        """Adds whole cases: their tables by name, and case_id, target, key of each.
+
+        Of cases too long to hold `pieces` has the rows before those of `tables`: files in `parts`,
+        which are moved.
+        """
+        parts = self.parts()
+        number = 1 + max((int(part.name) for part in self._parts()), default=0)
+        temporary = parts / f".{number:06}.{os.getpid()}"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        for name, files in pieces.items():
+            for at, file in enumerate(files):
+                file.rename(temporary / f"{name}-{at:08}.parquet")
+        for name, frame in tables.items():
+            if name == "cases" or frame.height:
+                _write_part(conform(frame, name), temporary / f"{name}.parquet")
+        _write_part(finished.select(*FINISHED), temporary / "finished.parquet")
+        temporary.rename(parts / f"{number:06}")
+
+    def parts(self) -> Path:
+        """The folder of the parts, where rows of cases that run may wait too."""
+        folder = self.path / "parts"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def keep_not_measured(self, target: str, rows: pl.DataFrame) -> None:
+        """Keeps case_id and reason of what a target could not measure, in place of what it had."""
+        path = self.path / "not_measured.parquet"
+        kept = stored(self.path, "not_measured")
+        others = empty_table("not_measured") if kept is None else kept
+        new = conform(rows.with_columns(pl.lit(target).alias("target")), "not_measured")
+        table = pl.concat([others.filter(pl.col("target") != target), new])
+        if table.height:
+            write_parquet(table, path)
+        else:
+            path.unlink(missing_ok=True)
+
+    def merge(self, order: Sequence[str]) -> None:
+        """Merges the parts into one file a table, cases in the order given, others after them.
+
+        Interrupted anywhere, it can be done again: parts go only when every table is written.
+        """
+        parts = self._parts()
+        if parts:
+            folders = (self.path, *parts)
+            places = places_of(folders, order)
+            scratch = self.path / ".parts.merging"
+            for name in (*_STORED, "finished", "cases"):
+                merge_table(folders, name, places, self.path / f"{name}.parquet", scratch)
+        if (self.path / "parts").is_dir():
+            # Renamed first: of a part that is half gone, what is left would hide the merged rows.
+            gone = self.path / f".parts.{os.getpid()}"
+            (self.path / "parts").rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Removes what processes that were killed were about to write."""
+        for folder in (self.path, self.path / "profiles", self.path / "parts"):
+            for path in folder.glob(".*.*"):
+                if folder == self.path and not _is_ours(path):
+                    continue
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+    def _parts(self) -> list[Path]:
+        folder = self.path / "parts"
+        if not folder.is_dir():
+            return []
+        parts = sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+        for part in parts:
+            if not (part.name.isascii() and part.name.isdigit()):
+                raise InputError(f"{shown(part)}: no part of a run; remove it")
+        return parts

@@ -1,0 +1,254 @@
+//! Runs many cases on several threads.
+//!
+//! Cases that share file system, preparation and chip form a group, which prepares its stack once.
+//! Each thread runs every n-th group and sends what comes of its cases to the caller, who waits.
+//!
+//! Invariants:
+//! 1. The rows are the same whatever the number of threads.
+//! 2. A case ends with all of its rows or with an error. One that was stopped does not end.
+//! 3. A panic costs the case in which it happens and no other.
+
+use super::{
+    run_cases_watched, CaseInput, ChipState, FsKind, KernelProfile, Measured, Recorded, Request,
+    RunError, Setting, Watch,
+};
+use crate::flash::FlashOp;
+use crate::profile::BoardProfile;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use thiserror::Error;
+
+/// Groups are no larger, so that threads share the work evenly.
+const GROUP_CASES_MAX: usize = 64;
+/// Rows of a table that a piece has at least.
+const PIECE_ROWS: usize = 1 << 16;
+/// Messages that wait for the caller; a thread with another one blocks.
+const MESSAGES: usize = 2;
+
+/// A case and the stack that it runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The file system.
+    pub fs: FsKind,
+    /// The operations that prepare it.
+    pub prepare: &'a str,
+    /// The chip that the preparation begins with.
+    pub chip: &'a ChipState,
+    /// What is run then.
+    pub input: CaseInput<'a>,
+}
+
+/// Runs a closure and turns a panic in it into a message.
+pub type CatchPanic = fn(&mut dyn FnMut()) -> Result<(), String>;
+
+/// Cases of one board and kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The board.
+    pub board: &'a BoardProfile,
+    /// The kernel.
+    pub kernel: &'a KernelProfile,
+    /// The cases.
+    pub cases: &'a [Case<'a>],
+    /// What is wanted besides the counts.
+    pub recorded: Recorded,
+    /// Whether a long case's rows are sent in pieces. Otherwise they come with its end.
+    pub in_pieces: bool,
+    /// What runs a group.
+    pub catch_panic: CatchPanic,
+}
+
+/// Rows of a case, by table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowsSent {
+    /// Of `requests`.
+    pub requests: usize,
+    /// Of `flash`.
+    pub flash: usize,
+}
+
+/// Rows of a case that has not ended. A case that begins again after a panic sends its first rows
+/// again.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Index of the case.
+    pub case: usize,
+    /// Rows that were sent before.
+    pub before: RowsSent,
+    /// The next rows of `requests`.
+    pub requests: Vec<Request>,
+    /// The next rows of `flash`.
+    pub flash: Vec<FlashOp>,
+    /// Paths that the case has named so far.
+    pub files: Vec<String>,
+}
+
+/// A case that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Index of the case.
+    pub case: usize,
+    /// Rows that were sent in pieces.
+    pub before: RowsSent,
+    /// The counts and the last rows.
+    pub result: Result<Measured, Failure>,
+}
+
+/// Why a case gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// The simulator says so.
+    #[error("{0}")]
+    Run(RunError),
+    /// It panicked; the message of [`Job::catch_panic`].
+    #[error("{0}")]
+    Panic(String),
+}
+
+impl Failure {
+    /// What the case needs and the model leaves out; none if it failed for another reason.
+    pub fn not_modelled(&self) -> Option<&'static str> {
+        match self {
+            Failure::Run(error) => error.not_modelled(),
+            Failure::Panic(_) => None,
+        }
+    }
+}
+
+/// What a thread sends.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// Rows of a case that goes on.
+    Piece(Piece),
+    /// The end of a case.
+    Ended(Box<Ended>),
+}
+
+impl Job<'_> {
+    /// Runs all cases while `wait` receives what comes of them. The channel disconnects when all
+    /// have ended; a `true` in `wait`'s flag stops them before.
+    pub fn run<T>(
+        &self,
+        threads: usize,
+        wait: impl FnOnce(&Receiver<Message>, &AtomicBool) -> T,
+    ) -> T {
+        let threads = threads.max(1);
+        let groups = groups(self.cases);
+        let stop = AtomicBool::new(false);
+        let (sender, receiver) = sync_channel(MESSAGES);
+        std::thread::scope(|scope| {
+            for first in 0..threads {
+                let (sender, stop, groups) = (sender.clone(), &stop, &groups);
+                scope.spawn(move || {
+                    for group in groups.iter().skip(first).step_by(threads) {
+                        self.run_group(group, &sender, stop);
+                    }
+                });
+            }
+            drop(sender);
+            let waited = wait(&receiver, &stop);
+            // Nothing is left to do, unless the caller returned early: threads that send end then.
+            stop.store(true, Relaxed);
+            drop(receiver);
+            waited
+        })
+    }
+
+    /// Runs the cases of a group; after a panic each of them alone.
+    fn run_group(&self, group: &[usize], sender: &SyncSender<Message>, stop: &AtomicBool) {
+        let worker = Worker::new(sender, stop, self.in_pieces, group);
+        let mut results = Vec::new();
+        match (self.catch_panic)(&mut || results = self.simulated(group, &worker)) {
+            Ok(()) => {
+                for (case, result) in results.into_iter().enumerate() {
+                    worker.end(case, result.map_err(Failure::Run));
+                }
+            }
+            Err(message) if group.len() == 1 => worker.end(0, Err(Failure::Panic(message))),
+            Err(_) => group.chunks(1).for_each(|alone| self.run_group(alone, sender, stop)),
+        }
+    }
+
+    fn simulated(&self, group: &[usize], worker: &Worker<'_>) -> Vec<Result<Measured, RunError>> {
+        let Job { board, kernel, cases, recorded, .. } = *self;
+        let Case { fs, prepare, chip, .. } = cases[group[0]];
+        let setting = Setting { board, kernel, fs, prepare, recorded };
+        let inputs: Vec<CaseInput<'_>> = group.iter().map(|&index| cases[index].input).collect();
+        run_cases_watched(&setting, chip, &inputs, worker)
+    }
+}
+
+/// Indices of cases that share file system, preparation and chip.
+fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut open: BTreeMap<(FsKind, &str, &ChipState), usize> = BTreeMap::new();
+    for (index, case) in cases.iter().enumerate() {
+        let key = (case.fs, case.prepare, case.chip);
+        let has_room = |&at: &usize| groups[at].len() < GROUP_CASES_MAX;
+        match open.get(&key).copied().filter(has_room) {
+            Some(at) => groups[at].push(index),
+            None => {
+                open.insert(key, groups.len());
+                groups.push(vec![index]);
+            }
+        }
+    }
+    groups
+}
+
+/// A thread's end of the channel, while it runs a group.
+struct Worker<'a> {
+    sender: &'a SyncSender<Message>,
+    stop: &'a AtomicBool,
+    in_pieces: bool,
+    group: &'a [usize],
+    /// Of each case of the group.
+    sent: RefCell<Vec<RowsSent>>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        sender: &'a SyncSender<Message>,
+        stop: &'a AtomicBool,
+        in_pieces: bool,
+        group: &'a [usize],
+    ) -> Worker<'a> {
+        let sent = RefCell::new(vec![RowsSent::default(); group.len()]);
+        Worker { sender, stop, in_pieces, group, sent }
+    }
+
+    fn end(&self, case: usize, result: Result<Measured, Failure>) {
+        if matches!(result, Err(Failure::Run(RunError::Stopped))) {
+            return;
+        }
+        let before = self.sent.borrow()[case];
+        let ended = Ended { case: self.group[case], before, result };
+        // The caller may have gone: nobody wants the rest then.
+        let _ = self.sender.send(Message::Ended(Box::new(ended)));
+    }
+}
+
+impl Watch for Worker<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    fn rows_at_once(&self) -> usize {
+        if self.in_pieces {
+            PIECE_ROWS
+        } else {
+            usize::MAX
+        }
+    }
+
+    fn take(&self, case: usize, requests: Vec<Request>, flash: Vec<FlashOp>, files: &[String]) {
+        let sent = &mut self.sent.borrow_mut()[case];
+        let before = *sent;
+        sent.requests += requests.len();
+        sent.flash += flash.len();
+        let (case, files) = (self.group[case], files.to_vec());
+        let _ = self.sender.send(Message::Piece(Piece { case, before, requests, flash, files }));
+    }
+}

@@ -1,0 +1,160 @@
+"""What single cases and requests come to, and the workloads that are measured that way."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from flashbed.analysis import extremes, per_request, rate_points, rates
+from flashbed.energy.fold import COMPONENTS, ENERGY_COLUMNS
+from flashbed.errors import InputError
+from flashbed.formats.operations import parse
+from flashbed.lifetime.observed import CAUSES
+from flashbed.plan import case as plan_case
+from flashbed.plan.case import Case
+from flashbed.workloads import operations
+
+USUAL = {axis: str(plan_case.AXES[axis].usual) for axis in plan_case.CONDITIONS}
+
+CASE = {
+    "case_id": "a", "target": "sim", "board": "b", "kernel": "k", "fs": "jffs2",
+    "pattern": "sequential", "requests": 2, "request_bytes": 4096, "time_ns": 4_000_000,
+    "flash_time_ns": 1_000_000, "bytes": 8192, "flash_reads": 3, "flash_programs": 5,
+    "flash_erases": 1, "file_bytes": 8192, "pause_ns": 0, "read_ahead_kib": 0, "window": "forced",
+    "advice": "none",
+    **USUAL,
+    **dict.fromkeys(ENERGY_COLUMNS), **{f"bytes_{cause}": 1024 for cause in CAUSES},
+}  # fmt: skip
+
+
+def request(
+    seq: int, op: str, start: int, latency: int | None, flash: int
+) -> dict[str, str | int | None]:
+    return {
+        "case_id": "a", "target": "sim", "seq": seq, "op": op, "start_ns": start,
+        "latency_ns": latency, "flash_time_ns": flash, "offset_bytes": 4096 * seq, "result": 512,
+    }  # fmt: skip
+
+
+REQUESTS = [
+    request(0, "write", 0, 1_000_000, 200_000),
+    request(1, "pause", 1_000_000, 500, 600_000),
+    request(2, "write", 2_000_000, 3_000_000, 200_000),
+]
+
+
+def test_a_case_comes_to_rates() -> None:
+    (row,) = rates(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS)).to_dicts()
+    assert row["response_ms"] == 2
+    assert row["flash_response_ms"] == pytest.approx(0.2)
+    assert row["throughput_mb_s"] == pytest.approx(2.048)
+    assert row["flash_share_pct"] == 25
+    assert row["flash_programs_per_request"] == 2.5
+    assert row["background_flash_pct"] == 60
+    assert row["seeds"] == 1
+    assert row["read_end_kb"] is None
+
+
+def test_the_last_byte_that_is_read_says_how_large_a_file_is_at_least() -> None:
+    requests = [*REQUESTS, request(9, "read", 0, 1, 0), request(3, "read", 0, 1, 0)]
+    (row,) = rates(pl.DataFrame([CASE]), pl.DataFrame(requests)).to_dicts()
+    assert row["read_end_kb"] == pytest.approx((9 * 4096 + 512) / 1000)
+
+
+def test_the_mean_power_of_a_rail_is_the_energy_of_its_components_over_the_time() -> None:
+    parts = dict.fromkeys(COMPONENTS, 1_000_000) | {"component_cpu_driver_nj": 3_000_000}
+    timed = {**CASE, **parts, "time_ns": 10_000_000}
+    (paused,) = rates(pl.DataFrame([timed]), pl.DataFrame(REQUESTS)).to_dicts()
+    assert paused["component_cpu_mw"] is None  # part of it was taken while no operation ran
+    (row,) = rates(pl.DataFrame([timed]), pl.DataFrame(REQUESTS[::2])).to_dicts()
+    assert row["component_cpu_mw"] == pytest.approx(400)
+    assert row["component_mem_mw"] == pytest.approx(500)
+    unknown = {**timed, "component_flash_erase_nj": None}
+    (row,) = rates(pl.DataFrame([unknown]), pl.DataFrame(REQUESTS[::2])).to_dicts()
+    assert row["component_cpu_mw"] == pytest.approx(400)
+    assert row["component_mem_mw"] is None
+
+
+def test_what_a_target_does_not_know_is_no_point() -> None:
+    untimed = [{**row, "latency_ns": None} for row in REQUESTS]
+    types = {"latency_ns": pl.Int64}
+    cases = pl.DataFrame([{**CASE, "time_ns": None}], schema_overrides={"time_ns": pl.Int64})
+    rated = rates(cases, pl.DataFrame(untimed, schema_overrides=types))
+    assert rate_points(rated, "response_ms").height == 0
+    assert rate_points(rated, "flash_response_ms").height == 1
+
+
+def test_flash_pages_belong_to_the_request_in_which_they_begin() -> None:
+    starts = (0, 100, 1_500_000, 2_000_000, 9_000_000)
+    flash = pl.DataFrame(
+        [{"case_id": "a", "target": "sim", "kind": "program", "start_ns": at} for at in starts]
+        + [{"case_id": "a", "target": "sim", "kind": "read", "start_ns": 50}]
+    )
+    single = per_request(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash, ("program",))
+    assert single.select("request", "latency_ms", "flash_pages").rows() == [(1, 1, 3), (2, 3, 2)]
+    (furthest,) = extremes(pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), flash).to_dicts()
+    assert (furthest["longest_ms"], furthest["shortest_ms"]) == (3, 1)
+    assert (furthest["most_flash_pages"], furthest["fewest_flash_pages"]) == (3, 2)
+    untraced = per_request(
+        pl.DataFrame([CASE]), pl.DataFrame(REQUESTS), pl.DataFrame(), ("program",)
+    )
+    assert untraced["flash_pages"].to_list() == [None, None]
+
+
+def case(fs: str, pattern: str, requests: int, request_bytes: int, file_bytes: int) -> Case:
+    return Case(
+        experiment="x/y",
+        board="emulated",
+        kernel="6.1",
+        fs=fs,
+        read_ahead_kib=0,
+        pattern=pattern,
+        requests=requests,
+        request_bytes=request_bytes,
+        file_bytes=file_bytes,
+        seed=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("micro-write", case("jffs2", "sequential", 10, 4096, 40_960)),
+        ("micro-write", case("jffs2", "random", 10, 4096, 40_960)),
+        ("read-layout", case("ubifs", "fragmented", 10, 4096, 40_960)),
+        ("collection", case("jffs2", "fill-30", 10, 4096, 2_097_152)),
+        ("collection", case("jffs2", "fill-75-idle", 100, 65_536, 2_097_152)),
+        ("raw", case("mtd", "erase", 800, 2048, 4_194_304)),
+        ("raw", case("mtd-driver", "write", 10, 4096, 40_960)),
+        ("raw", case("ubifs", "read", 20, 4096, 40_960)),
+    ],
+)
+def test_operations_are_ones_and_as_many_as_asked_for(kind: str, given: Case) -> None:
+    prepare, body = operations(kind, given, 1000)
+    assert parse(prepare)[-1].name == "prepared"
+    names = [operation.name for operation in parse(body)]
+    after = names[names.index("mark") + 1 :]
+    assert sum(name in ("read", "write", "erase") for name in after) == given.requests
+
+
+def test_idle_time_comes_after_every_so_many_bytes() -> None:
+    _, body = operations("collection", case("jffs2", "fill-75-idle", 16, 65_536, 2_097_152), 0)
+    names = [operation.name for operation in parse(body)]
+    assert names[names.index("mark") + 1 :] == (["write"] * 4 + ["pause"]) * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("micro-write", case("jffs2", "fragmented", 1, 4096, 4096)),
+        ("micro-write", case("jffs2", "sequential", 2, 4096, 4096)),
+        ("read-layout", case("jffs2", "random", 1, 4096, 4096)),
+        ("collection", case("jffs2", "fill-100", 1, 4096, 4096)),
+        ("collection", case("jffs2", "fill-30", 1, 8192, 4096)),
+        ("raw", case("jffs2", "erase", 1, 2048, 4096)),
+        ("raw", case("mtd", "write", 3, 2048, 4096)),
+    ],
+)
+def test_a_case_that_cannot_be_is_refused(kind: str, given: Case) -> None:
+    with pytest.raises(InputError, match=given.case_id):
+        operations(kind, given, 0)

@@ -1,0 +1,148 @@
+"""Power cuts on real file systems, in user-mode Linux on our own chip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.fuzz.cuts import CutsBench
+from flashbed.fuzz.generator import generate
+from flashbed.plan.experiment import load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.powercut.cutting import Choice, PowerCuts
+from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
+from flashbed.runner import programs_of
+from flashbed.targets.base import Cut, Program
+from flashbed.targets.uml import UmlTarget
+
+pytestmark = [pytest.mark.uml, pytest.mark.timeout(300)]
+
+
+def cut(work: Path, fs: str, choice: Choice) -> pl.DataFrame:
+    return cuts_and_requests(work, fs, choice)[0]
+
+
+def cuts_and_requests(work: Path, fs: str, choice: Choice) -> tuple[pl.DataFrame, pl.DataFrame]:
+    experiment = load_experiment("powercut/fsync")
+    cases = [item.case for item in plan(experiment, parse_settings([f"fs={fs}"]))]
+    target = PowerCuts(UmlTarget(work_dir=work), choice, "uml")
+    batches = list(target.run(programs_of(experiment, cases)))
+    assert [failure for batch in batches for failure in batch.failures] == []
+    return (
+        pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height]),
+        pl.concat([batch.requests for batch in batches if batch.requests.height]),
+    )
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+def test_what_fsync_acknowledged_survives_sixty_cuts(tmp_path: Path, fs: str) -> None:
+    rows = cut(tmp_path, fs, Choice(None, 60, 1))
+    assert rows.height == 60
+    assert rows.filter(pl.col("verdict") != RECOVERED)["reason"].to_list() == []
+    assert rows["acknowledged_files"].max() > 8  # type: ignore[operator]
+    assert rows["lost_files"].sum() == 0
+    # 400 blocks are scanned: a mount that read less, or nothing, would be none.
+    assert rows["mount_time_ns"].min() > 100_000_000  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs"])
+def test_a_chip_that_loses_a_program_is_caught(tmp_path: Path, fs: str) -> None:
+    rows = cut(tmp_path, fs, Choice(10, None, 1, ("drop 100",)))
+    before, after = rows.filter(pl.col("change") < 100), rows.filter(pl.col("change") > 100)
+    assert set(before["verdict"]) == {RECOVERED}
+    caught = after.filter(pl.col("verdict").is_in([LOST, NOT_MOUNTED]))
+    assert caught.height > 0
+    assert all(reason for reason in caught["reason"])
+
+
+def test_yaffs2_keeps_what_fsync_acknowledged_but_in_a_truncation(tmp_path: Path) -> None:
+    """yaffs_resize_file_down writes the last chunk, zeros behind its end, before the header."""
+    rows, requests = cuts_and_requests(tmp_path, "yaffs2", Choice(4, None, 1))
+    assert rows.height > 250
+    lost = rows.filter(pl.col("verdict") != RECOVERED)
+    assert set(lost["verdict"]) <= {LOST}
+    for change, reason in lost.select("change", "reason").iter_rows():
+        during = requests.filter(pl.col("changes") >= change).row(0, named=True)
+        assert (during["op"], "acknowledged bytes are zero" in reason) == ("truncate", True), reason
+    assert rows["acknowledged_files"].max() > 8  # type: ignore[operator]
+    # The checkpoint of the prepared file system goes with the first change: the blocks are scanned.
+    assert rows["mount_time_ns"].median() > 100_000_000  # type: ignore[operator]
+
+
+TEARS = 48
+"""Seeds of a torn change; about a sixth of them leave the first bytes of a page and no more."""
+SHORTENED = (
+    "open 0 a rw,create\nwrite 0 0 16000 1 0\nclose 0\nsync\n",
+    "open 0 a rw\ntruncate 0 513\nsync\nwrite 0 513 5000 2 90\nsync\n",
+)
+RENAMED = ("open 0 a rw,create\nwrite 0 0 5000 1 0\nclose 0\nsync\n", "rename a b\nsync\n")
+NOTHING_THERE = ("", "open 0 a rw,create\nclose 0\nsync\n")
+
+
+class LastChange(Choice):
+    """A cut in the last change, torn by the number that the case's name ends with."""
+
+    def cuts_of(self, case_id: str, changes: int) -> tuple[Cut, ...]:
+        return (Cut(changes, int(case_id)),)
+
+
+def torn(work: Path, board: str, program: tuple[str, str]) -> set[tuple[str, str]]:
+    """Verdict and reason of what did not recover, the last change torn in all kinds of ways."""
+    prepare, body = program
+    programs = [
+        Program(
+            case_id=str(seed),
+            fs="jffs2",
+            board=load_board(board),
+            kernel=load_kernel("6.1"),
+            read_ahead_kib=0,
+            prepare=f"flashbed-ops 1\n{prepare}prepared\n",
+            body=f"flashbed-ops 1\nmark\n{body}",
+        )
+        for seed in range(TEARS)
+    ]
+    target = PowerCuts(UmlTarget(work_dir=work), LastChange(None, None, 0), "uml")
+    batches = list(target.run(programs))
+    assert [failure for batch in batches for failure in batch.failures] == []
+    rows = pl.concat([batch.power_cuts for batch in batches if batch.power_cuts.height])
+    assert rows.height == TEARS
+    return set(rows.filter(pl.col("verdict") != RECOVERED).select("verdict", "reason").iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict", "reason"),
+    [
+        (SHORTENED, CORRUPT, "a: offset 513: bytes never acknowledged are those of another write"),
+        (RENAMED, LOST, "a: was being renamed to b, and is found by neither name"),
+    ],
+)
+def test_jffs2_loses_by_an_ecc_code_that_is_not_there(
+    tmp_path: Path, program: tuple[str, str], verdict: str, reason: str
+) -> None:
+    """Of nine random programs, all had a torn page without its code, and a bit that it "corrected".
+
+    The Hamming code takes an erased code for that of data with one wrong bit wherever the data's
+    parity is odd. An ECC that notices leaves the bytes alone, and what was first is what is lost
+    last.
+    """
+    assert torn(tmp_path, "emulated", program) == {(verdict, reason)}
+    assert torn(tmp_path, "omap3evm", program) == set()
+
+
+def test_jffs2_does_not_mount_when_all_it_has_is_a_torn_page(tmp_path: Path) -> None:
+    """jffs2_scan_medium does not erase where it finds no node at all: it may be somebody else's."""
+    refused = {(NOT_MOUNTED, "mounting: EIO (Input/output error)")}
+    assert torn(tmp_path, "omap3evm", NOTHING_THERE) == refused
+
+
+def test_a_cut_is_the_same_whatever_ran_before() -> None:
+    """The time of day is in JFFS2's nodes, so it decides what ECC makes of a torn page."""
+    before, case = generate("cuts", "jffs2", 62210), generate("cuts", "jffs2", 62211)
+    bench = CutsBench([UmlTarget()], load_board("emulated"), load_kernel("6.1"))
+    (alone,) = bench.verdicts([case], lambda *_: None)
+    after = {verdict.case: verdict for verdict in bench.verdicts([before, case], lambda *_: None)}
+    assert alone.difference is not None
+    assert after[case].difference == alone.difference

@@ -19,7 +19,7 @@ fn options(summary: bool) -> Options {
 fn fresh(board: &str, summary: bool) -> (Fs, Ns) {
     let board = support::board(board);
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    Jffs2::format(mtd, Ns::ZERO, options(summary)).expect("it fits")
+    Jffs2::format(mtd, Ns::ZERO, options(summary), 250).expect("it fits")
 }
 
 fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>) -> Ns {
@@ -102,7 +102,7 @@ fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
 fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -143,7 +143,7 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     let mut board = support::board("emulated-4k");
     board.chip.pages_per_block = 128;
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -160,7 +160,7 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
 fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
     let (ino, now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -311,7 +311,7 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     let mut board = support::board("emulated");
     board.partition.blocks = 16;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true)).expect("it fits");
+    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
     let (ino, mut now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
@@ -331,6 +331,6 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     assert!((12 * 31..13 * 32).contains(&pages), "{pages} pages in 16 blocks less three");
     board.partition.blocks = 3;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let refused = Jffs2::format(mtd, Ns::ZERO, options(true));
+    let refused = Jffs2::format(mtd, Ns::ZERO, options(true), 250);
     assert!(matches!(refused, Err(FsError::TooSmall(_))));
 }

@@ -314,12 +314,16 @@ def _is_table(given: Any) -> bool:
 
 
 class KernelFacts(Strict):
-    """`[kernel]`: what it is, and which targets can run it."""
+    """`[kernel]`: what it is, and which targets can run it.
+
+    `ticks_per_second` is CONFIG_HZ.
+    """
 
     name: Name
     title: Text
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
     source: Text
+    ticks_per_second: Hertz
 
 
 class ReadAheadRules(Strict):
@@ -350,7 +354,6 @@ class Jffs2Options(Strict):
     summary: bool
     compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
     compr_option: list[Literal["none", "lzo", "zlib"]]
-    ticks_per_second: Hertz
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
 
@@ -442,6 +445,7 @@ class Kernel(FromFile):
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
         tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
+        tables["kernel"] = {"ticks_per_second": self.kernel.ticks_per_second}
         of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
         if compressor == USUAL_COMPRESSOR:
             return json.dumps(tables)

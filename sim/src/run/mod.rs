@@ -34,10 +34,20 @@ use machine::Machine;
 use serde::Deserialize;
 use thiserror::Error;
 
+/// What of a kernel's configuration every layer may ask for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelFacts {
+    /// CONFIG_HZ.
+    pub ticks_per_second: u64,
+}
+
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelProfile {
+    /// How it is configured.
+    pub kernel: KernelFacts,
     /// Its read-ahead.
     pub readahead: KernelReadAhead,
     /// How its JFFS2 is built.
@@ -252,10 +262,11 @@ pub fn fresh_bytes(
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs.fs {
         FsKind::Jffs2 => {
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone()).map(|(fs, _)| fs.free_bytes())
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second)
+                .map(|(fs, _)| fs.free_bytes())
         }
         FsKind::Yaffs2 => {
-            let hz = kernel.jffs2.ticks_per_second;
+            let hz = kernel.kernel.ticks_per_second;
             Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
         }
         FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
@@ -311,9 +322,13 @@ fn run_on<F: Laboratory>(
     }
     let kernel = setting.kernel;
     match setting.fs.fs {
-        FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
+        FsKind::Jffs2 => run_fs(
+            setting,
+            cases,
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second),
+        ),
         FsKind::Yaffs2 => {
-            let hz = kernel.jffs2.ticks_per_second;
+            let hz = kernel.kernel.ticks_per_second;
             run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
         }
         FsKind::Ubifs => {
@@ -335,7 +350,7 @@ where
 {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
-    let ticks = Ticks::new(setting.kernel.jffs2.ticks_per_second);
+    let ticks = Ticks::new(setting.kernel.kernel.ticks_per_second);
     let mounted =
         formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS), now));
     run_stack(setting, cases, mounted)

@@ -19,7 +19,9 @@ use std::sync::OnceLock;
 fn table(profile: &toml::Table, name: &str) -> Value {
     let mut value = serde_json::to_value(&profile[name]).expect("TOML is JSON");
     let entries = value.as_object_mut().expect("a table");
-    entries.remove("source");
+    for text in ["source", "name", "title", "targets"] {
+        entries.remove(text);
+    }
     // what a mount may choose, which python/flashbed/formats/profiles.py does
     entries.remove("compr_option");
     if let Some(compressors) = entries.get_mut("compressors").and_then(Value::as_object_mut) {
@@ -38,7 +40,7 @@ fn read(path: &str) -> toml::Table {
 /// Tables of a board's file that the simulator reads.
 pub const OF_BOARD: [&str; 5] = ["chip", "ecc", "partition", "memory", "software"];
 /// Those of a kernel's.
-pub const OF_KERNEL: [&str; 3] = ["readahead", "jffs2", "ubifs"];
+pub const OF_KERNEL: [&str; 4] = ["kernel", "readahead", "jffs2", "ubifs"];
 
 /// The tables of boards/PATH.toml as Python hands them over.
 pub fn values(path: &str, tables: &[&str]) -> Value {

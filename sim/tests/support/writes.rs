@@ -70,7 +70,7 @@ fn pages(pattern: Pattern, count: u64, writes: u64) -> impl Iterator<Item = u64>
 
 pub fn jffs2(board: &BoardProfile) -> (Jffs2<Chip>, Ns) {
     let mtd = Mtd::new(Chip::new(board.chip), board);
-    Jffs2::format(mtd, Ns::ZERO, super::kernel("6.1").jffs2).expect("jffs2")
+    Jffs2::format(mtd, Ns::ZERO, super::kernel("6.1").jffs2, 250).expect("jffs2")
 }
 
 pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {

@@ -149,7 +149,7 @@ def test_a_bug_of_the_simulator_costs_its_case_alone() -> None:
         for fs in ("jffs2", "mtd")
     ]
     no_clock = json.loads(kernel.sim_json)
-    no_clock["jffs2"]["ticks_per_second"] = 0
+    no_clock["kernel"]["ticks_per_second"] = 0
     cases = cases_of(programs)
     given = run_cases(board.sim_json, json.dumps(no_clock), cases, Recorded(), 2)
     (failure,) = given.failures

@@ -73,8 +73,6 @@ pub struct Options {
     pub summary: bool,
     /// CONFIG_JFFS2_LZO, _ZLIB, _RTIME.
     pub compressors: Vec<Jffs2Compressor>,
-    /// CONFIG_HZ: the tick's number decides what is collected next.
-    pub ticks_per_second: u64,
     /// Whether a signal that reaches the collector's thread in a pass is kept (sigprocmask) or lost
     /// (disallow_signal): if it is kept, another pass follows each that erased.
     pub collector_keeps_signals: bool,
@@ -135,8 +133,14 @@ pub struct Jffs2<F> {
 
 impl<F: Flash> Jffs2<F> {
     /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
-    /// and mounts it.
-    pub fn format(mut mtd: Mtd<F>, mut now: Ns, options: Options) -> Result<(Self, Ns)> {
+    /// and mounts it. `ticks_per_second` is the kernel's HZ: the tick's number decides what is
+    /// collected next.
+    pub fn format(
+        mut mtd: Mtd<F>,
+        mut now: Ns,
+        options: Options,
+        ticks_per_second: u64,
+    ) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         assert!(block_bytes.is_power_of_two(), "checked profiles");
         if mtd.size_bytes() > u64::from(u32::MAX) {
@@ -155,7 +159,7 @@ impl<F: Flash> Jffs2<F> {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
-        let ticks = Ticks::new(options.ticks_per_second);
+        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,

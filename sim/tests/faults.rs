@@ -5,6 +5,7 @@ mod support;
 use sim::flash::{Chip, Failed, Fault, Faults, Faulty, Flash, Moves, Span};
 use sim::mtd::Mtd;
 use sim::profile::BoardProfile;
+use sim::sched::Task;
 use sim::units::{BlockNo, Ns, PageNo};
 
 fn board() -> BoardProfile {
@@ -22,7 +23,7 @@ fn failing(board: &BoardProfile, faults: Faults) -> Faulty<Chip> {
 fn program(chip: &mut Faulty<Chip>, page: u32) -> Result<Ns, Failed> {
     let bytes = chip.profile().page_bytes;
     let span = Span { column: 0, length: bytes };
-    chip.program(Ns::ZERO, PageNo(page), Moves::one(0, bytes), span)
+    chip.program(Ns::ZERO, Task::Program, PageNo(page), Moves::one(0, bytes), span)
 }
 
 /// Which of the first operations of a kind fail with this seed and rate; the numbers are what
@@ -35,7 +36,7 @@ fn draws_are_those_of_the_kernel_module() {
     assert_eq!(failed, expected(7, 2, 32));
     let faults = Faults { seed: 7, erase_fail_ppm: 250_000, ..Faults::default() };
     let mut chip = failing(&board(), faults);
-    let erase = |block: &u32| chip.erase(Ns::ZERO, BlockNo(*block)).is_err();
+    let erase = |block: &u32| chip.erase(Ns::ZERO, Task::Program, BlockNo(*block)).is_err();
     let failed: Vec<u32> = (0..32).filter(erase).collect();
     assert_eq!(failed, expected(7, 3, 32));
 }
@@ -60,20 +61,21 @@ fn chosen_operations_fail_and_are_counted() {
     assert_eq!(failed.fault, Fault::ProgramFailed);
     assert!(program(&mut chip, 2).is_ok());
     let before = chip.counts();
-    let failed = chip.erase(Ns::ZERO, BlockNo(0)).expect_err("the first");
+    let failed = chip.erase(Ns::ZERO, Task::Program, BlockNo(0)).expect_err("the first");
     assert_eq!((failed.fault, failed.at), (Fault::EraseFailed, chip.profile().erase_array_ns));
-    assert_eq!(chip.block_erases(BlockNo(0)), 0);
+    assert_eq!(chip.block(BlockNo(0)).erases, 0);
     assert_eq!(chip.counts().erases, before.erases + 1);
-    assert!(chip.erase(Ns::ZERO, BlockNo(0)).is_ok());
+    assert!(chip.erase(Ns::ZERO, Task::Program, BlockNo(0)).is_ok());
 }
 
 #[test]
 fn a_block_stands_its_endurance_and_no_more() {
     let faults = Faults { endurance_erases: 100, seed: 3, ..Faults::default() };
     let mut chip = failing(&board(), faults);
-    let stood = (0..200).take_while(|_| chip.erase(Ns::ZERO, BlockNo(5)).is_ok()).count();
+    let stood =
+        (0..200).take_while(|_| chip.erase(Ns::ZERO, Task::Program, BlockNo(5)).is_ok()).count();
     assert!((90..=110).contains(&stood), "{stood}");
-    assert!(chip.erase(Ns::ZERO, BlockNo(5)).is_err(), "once worn, always worn");
+    assert!(chip.erase(Ns::ZERO, Task::Program, BlockNo(5)).is_err(), "once worn, always worn");
 }
 
 #[test]

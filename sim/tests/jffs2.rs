@@ -35,9 +35,9 @@ fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>)
 
 /// Flash operations of reading one page.
 fn read_ops(fs: &mut Fs, ino: Ino, page: u32) -> Vec<FlashOp> {
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     fs.read_page(Ns::ZERO, ino, page, &mut support::NoPages).expect("readable");
-    fs.flash_mut().take_record()
+    fs.mtd_mut().flash_mut().take_record()
 }
 
 /// A node of a whole page takes 68 + 4096 bytes. Inode (68) and dirent (40 + 8) come first, so the
@@ -127,7 +127,7 @@ fn append_bytes(fs: &mut Fs, mut now: Ns, ino: Ino, start: u32, (count, bytes): 
 
 /// The blocks that reading a page touches.
 fn blocks_of(fs: &mut Fs, ino: Ino, page: u32) -> Vec<u32> {
-    let block_pages = fs.flash().profile().pages_per_block;
+    let block_pages = fs.mtd().flash().profile().pages_per_block;
     let ops = read_ops(fs, ino, page);
     let mut blocks: Vec<u32> = ops.iter().map(|op| op.page.0 / block_pages).collect();
     blocks.dedup();
@@ -193,9 +193,9 @@ fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
         .expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
     let before = read_ops(&mut fs, ino, 0)[0].page;
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
-    let kinds: Vec<_> = fs.flash_mut().take_record().iter().map(|op| op.kind).collect();
+    let kinds: Vec<_> = fs.mtd_mut().flash_mut().take_record().iter().map(|op| op.kind).collect();
     assert!(kinds.contains(&Kind::Read) && kinds.contains(&Kind::Program));
     let after = read_ops(&mut fs, ino, 0)[0].page;
     assert!(after != before, "the first page's node moved from {before:?}");
@@ -235,9 +235,9 @@ fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
     let (new, now) = fs
         .create(now, Name { directory: ROOT, name: "new" }, &mut support::NoPages)
         .expect("space");
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     fs.fsync(now, new, true, pages).expect("space");
-    fs.flash_mut().take_record()
+    fs.mtd_mut().flash_mut().take_record()
 }
 
 /// jffs2_build_inode_fragtree puts the nodes together from the end down, which leaves none but the
@@ -297,12 +297,12 @@ fn opening_an_evicted_file_reads_every_node_of_it() {
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
     let now = append_pages(&mut fs, now, ino, 0..40);
-    let before = fs.flash().counts().reads;
+    let before = fs.mtd().flash().counts().reads;
     fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
-    assert_eq!(fs.flash().counts().reads, before, "it is in memory");
+    assert_eq!(fs.mtd().flash().counts().reads, before, "it is in memory");
     fs.drop_caches(now, &[]).expect("clean");
     fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
-    let reads = fs.flash().counts().reads - before;
+    let reads = fs.mtd().flash().counts().reads - before;
     assert!((42..=45).contains(&reads), "{reads} reads for 40 pages in 41 nodes");
 }
 

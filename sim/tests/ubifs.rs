@@ -4,7 +4,7 @@ mod support;
 
 use sim::flash::{Chip, Flash, FlashOp, Kind, Traced};
 use sim::fs::ubifs::Ubifs;
-use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, PAGE_BYTES, ROOT};
+use sim::fs::{FlashFs, FsError, Ino, Name, PageWrite, Scheduled, PAGE_BYTES, ROOT};
 use sim::mtd::Mtd;
 use sim::profile::BoardProfile;
 use sim::units::Ns;
@@ -77,9 +77,9 @@ fn prepared(board: &str, pages: u32) -> (Fs, Ino, Ns) {
 
 /// What the chip sees while `work` runs.
 fn seen(fs: &mut Fs, now: Ns, work: impl FnOnce(&mut Fs, Ns) -> Ns) -> (Vec<Seen>, Ns) {
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     let now = work(fs, now);
-    (fs.flash_mut().take_record().iter().map(seen_of).collect(), now)
+    (fs.mtd_mut().flash_mut().take_record().iter().map(seen_of).collect(), now)
 }
 
 fn read_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: impl IntoIterator<Item = u32>) -> Ns {
@@ -93,12 +93,12 @@ fn read_pages(fs: &mut Fs, now: Ns, ino: Ino, pages: impl IntoIterator<Item = u3
 fn reading_in_order_costs_the_flash_reads_the_kernel_showed() {
     let (mut fs, ino, now) = prepared("emulated", 1280);
     let now = fs.drop_caches(now, &[]).expect("drop");
-    let before = fs.flash().counts().reads;
+    let before = fs.mtd().flash().counts().reads;
     let now = fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("open");
     let now = read_pages(&mut fs, now, ino, 0..8);
-    assert_eq!(fs.flash().counts().reads - before, 31);
+    assert_eq!(fs.mtd().flash().counts().reads - before, 31);
     read_pages(&mut fs, now, ino, 8..1024);
-    assert_eq!(fs.flash().counts().reads - before, 3233);
+    assert_eq!(fs.mtd().flash().counts().reads - before, 3233);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn on_4_kib_pages_a_node_in_order_costs_one_flash_read() {
 #[test]
 fn on_4_kib_pages_ubi_writes_a_page_for_each_header() {
     let (mut fs, _) = fresh(&support::board("emulated-4k")).expect("large enough");
-    let log: Vec<Seen> = fs.flash_mut().take_record().iter().map(seen_of).collect();
+    let log: Vec<Seen> = fs.mtd_mut().flash_mut().take_record().iter().map(seen_of).collect();
     let format: Vec<Seen> = log.iter().take(2 * (1 + 8) + 2).copied().collect();
     let mut wanted = Vec::new();
     for block in 0..2 {

@@ -42,9 +42,9 @@ fn a_page_is_two_chunks_each_read_whole_with_its_tags() {
         now = write_page(&mut fs, now, ino, page);
     }
     fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     fs.read_page(now, ino, 1, &mut support::NoPages).expect("readable");
-    let record = fs.flash_mut().take_record();
+    let record = fs.mtd_mut().flash_mut().take_record();
     let places: Vec<_> = record.iter().map(|op| (op.page.0, op.column, op.length)).collect();
     assert_eq!(places, [(3, 0, 2048), (4, 0, 2048)], "the object header is page 0");
 }
@@ -56,7 +56,7 @@ fn the_short_op_cache_holds_ten_chunks_and_goes_out_whole() {
     let (ino, mut now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
-    let programs = |fs: &Yaffs2<Traced<Chip>>| fs.flash().counts().programs;
+    let programs = |fs: &Yaffs2<Traced<Chip>>| fs.mtd().flash().counts().programs;
     let created = programs(&fs);
     for page in 0..5 {
         now = write_page(&mut fs, now, ino, page);
@@ -73,9 +73,9 @@ fn a_page_in_the_short_op_cache_is_read_without_the_flash() {
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
     let now = write_page(&mut fs, now, ino, 0);
-    let before = fs.flash().counts();
+    let before = fs.mtd().flash().counts();
     fs.read_page(now, ino, 0, &mut support::NoPages).expect("readable");
-    assert_eq!(fs.flash().counts(), before);
+    assert_eq!(fs.mtd().flash().counts(), before);
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn the_last_chunk_of_a_block_is_its_summary_and_the_first_is_checked_to_be_erase
     let (ino, mut now) = fs
         .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
         .expect("space");
-    fs.flash_mut().start_recording();
+    fs.mtd_mut().flash_mut().start_recording();
     for page in 0..64 {
         now = write_page(&mut fs, now, ino, page);
     }
     fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
-    let record = fs.flash_mut().take_record();
+    let record = fs.mtd_mut().flash_mut().take_record();
     let programs: Vec<u32> =
         record.iter().filter(|op| op.kind == Kind::Program).map(|op| op.page.0).collect();
     assert_eq!(

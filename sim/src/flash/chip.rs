@@ -16,27 +16,22 @@
 //!    bad block may be marked at any time.
 //! 4. `Counts::busy` is the sum of the times that operations take.
 
-use crate::flash::{Counts, Done, Failed, Fault, Flash, FlashOp, Moves, Span, Torn, WrongBits};
+use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
 use crate::profile::{ChipProfile, Transfer};
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
+use std::collections::BTreeSet;
 
 /// What marks a bad block: the first bytes of the OOB.
 const BAD_MARK_BYTES: u32 = 2;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    /// First byte of the block, OOBs not counted, that may still be programmed.
-    next: u32,
-    erases: u32,
-    factory_bad: bool,
-}
 
 /// A chip without faults.
 #[derive(Clone, Debug)]
 pub struct Chip {
     profile: ChipProfile,
     blocks: Vec<Block>,
+    /// Blocks whose next erase makes a file system and is not counted as theirs.
+    unformatted: BTreeSet<BlockNo>,
     /// Pages of the chip, and log2 of those of a block, so that nothing has to divide to know where
     /// a page is.
     pages: u32,
@@ -51,16 +46,26 @@ impl Chip {
         let pages = profile.blocks * profile.pages_per_block;
         assert!(profile.pages_per_block.is_power_of_two(), "checked profiles");
         let block_shift = profile.pages_per_block.trailing_zeros();
-        Chip { profile, blocks, pages, block_shift, counts: Counts::default() }
+        let (unformatted, counts) = (BTreeSet::new(), Counts::default());
+        Chip { profile, blocks, unformatted, pages, block_shift, counts }
     }
 
     /// The same with blocks that were bad from the beginning.
     pub fn with_bad_blocks(profile: ChipProfile, bad: impl IntoIterator<Item = BlockNo>) -> Chip {
         let mut chip = Chip::new(profile);
         for block in bad {
-            chip.blocks[block.0 as usize].factory_bad = true;
+            chip.blocks[block.0 as usize].is_factory_bad = true;
         }
         chip
+    }
+
+    /// Says how often a block was erased before it is used. If it `is_formatted` by its next erase,
+    /// that one is left out.
+    pub fn set_block_erases(&mut self, block: BlockNo, erases: u32, is_formatted: bool) {
+        self.blocks[block.0 as usize].erases = erases;
+        if is_formatted {
+            self.unformatted.insert(block);
+        }
     }
 
     /// The part of a whole page's bus time that `length` bytes take.
@@ -94,7 +99,7 @@ impl Flash for Chip {
     }
 
     #[inline]
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+    fn read(&mut self, now: Ns, _task: Task, page: PageNo, moves: Moves) -> Done {
         debug_assert!(self.in_page(moves.first), "read past the OOB");
         assert!(page.0 < self.pages, "read of page {} past the chip", page.0);
         self.counts.reads += 1;
@@ -111,7 +116,7 @@ impl Flash for Chip {
         self.spend(now, self.profile.column_change_ns + moved)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
+    fn program(&mut self, now: Ns, _task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         assert!(self.in_page(moves.first) && self.in_page(cells), "program past the OOB");
         let page_bytes = self.profile.page_bytes;
         let number = page.0 >> self.block_shift;
@@ -121,33 +126,35 @@ impl Flash for Chip {
         let bus = self.bus(self.profile.bus_program_ns, moves.bytes);
         let time = bus + self.profile.program_array_ns;
         let block = &mut self.blocks[number as usize];
-        if block.factory_bad {
+        if block.is_factory_bad {
             self.counts.programs += 1;
             return Err(Failed { at: self.spend(now, time), fault: Fault::ProgramFailed });
         }
         let marks_bad = !main_area && cells.length <= BAD_MARK_BYTES;
         assert!(
-            first >= block.next || marks_bad,
+            first >= block.programmed_bytes || marks_bad,
             "page {} programmed twice or out of order (byte {first} of its block, next is {})",
             page.0,
-            block.next
+            block.programmed_bytes
         );
         if main_area {
-            block.next = start + page_bytes.min(cells.column + cells.length);
+            block.programmed_bytes = start + page_bytes.min(cells.column + cells.length);
         }
         self.counts.programs += 1;
         Ok(self.spend(now, time))
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
+    fn erase(&mut self, now: Ns, _task: Task, block: BlockNo) -> Done {
         let state = &mut self.blocks[block.0 as usize];
         self.counts.erases += 1;
-        if state.factory_bad {
+        if state.is_factory_bad {
             let at = self.spend(now, self.profile.erase_array_ns);
             return Err(Failed { at, fault: Fault::EraseFailed });
         }
-        state.next = 0;
-        state.erases += 1;
+        state.programmed_bytes = 0;
+        if !self.unformatted.remove(&block) {
+            state.erases += 1;
+        }
         Ok(self.spend(now, self.profile.erase_array_ns))
     }
 
@@ -155,44 +162,12 @@ impl Flash for Chip {
         self.counts
     }
 
-    fn block_erases(&self, block: BlockNo) -> u32 {
-        self.blocks[block.0 as usize].erases
+    fn block(&self, block: BlockNo) -> &Block {
+        &self.blocks[block.0 as usize]
     }
 
-    fn can_lose_power(&self) -> bool {
-        false
-    }
-
-    fn programmed_bytes(&self, block: BlockNo) -> u32 {
-        self.blocks[block.0 as usize].next
-    }
-
-    fn set_block_erases(&mut self, block: BlockNo, erases: u32) {
-        self.blocks[block.0 as usize].erases = erases;
-    }
-
-    fn is_factory_bad(&self, block: BlockNo) -> bool {
-        self.blocks[block.0 as usize].factory_bad
-    }
-
-    /// A chip without a decorator keeps its power, reads what was written and is watched by nobody.
-    fn cut_power_in(&mut self, _changes: u64) {}
-
-    fn power_on(&mut self) -> Option<Torn> {
-        None
-    }
-
+    /// What was written is what is read.
     fn wrong_bits(&self) -> Option<&WrongBits> {
         None
-    }
-
-    fn begin_faults(&mut self) {}
-
-    fn set_task(&mut self, _task: Task) {}
-
-    fn start_recording(&mut self) {}
-
-    fn take_record(&mut self) -> Vec<FlashOp> {
-        Vec::new()
     }
 }

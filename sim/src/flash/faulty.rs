@@ -2,7 +2,7 @@
 //!
 //! Mirrors kernel/flashbed_nand/faults.c and exec.c: the same SplitMix64 draws (Steele, Lea, Flood
 //! 2014) over the same numbers, so that a seed fails the same operations in the simulator and on a
-//! real kernel. Operations are counted from [`Flash::begin_faults`], each kind for itself; nothing
+//! real kernel. Operations are counted from [`Faulty::begin_faults`], each kind for itself; nothing
 //! fails before it. Chips have no contents here: a program that failed leaves cells that ECC cannot
 //! make sense of. (The module programs a random part of the bits; one in two thousand such steps
 //! would pass for one wrong bit.)
@@ -13,7 +13,9 @@
 //! 1. What is drawn does not depend on what ran before `begin_faults`.
 //! 2. A failed erase leaves its block as it was; it counts as an operation of the chip.
 
-use crate::flash::{pass_on, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
+use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, WrongBits};
+use crate::profile::ChipProfile;
+use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -105,6 +107,16 @@ impl<F: Flash> Faulty<F> {
         Faulty { inner, faults, step_bytes, since: None, wrong: None, failed, worn, torn }
     }
 
+    /// The flash below, for what the laboratory does to it.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    /// Begins to fail operations.
+    pub fn begin_faults(&mut self) {
+        self.since = Some(self.counts());
+    }
+
     /// fbn_endurance.
     fn endurance(&self, block: BlockNo) -> u32 {
         let mut state = draw(self.faults.seed, Draw::Wear, u64::from(block.0));
@@ -136,7 +148,7 @@ impl<F: Flash> Faulty<F> {
     fn erase_fails(&mut self, block: BlockNo) -> bool {
         let spent = self.since.is_some()
             && self.faults.endurance_erases > 0
-            && self.inner.block_erases(block) >= self.endurance(block);
+            && self.inner.block(block).erases >= self.endurance(block);
         self.worn[block.0 as usize] |= spent;
         let drawn = self.since.is_some_and(|since| {
             let number = self.counts().erases - since.erases;
@@ -157,24 +169,27 @@ impl<F: Flash> Faulty<F> {
 }
 
 impl<F: Flash> Flash for Faulty<F> {
-    pass_on! {
-        profile change_column block_erases set_block_erases is_factory_bad
-        programmed_bytes can_lose_power cut_power_in power_on set_task start_recording
-        take_record
+    fn profile(&self) -> &ChipProfile {
+        self.inner.profile()
     }
 
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+    fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done {
         let before = self.inner.counts().reads;
         self.wrong = match self.torn.get(&page) {
             Some(steps) => Some(WrongBits { steps: steps.clone(), bits: None }),
             None => self.since.and_then(|since| self.flips(before - since.reads)),
         };
-        self.inner.read(now, page, moves)
+        self.inner.read(now, task, page, moves)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
+    #[inline]
+    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
+        self.inner.change_column(now, length)
+    }
+
+    fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         let fails = self.program_fails();
-        let at = self.inner.program(now, page, moves, cells)?;
+        let at = self.inner.program(now, task, page, moves, cells)?;
         if fails {
             let end = (cells.column + cells.length).min(self.profile().page_bytes);
             if cells.column < end {
@@ -186,12 +201,12 @@ impl<F: Flash> Flash for Faulty<F> {
         Ok(at)
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
+    fn erase(&mut self, now: Ns, task: Task, block: BlockNo) -> Done {
         if !self.erase_fails(block) {
             let pages = self.profile().pages_per_block;
             let first = PageNo(block.0 * pages);
             self.torn.retain(|&page, _| page < first || page.0 >= first.0 + pages);
-            return self.inner.erase(now, block);
+            return self.inner.erase(now, task, block);
         }
         let time = self.profile().erase_array_ns;
         self.failed.erases += 1;
@@ -203,8 +218,8 @@ impl<F: Flash> Flash for Faulty<F> {
         self.wrong.as_ref()
     }
 
-    fn begin_faults(&mut self) {
-        self.since = Some(self.counts());
+    fn block(&self, block: BlockNo) -> &Block {
+        self.inner.block(block)
     }
 
     fn counts(&self) -> Counts {

@@ -8,7 +8,9 @@
 //!
 //! Invariant: between the cut and `power_on` the chip below is not touched.
 
-use crate::flash::{pass_on, Done, Failed, Fault, Flash, Moves, Span, Torn};
+use crate::flash::{Block, Counts, Done, Failed, Fault, Flash, Moves, Span, Torn, WrongBits};
+use crate::profile::ChipProfile;
+use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
 /// A chip, its changes counted, and the one in which its power fails.
@@ -25,6 +27,17 @@ impl<F: Flash> PowerCut<F> {
     /// Around `inner`, with power.
     pub fn new(inner: F) -> PowerCut<F> {
         PowerCut { inner, left: None, torn: None }
+    }
+
+    /// The power is going to fail in the `changes`th program or erase from here on.
+    pub fn cut_power_in(&mut self, changes: u64) {
+        assert!(changes > 0, "changes are counted from 1");
+        self.left = Some(changes);
+    }
+
+    /// The power is back; what it failed in, if it did.
+    pub fn power_on(&mut self) -> Option<Torn> {
+        self.torn.take()
     }
 
     /// Whether there is power for a read.
@@ -52,44 +65,48 @@ impl<F: Flash> PowerCut<F> {
 }
 
 impl<F: Flash> Flash for PowerCut<F> {
-    pass_on! {
-        profile change_column counts block_erases set_block_erases is_factory_bad
-        programmed_bytes wrong_bits begin_faults set_task start_recording take_record
+    fn profile(&self) -> &ChipProfile {
+        self.inner.profile()
     }
 
     #[inline]
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
+    fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done {
         self.powered(now)?;
-        self.inner.read(now, page, moves)
+        self.inner.read(now, task, page, moves)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
+    #[inline]
+    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
+        self.inner.change_column(now, length)
+    }
+
+    fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
         self.powered(now)?;
-        if self.fails(Torn::Program(page, cells)) {
-            let at = self.inner.program(now, page, moves, cells)?;
+        let fails = self.fails(Torn::Program(page, cells));
+        let at = self.inner.program(now, task, page, moves, cells)?;
+        if fails {
             return Err(Failed { at, fault: Fault::PowerLost });
         }
-        self.inner.program(now, page, moves, cells)
+        Ok(at)
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
+    fn erase(&mut self, now: Ns, task: Task, block: BlockNo) -> Done {
         self.powered(now)?;
         if self.fails(Torn::Erase(block)) {
             return Err(Failed { at: now, fault: Fault::PowerLost });
         }
-        self.inner.erase(now, block)
+        self.inner.erase(now, task, block)
     }
 
-    fn can_lose_power(&self) -> bool {
-        true
+    fn counts(&self) -> Counts {
+        self.inner.counts()
     }
 
-    fn cut_power_in(&mut self, changes: u64) {
-        assert!(changes > 0, "changes are counted from 1");
-        self.left = Some(changes);
+    fn block(&self, block: BlockNo) -> &Block {
+        self.inner.block(block)
     }
 
-    fn power_on(&mut self) -> Option<Torn> {
-        self.torn.take()
+    fn wrong_bits(&self) -> Option<&WrongBits> {
+        self.inner.wrong_bits()
     }
 }

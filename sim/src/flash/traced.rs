@@ -3,7 +3,8 @@
 //! A row has the first data move of its command, as a trace of the kernel's raw NAND operations
 //! has: a whole page is `page_bytes` at column 0, whether its OOB follows or not.
 
-use crate::flash::{pass_on, Done, Flash, FlashOp, Kind, Moves, Span};
+use crate::flash::{Block, Counts, Done, Flash, FlashOp, Kind, Moves, Span, WrongBits};
+use crate::profile::ChipProfile;
 use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 
@@ -11,7 +12,6 @@ use crate::units::{BlockNo, Ns, PageNo};
 #[derive(Clone, Debug)]
 pub struct Traced<F> {
     inner: F,
-    task: Task,
     /// The operations recorded since `start`.
     record: Option<Vec<FlashOp>>,
 }
@@ -19,11 +19,30 @@ pub struct Traced<F> {
 impl<F: Flash> Traced<F> {
     /// Around `inner`, not recording yet.
     pub fn new(inner: F) -> Traced<F> {
-        Traced { inner, task: Task::default(), record: None }
+        Traced { inner, record: None }
     }
 
-    fn note(&mut self, start: Ns, kind: Kind, page: PageNo, span: Span) {
-        let task = self.task;
+    /// The flash below.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    /// The flash below, for what the laboratory does to it.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    /// Begins to write operations down.
+    pub fn start_recording(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    /// What was written down since; nothing is any more.
+    pub fn take_record(&mut self) -> Vec<FlashOp> {
+        self.record.take().unwrap_or_default()
+    }
+
+    fn note(&mut self, start: Ns, task: Task, kind: Kind, page: PageNo, span: Span) {
         let Span { column, length } = span;
         if let Some(record) = &mut self.record {
             record.push(FlashOp { start, kind, page, column, length, task });
@@ -32,37 +51,41 @@ impl<F: Flash> Traced<F> {
 }
 
 impl<F: Flash> Flash for Traced<F> {
-    pass_on! {
-        profile change_column counts block_erases set_block_erases is_factory_bad
-        programmed_bytes can_lose_power cut_power_in power_on wrong_bits begin_faults
+    fn profile(&self) -> &ChipProfile {
+        self.inner.profile()
     }
 
-    fn read(&mut self, now: Ns, page: PageNo, moves: Moves) -> Done {
-        self.note(now, Kind::Read, page, moves.first);
-        self.inner.read(now, page, moves)
+    fn read(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves) -> Done {
+        self.note(now, task, Kind::Read, page, moves.first);
+        self.inner.read(now, task, page, moves)
     }
 
-    fn program(&mut self, now: Ns, page: PageNo, moves: Moves, cells: Span) -> Done {
-        self.note(now, Kind::Program, page, moves.first);
-        self.inner.program(now, page, moves, cells)
+    #[inline]
+    fn change_column(&mut self, now: Ns, length: u32) -> Ns {
+        self.inner.change_column(now, length)
     }
 
-    fn erase(&mut self, now: Ns, block: BlockNo) -> Done {
+    fn program(&mut self, now: Ns, task: Task, page: PageNo, moves: Moves, cells: Span) -> Done {
+        self.note(now, task, Kind::Program, page, moves.first);
+        self.inner.program(now, task, page, moves, cells)
+    }
+
+    fn erase(&mut self, now: Ns, task: Task, block: BlockNo) -> Done {
         let pages = self.profile().pages_per_block;
         let length = self.profile().page_bytes * pages;
-        self.note(now, Kind::Erase, PageNo(block.0 * pages), Span { column: 0, length });
-        self.inner.erase(now, block)
+        self.note(now, task, Kind::Erase, PageNo(block.0 * pages), Span { column: 0, length });
+        self.inner.erase(now, task, block)
     }
 
-    fn set_task(&mut self, task: Task) {
-        self.task = task;
+    fn counts(&self) -> Counts {
+        self.inner.counts()
     }
 
-    fn start_recording(&mut self) {
-        self.record = Some(Vec::new());
+    fn block(&self, block: BlockNo) -> &Block {
+        self.inner.block(block)
     }
 
-    fn take_record(&mut self) -> Vec<FlashOp> {
-        self.record.take().unwrap_or_default()
+    fn wrong_bits(&self) -> Option<&WrongBits> {
+        self.inner.wrong_bits()
     }
 }

@@ -10,12 +10,11 @@ pub mod ubifs;
 pub mod yaffs2;
 
 pub use crate::errno::{FsError, Result};
+pub use tasks::Scheduled;
 
-use crate::causes::Causes;
 use crate::content::Contents;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::mtd::Mtd;
-use crate::sched::{Sched, Task};
 use crate::units::Ns;
 
 /// An inode number.
@@ -88,6 +87,26 @@ pub enum Grabbed {
 }
 
 /// What a file system may ask of the page cache and the inodes above it.
+///
+/// # Examples
+///
+/// A page cache that holds nothing, for a file system without a VFS above it:
+///
+/// ```
+/// use sim::{content::Contents, fs::{Grabbed, Ino, PageCache}, units::Ns};
+/// struct NoPages(Contents);
+///
+/// impl PageCache for NoPages {
+///     fn read_cache_page(&mut self, _: Ino, _page: u32) -> bool { true }
+///     fn grab_page(&mut self, _: Ino, _page: u32) -> Grabbed { Grabbed::Empty }
+///     fn clear_uptodate(&mut self, _: Ino, _page: u32) {}
+///     fn find_page(&self, _: Ino, _page: u32) -> Option<bool> { None }
+///     fn clear_dirty(&mut self, _: Ino, _page: u32) {}
+///     fn truncate_setsize(&mut self, _: Ino, _bytes: u64) {}
+///     fn mark_inode_dirty(&mut self, _: Ns, _: Ino, _size: bool) {}
+///     fn contents(&self, _: Ino) -> &Contents { &self.0 }
+/// }
+/// ```
 pub trait PageCache {
     /// read_cache_page: the page is in the cache from now on. Says whether it was not, so that the
     /// file system has to read it.
@@ -159,8 +178,80 @@ pub struct Found {
     pub contents: Contents,
 }
 
-/// The seam between the VFS and a file system.
-pub trait FlashFs: Clone {
+/// The seam between the VFS and a file system: what the VFS asks of one. What the scheduler asks is
+/// [`Scheduled`].
+///
+/// # Examples
+///
+/// A file system whose pages are pages of the flash, and nothing else is on it:
+///
+/// ```
+/// # use sim::{flash::{Flash, Torn}, mtd::Mtd, sched::{Sched, Task}, units::Ns};
+/// # use sim::fs::{FlashFs, Found, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled};
+/// #[derive(Clone)]
+/// struct Plain<F> { mtd: Mtd<F>, sched: Sched, next: u32 }
+///
+/// impl<F: Flash> FlashFs for Plain<F> {
+///     type Flash = F;
+///     fn create(&mut self, now: Ns, _: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+///         self.next += 1;
+///         Ok((Ino(self.next), now))
+///     }
+///     fn read_page(&mut self, now: Ns, _: Ino, page: u32, _: &mut dyn PageCache) -> Result<Ns> {
+///         Ok(self.mtd.read(now, u64::from(page) * 4096, 4096)?)
+///     }
+///     fn write_page(&mut self, now: Ns, at: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
+///         Ok(self.mtd.write(now, u64::from(at.page) * 4096, 4096)?)
+///     }
+///     // The others have nothing to do.
+/// #   fn mkdir(&mut self, now: Ns, at: Name<'_>, p: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+/// #       self.create(now, at, p)
+/// #   }
+/// #   fn lookup(&mut self, now: Ns, _: Name<'_>, _: Option<Ino>) -> Result<Ns> { Ok(now) }
+/// #   fn writes_back(&self) -> bool { false }
+/// #   fn unlink(&mut self, now: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn rmdir(&mut self, now: Ns, _: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn rename(&mut self, now: Ns, _: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn truncate(&mut self, now: Ns, _: Ino, _: u64, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn evict(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn remount(&mut self, now: Ns) -> Result<Ns> { Ok(now) }
+/// #   fn inodes_in_memory(&self) -> u64 { 0 }
+/// #   fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+/// #       self.mtd.power_on(torn);
+/// #       Ok((Vec::new(), now))
+/// #   }
+/// #   fn write_begin(&mut self, now: Ns, _: PageWrite, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn write_inode(&mut self, now: Ns, _: Ino, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn fsync(&mut self, now: Ns, _: Ino, _: bool, _: &mut dyn PageCache) -> Result<Ns> {
+/// #       Ok(now)
+/// #   }
+/// #   fn sync(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn drop_caches(&mut self, now: Ns, _: &[Ino]) -> Result<Ns> { Ok(now) }
+/// #   fn mtd(&self) -> &Mtd<F> { &self.mtd }
+/// #   fn mtd_mut(&mut self) -> &mut Mtd<F> { &mut self.mtd }
+/// #   fn max_file_bytes(&self) -> u64 { self.mtd.size_bytes() }
+/// #   fn free_bytes(&self) -> Option<u64> { None }
+/// }
+/// # impl<F: Flash> Scheduled for Plain<F> {
+/// #   fn sched(&mut self) -> &mut Sched { &mut self.sched }
+/// #   fn next_due(&self) -> Option<Ns> { None }
+/// #   fn run_due(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn run_thread(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn resched(&mut self, now: Ns, _: &mut dyn PageCache) -> Result<Ns> { Ok(now) }
+/// #   fn set_caller(&mut self, task: Option<Task>) -> Option<Task> { task }
+/// # }
+/// ```
+pub trait FlashFs: Scheduled + Clone {
     /// The chip it lives on.
     type Flash: Flash;
     /// Creates a file and leaves its inode in memory.
@@ -205,10 +296,10 @@ pub trait FlashFs: Clone {
     /// Inodes of files and directories, but the root, that are in memory.
     fn inodes_in_memory(&self) -> u64;
     /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was
-    /// being programmed or erased is neither old nor new, and what is left on the flash is mounted.
+    /// being programmed or erased (`torn`) is neither old nor new, and what is left on the flash is mounted.
     /// Returns the tree, every directory before what is in it. The root's inode is in memory
     /// afterwards, no other.
-    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)>;
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)>;
     /// The time in an inode that is about to be written to is no longer that of this second.
     fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
         Ok(now)
@@ -241,83 +332,48 @@ pub trait FlashFs: Clone {
     /// drop_caches: evicts every inode that the VFS does not keep (`kept`: of open files, of the
     /// directories they are in, and dirty ones), and whatever the file system has in a shrinker.
     fn drop_caches(&mut self, now: Ns, kept: &[Ino]) -> Result<Ns>;
-    /// When a timer of the file system ends next, if one is set.
-    fn next_due(&self) -> Option<Ns>;
-    /// From when on it would be done, if something else wakes the processor up
-    /// (hrtimer_start_range_ns).
-    fn next_due_earliest(&self) -> Option<Ns> {
-        self.next_due()
-    }
-    /// Does what a timer is for that has ended at `now`; returns when it is over.
-    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns>;
     /// The driver below.
     fn mtd(&self) -> &Mtd<Self::Flash>;
-    /// The driver below, to tell an observer of its chip something.
+    /// The driver below, to be told something.
     fn mtd_mut(&mut self) -> &mut Mtd<Self::Flash>;
-    /// The chip below.
-    fn flash(&self) -> &Self::Flash {
-        self.mtd().flash()
-    }
-    /// What was programmed, and why.
-    fn causes(&self) -> &Causes {
-        self.mtd().causes()
-    }
-    /// The chip below, to tell an observer something.
-    fn flash_mut(&mut self) -> &mut Self::Flash {
-        self.mtd_mut().flash_mut()
-    }
-    /// The driver's page buffer is empty, as it is when a case begins.
-    fn forget_page_buffer(&mut self) {
-        self.mtd_mut().forget_page_buffer();
-    }
-    /// What a kernel chose from now on where the file system chooses pseudo-randomly; nothing where
-    /// it does not.
-    fn replay_dice(&mut self, _throws: &[u16]) {}
-    /// What it has chosen since.
-    fn thrown_dice(&self) -> &[u16] {
-        &[]
-    }
-    /// The machine's scheduler.
-    fn sched(&mut self) -> &mut Sched;
-    /// Whose calls follow, if anybody's; returns whose they were.
-    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
-        self.flash_mut().set_task(task.unwrap_or(Task::Background));
-        Some(Task::Program)
-    }
-    /// A thread of the file system has the processor and does what it does until it may have to
-    /// make way.
-    fn run_thread(&mut self, now: Ns, _pages: &mut dyn PageCache) -> Result<Ns> {
-        Ok(now)
-    }
-    /// The program's next call is one to sleep, for which it needs no lock: when it makes it, and
-    /// when the thread that had the processor before is done. None of a file system whose threads
-    /// go on a step at a time.
-    fn call_sleep(&mut self, _now: Ns, _pages: &mut dyn PageCache) -> Result<Option<(Ns, Ns)>> {
-        Ok(None)
-    }
-    /// The program sleeps until something is due.
-    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
-        self.sched().sleep(now);
-        self.set_caller(None);
-        Ok(now)
-    }
-    /// The program goes on, whose timer has rung at `rang`, perhaps while a thread was at work
-    /// until `now`.
-    fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.set_caller(Some(Task::Program));
-        self.sched().wake(rang, Task::Program);
-        self.resched(now, pages)
-    }
-    /// Something of the VFS is to be freed later (call_rcu): an open file, an inode, a name.
-    fn call_rcu(&mut self, _now: Ns) {}
-    /// Whoever waits for the processor takes it from the program, if the scheduler would
-    /// (cond_resched).
-    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        tasks::resched(self, now, pages)
-    }
     /// s_maxbytes: no file grows beyond (EFBIG).
     fn max_file_bytes(&self) -> u64;
     /// statfs: bytes that a program without privileges may still write (f_bavail), or none where
     /// the model does not say.
     fn free_bytes(&self) -> Option<u64>;
+}
+
+/// The pseudo-random choices of a file system's garbage collector, which a run may replay.
+///
+/// JFFS2 takes the tick's number modulo 128 to pick the block that it collects next. A kernel that
+/// began some microseconds later would choose differently. File systems that choose nothing so keep
+/// the defaults.
+///
+/// # Examples
+///
+/// ```
+/// use sim::fs::Choices;
+/// struct Collector { recorded: Vec<u16>, made: Vec<u16> }
+///
+/// impl Choices for Collector {
+///     fn replay_choices(&mut self, recorded: &[u16]) {
+///         self.recorded = recorded.iter().rev().copied().collect();
+///     }
+///     fn choices(&self) -> &[u16] {
+///         &self.made
+///     }
+/// }
+/// let mut collector = Collector { recorded: Vec::new(), made: Vec::new() };
+/// collector.replay_choices(&[5, 127]);
+/// assert_eq!(collector.recorded.pop(), Some(5));
+/// assert!(collector.choices().is_empty());
+/// ```
+pub trait Choices {
+    /// What a kernel was seen to choose, in its order. It comes before any choice of the model's
+    /// own.
+    fn replay_choices(&mut self, _recorded: &[u16]) {}
+    /// What was chosen since, replayed or not.
+    fn choices(&self) -> &[u16] {
+        &[]
+    }
 }

@@ -55,19 +55,9 @@ impl<F: Flash> MtdChar<F> {
         &self.mtd
     }
 
-    /// The chip at the bottom.
-    pub fn flash(&self) -> &F {
-        self.mtd.flash()
-    }
-
-    /// The chip at the bottom, to tell an observer something.
-    pub fn flash_mut(&mut self) -> &mut F {
-        self.mtd.flash_mut()
-    }
-
-    /// The driver's page buffer is empty.
-    pub fn forget_page_buffer(&mut self) {
-        self.mtd.forget_page_buffer();
+    /// The driver, for what the laboratory does below it.
+    pub fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        &mut self.mtd
     }
 
     /// Runs one operation.

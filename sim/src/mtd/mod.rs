@@ -28,6 +28,7 @@ use crate::flash::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
+use crate::sched::Task;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::ops::Range;
 
@@ -68,6 +69,10 @@ pub struct EccStats {
 #[derive(Clone, Debug)]
 pub struct Mtd<F> {
     flash: F,
+    /// Who calls.
+    task: Task,
+    /// See [`Mtd::can_lose_power`].
+    can_lose_power: bool,
     chip: ChipProfile,
     ecc: EccProfile,
     partition: PartitionProfile,
@@ -132,12 +137,15 @@ impl<F: Flash> Mtd<F> {
             page_shift: page_bytes.trailing_zeros(),
             step_shift: step_bytes.trailing_zeros(),
             bad: (0..board.partition.blocks)
-                .map(|block| flash.is_factory_bad(BlockNo(board.partition.first_block + block)))
+                .map(|block| flash.block(BlockNo(board.partition.first_block + block)))
+                .map(|block| block.is_factory_bad)
                 .collect(),
             ecc_stats: EccStats::default(),
             bit_flips: 0,
             wrong: Vec::new(),
             flash,
+            task: Task::Program,
+            can_lose_power: false,
             chip: board.chip,
             ecc: board.ecc,
             partition: board.partition,
@@ -155,9 +163,26 @@ impl<F: Flash> Mtd<F> {
         &self.flash
     }
 
-    /// The chip below, for an observer that wants to be told something.
+    /// The chip below, for what the laboratory does to it.
     pub fn flash_mut(&mut self) -> &mut F {
         &mut self.flash
+    }
+
+    /// Who calls from here on.
+    #[inline]
+    pub fn set_task(&mut self, task: Task) {
+        self.task = task;
+    }
+
+    /// The power of the chip may be cut.
+    pub fn expect_power_cuts(&mut self) {
+        self.can_lose_power = true;
+    }
+
+    /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
+    #[inline]
+    pub fn can_lose_power(&self) -> bool {
+        self.can_lose_power
     }
 
     /// What the CPU needs on this board.
@@ -215,11 +240,6 @@ impl<F: Flash> Mtd<F> {
     /// Blocks in the partition.
     pub fn blocks(&self) -> u32 {
         self.partition.blocks
-    }
-
-    /// Where the partition begins, as the chip counts.
-    pub fn first_block(&self) -> u32 {
-        self.partition.first_block
     }
 
     /// OOB bytes of a page.
@@ -394,7 +414,7 @@ impl<F: Flash> Mtd<F> {
         page: PageNo,
         moves: Moves,
     ) -> core::result::Result<(Ns, u32), Failed> {
-        let read = self.flash.read(now, page, moves)? + self.costs.nand_read_ns;
+        let read = self.flash.read(now, self.task, page, moves)? + self.costs.nand_read_ns;
         let read = read + Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
         let over = self.software_ecc(read, self.chip.page_bytes);
@@ -423,7 +443,8 @@ impl<F: Flash> Mtd<F> {
         let data = steps << self.step_shift;
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
-        let read = self.flash.read(now, page, Moves::one(column, data))? + self.costs.nand_read_ns;
+        let moves = Moves::one(column, data);
+        let read = self.flash.read(now, self.task, page, moves)? + self.costs.nand_read_ns;
         let now = self.flash.change_column(read, code);
         self.correct(page, first, steps);
         let now = now + Ns::from_ps(u64::from(data + code), self.costs.nand_byte_ps);
@@ -458,7 +479,7 @@ impl<F: Flash> Mtd<F> {
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
         for page in first.0..first.0 + pages {
             let asked_at = now;
-            now = self.flash.read(now, PageNo(page), moves)? + self.costs.nand_read_ns;
+            now = self.flash.read(now, self.task, PageNo(page), moves)? + self.costs.nand_read_ns;
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
             self.since_asked = now - asked_at;
         }
@@ -518,7 +539,7 @@ impl<F: Flash> Mtd<F> {
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
-        let now = self.flash.program(now, page, moves, Span { column, length })?;
+        let now = self.flash.program(now, self.task, page, moves, Span { column, length })?;
         self.causes.add(Causes::of(Cause::Metadata, length));
         Ok(now)
     }
@@ -535,7 +556,7 @@ impl<F: Flash> Mtd<F> {
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let ready =
             self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
-        let over = self.flash.program(ready, page, moves, written)?;
+        let over = self.flash.program(ready, self.task, page, moves, written)?;
         self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
         Ok(over)
     }
@@ -551,25 +572,26 @@ impl<F: Flash> Mtd<F> {
         let pages = self.chip.pages_per_block;
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));
-        self.flash.erase(now + self.costs.mtd_call_ns + self.costs.nand_erase_ns, BlockNo(number))
+        let ready = now + self.costs.mtd_call_ns + self.costs.nand_erase_ns;
+        self.flash.erase(ready, self.task, BlockNo(number))
     }
 
     /// Bytes of a block of the partition up to the end of what was programmed last.
     pub fn programmed_bytes(&self, block: u32) -> u32 {
-        self.flash.programmed_bytes(BlockNo(self.partition.first_block + block))
+        self.flash.block(BlockNo(self.partition.first_block + block)).programmed_bytes
     }
 
     /// How often a block of the partition was erased.
     pub fn block_erases(&self, block: u32) -> u32 {
-        self.flash.block_erases(BlockNo(self.partition.first_block + block))
+        self.flash.block(BlockNo(self.partition.first_block + block)).erases
     }
 
     /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the
     /// partition.
-    pub fn power_on(&mut self) -> Option<TornAt> {
+    pub fn power_on(&mut self, torn: Option<Torn>) -> Option<TornAt> {
         self.page_buffer = None;
         let first = self.partition.first_block;
-        self.flash.power_on().map(|torn| match torn {
+        torn.map(|torn| match torn {
             Torn::Program(page, cells) => {
                 let page = page.0 - first * self.chip.pages_per_block;
                 TornAt::Program { offset: u64::from(page) << self.page_shift, cells }

@@ -2,6 +2,7 @@
 //!
 //! The agent's side of it is agent/job/ (group.c, case.c, run.c).
 
+use super::laboratory::Laboratory;
 use super::stack::Stack;
 use super::survey::Survey;
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
@@ -52,6 +53,14 @@ impl<S: Stack> Machine<S> {
         Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
     }
 
+    fn flash(&self) -> &S::Flash {
+        self.stack.mtd().flash()
+    }
+
+    fn flash_mut(&mut self) -> &mut S::Flash {
+        self.stack.mtd_mut().flash_mut()
+    }
+
     /// Runs the preparation.
     pub fn prepare(&mut self, setting: &Setting<'_>, watch: &dyn Watch) -> Result<(), RunError> {
         has_mark(setting.prepare)?;
@@ -67,7 +76,7 @@ impl<S: Stack> Machine<S> {
     /// What is set before a case.
     pub fn begin_case(&mut self, read_ahead_kib: u32) {
         self.stack.set_read_ahead_kib(read_ahead_kib);
-        self.stack.forget_page_buffer();
+        self.stack.mtd_mut().forget_page_buffer();
     }
 
     /// Sleeps to where nothing but the phase of the ticks depends on what ran before, and `late`.
@@ -130,7 +139,9 @@ impl<S: Stack> Machine<S> {
         let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
         self.stack.close_elsewhere(now); // the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
-        self.stack.replay_dice(case.dice);
+        if let Some(choices) = self.stack.choices() {
+            choices.replay_choices(case.dice);
+        }
         Ok(operations)
     }
 
@@ -143,16 +154,16 @@ impl<S: Stack> Machine<S> {
     ) -> Result<Measured, RunError> {
         let after = self.reach_mark(case, watch)?;
         let start = self.now;
-        let counts = self.stack.flash().counts();
-        let causes = self.stack.causes();
+        let counts = self.flash().counts();
+        let causes = *self.stack.mtd().causes();
         let erases_at_mark =
             if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
         self.stack.take_cache_counts();
         let ecc = self.stack.mtd().ecc_stats();
         let (unpriced, _) = self.stack.mtd().unpriced();
-        self.stack.flash_mut().begin_faults();
+        self.flash_mut().begin_faults();
         if setting.recorded.flash {
-            self.stack.flash_mut().start_recording();
+            self.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
         let mut taken = counts;
@@ -163,10 +174,10 @@ impl<S: Stack> Machine<S> {
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
             self.fill(operation).map_err(failed)?;
-            let (began, busy) = (self.now, self.stack.flash().counts().busy);
+            let (began, busy) = (self.now, self.flash().counts().busy);
             let result = self.step(operation).map_err(failed)?;
             let file = self.file_of(operation);
-            let so_far = self.stack.flash().counts();
+            let so_far = self.flash().counts();
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
             let times = (began - start, latency, flash_time);
             let changes = so_far.changes() - counts.changes();
@@ -186,16 +197,17 @@ impl<S: Stack> Machine<S> {
             }
         }
         measured.files = core::mem::take(&mut self.files);
-        let spent = self.stack.flash().counts();
+        let spent = self.flash().counts();
         measured.flash_reads = spent.reads - counts.reads;
         measured.flash_programs = spent.programs - counts.programs;
         measured.flash_erases = spent.erases - counts.erases;
-        measured.causes = self.stack.causes().since(&causes);
+        measured.causes = self.stack.mtd().causes().since(&causes);
         [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
             self.stack.take_cache_counts();
         measured.flash = self.take_flash(start, setting);
-        self.stack.flash_mut().take_record(); // which ends it
-        measured.dice = self.stack.thrown_dice().to_vec();
+        self.flash_mut().take_record(); // which ends it
+        measured.dice =
+            self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
         let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
         measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
@@ -233,7 +245,7 @@ impl<S: Stack> Machine<S> {
         if !setting.recorded.flash {
             return Vec::new();
         }
-        let flash = self.stack.flash_mut();
+        let flash = self.flash_mut();
         let mut taken = flash.take_record();
         flash.start_recording();
         for op in &mut taken {
@@ -245,16 +257,16 @@ impl<S: Stack> Machine<S> {
     /// What the measured part left in memory goes to the flash, as the agent's `sync()` makes it go
     /// (agent/job/answer.c). None where the model refuses it: the case itself is measured by then.
     fn flush(&mut self) -> Option<Flush> {
-        let counts = self.stack.flash().counts();
-        let causes = self.stack.causes();
+        let counts = self.flash().counts();
+        let causes = *self.stack.mtd().causes();
         self.step(&Operation::Sync).ok()?;
         self.step(&Operation::Pause { ns: SETTLE_NS }).ok()?;
-        let spent = self.stack.flash().counts();
+        let spent = self.flash().counts();
         Some(Flush {
             reads: spent.reads - counts.reads,
             programs: spent.programs - counts.programs,
             erases: spent.erases - counts.erases,
-            causes: self.stack.causes().since(&causes),
+            causes: self.stack.mtd().causes().since(&causes),
         })
     }
 
@@ -267,7 +279,7 @@ impl<S: Stack> Machine<S> {
         watch: &dyn Watch,
     ) -> Result<Survey, RunError> {
         let after = self.reach_mark(case, watch)?;
-        self.stack.flash_mut().cut_power_in(change);
+        self.flash_mut().cut_power_in(change);
         for read in after {
             let (line, operation) = &read?;
             if watch.is_stopped() {
@@ -277,7 +289,8 @@ impl<S: Stack> Machine<S> {
             match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
                 Err(FsError::PowerLost(at)) => {
-                    return self.stack.survey(at, change).map_err(failed);
+                    let torn = self.flash_mut().power_on();
+                    return self.stack.survey(at, change, torn).map_err(failed);
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -292,7 +305,7 @@ impl<S: Stack> Machine<S> {
     ) -> impl Iterator<Item = (BlockNo, u32)> + 'a {
         let first = setting.board.partition.first_block;
         let blocks = (first..first + setting.board.partition.blocks).map(BlockNo);
-        blocks.map(|block| (block, self.stack.flash().block_erases(block)))
+        blocks.map(|block| (block, self.flash().block(block).erases))
     }
 
     /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
@@ -305,14 +318,10 @@ impl<S: Stack> Machine<S> {
 
     /// Runs one operation; the time goes on, the result is the system call's.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
-        let now = match operation {
-            Operation::Pause { .. } => self.now, // does so itself
-            _ => self.stack.catch_up(self.now)?,
-        };
         if let Operation::Open { slot, path, .. } = *operation {
             self.slots[slot] = Some(index_of(&mut self.files, path));
         }
-        let (result, now) = self.stack.call(now, operation)?;
+        let (result, now) = self.stack.call(self.now, operation)?;
         if now > LIFETIME {
             return Err(FsError::NotModelled("a machine that runs for more than 31 years"));
         }

@@ -4,20 +4,23 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+mod laboratory;
 mod machine;
 pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
 
+pub use laboratory::Laboratory;
 pub use results::{BlockWear, Flush, Measured, Request, Room};
+pub use stack::Stack;
 
 use crate::errno::FsError;
-use crate::flash::{Chip, Faults, Faulty, Flash, FlashOp, PowerCut, Traced};
+use crate::flash::{Chip, Faults, Faulty, FlashOp, PowerCut, Traced};
 use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
-use crate::fs::FlashFs;
+use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Access, Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind};
@@ -27,7 +30,6 @@ use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
 use machine::Machine;
 use serde::Deserialize;
-use stack::Stack;
 use thiserror::Error;
 
 /// A kernel: what of it the stack asks for.
@@ -230,7 +232,7 @@ pub fn run_cases_watched(
         return cases.iter().map(|_| refused()).collect();
     }
     let mut chip = new_chip(setting.board, state);
-    set_erases(&mut chip, setting.board, state);
+    set_erases(&mut chip, setting, state);
     if state.faults != Faults::default() || cases.iter().any(|case| !case.cuts.is_empty()) {
         let steps = setting.board.ecc.step_bytes;
         let faulty = Faulty::new(PowerCut::new(chip), state.faults.clone(), steps);
@@ -288,23 +290,30 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
     }
 }
 
-fn set_erases(flash: &mut Chip, board: &BoardProfile, state: &ChipState) {
-    let partition = board.partition;
+/// ubiformat erases each block, which makes the file system and does not count.
+fn set_erases(chip: &mut Chip, setting: &Setting<'_>, state: &ChipState) {
+    let partition = setting.board.partition;
+    let is_formatted = matches!(setting.fs, FsKind::Ubifs | FsKind::UbifsInBulk);
     for block in 0..partition.blocks {
         let erases = state.erases.get(block as usize).copied().unwrap_or(0);
-        flash.set_block_erases(BlockNo(partition.first_block + block), erases);
+        let number = BlockNo(partition.first_block + block);
+        chip.set_block_erases(number, erases, is_formatted);
     }
 }
 
 /// Cases, and who waits for them.
 type Watched<'a> = (&'a [CaseInput<'a>], &'a dyn Watch);
 
-fn run_on<F: Flash>(
+fn run_on<F: Laboratory>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     flash: F,
 ) -> Vec<Result<Measured, RunError>> {
-    let mtd = Mtd::new(flash, setting.board);
+    let can_lose_power = flash.can_lose_power();
+    let mut mtd = Mtd::new(flash, setting.board);
+    if can_lose_power {
+        mtd.expect_power_cuts();
+    }
     let kernel = setting.kernel;
     match setting.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
@@ -321,11 +330,14 @@ fn run_on<F: Flash>(
     }
 }
 
-fn run_fs<S: FlashFs>(
+fn run_fs<S: FlashFs + Choices>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
     formatted: Result<(S, Ns), FsError>,
-) -> Vec<Result<Measured, RunError>> {
+) -> Vec<Result<Measured, RunError>>
+where
+    S::Flash: Laboratory,
+{
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let ticks = Ticks::new(setting.kernel.jffs2.ticks_per_second);

@@ -132,7 +132,8 @@ impl Room {
         let blocks = board.partition.first_block..;
         let blocks = blocks.take(board.partition.blocks as usize);
         let page_bytes = board.chip.page_bytes;
-        let pages = |block| stack.flash().programmed_bytes(BlockNo(block)).div_ceil(page_bytes);
+        let flash = stack.mtd().flash();
+        let pages = |block| flash.block(BlockNo(block)).programmed_bytes.div_ceil(page_bytes);
         let pages = blocks.map(|block| u64::from(pages(block))).sum();
         Room { bytes: stack.free_bytes(), pages }
     }

@@ -6,6 +6,7 @@
 
 use crate::content::Source;
 use crate::errno::{FsError, EIO};
+use crate::flash::Torn;
 use crate::fs::FlashFs;
 use crate::ops::{Advice, Flags};
 use crate::units::Ns;
@@ -66,7 +67,12 @@ pub struct Survey {
 }
 
 /// Mounts what the power left, and looks at it.
-pub fn survey<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, change: u64) -> Result<Survey, FsError> {
+pub fn survey<S: FlashFs>(
+    vfs: &mut Vfs<S>,
+    now: Ns,
+    change: u64,
+    torn: Option<Torn>,
+) -> Result<Survey, FsError> {
     let nothing = |mount_result, mount_time| Survey {
         change,
         mount_result,
@@ -74,7 +80,7 @@ pub fn survey<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, change: u64) -> Result<Surv
         files: Vec::new(),
         probe_result: None,
     };
-    let mounted = match vfs.power_up(now) {
+    let mounted = match vfs.power_up(now, torn) {
         Ok(mounted) => mounted,
         Err(FsError::Io(at)) => return Ok(nothing(EIO, at - now)),
         Err(error) => return Err(error),

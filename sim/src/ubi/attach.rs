@@ -12,10 +12,10 @@ use super::io::Seen;
 use super::wl::WearLevelling;
 use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::mtd::{Mtd, TornAt};
 use crate::sched::{Sched, Task};
-use crate::units::{BlockNo, Ns};
+use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
@@ -85,9 +85,8 @@ impl<F: Flash> Ubi<F> {
                 "UBI keeps {overhead} blocks of this partition for itself; it has {blocks}"
             )));
         }
-        let first = mtd.first_block();
         let used = |block| Block {
-            erases: mtd.flash().block_erases(BlockNo(first + block)),
+            erases: mtd.block_erases(block),
             header: Header::Missing,
             holds: Holds::Nothing,
             written_bytes: 0,
@@ -129,11 +128,9 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// ubiformat on one block: erased, a header with the erases before, and an empty volume table
-    /// on the first two of those that are not bad. The chip's count starts from there too.
+    /// on the first two of those that are not bad.
     fn format_block(&mut self, now: Ns, block: u32, good: u32) -> Result<Ns> {
         let now = self.mtd.erase(now, block)?;
-        let number = BlockNo(self.mtd.first_block() + block);
-        self.mtd.flash_mut().set_block_erases(number, self.blocks[block as usize].erases);
         if good >= LAYOUT_LEBS {
             return self.write_erase_header(now, block);
         }
@@ -158,12 +155,12 @@ impl<F: Flash> Ubi<F> {
     }
 
     /// The machine starts anew and attaches.
-    pub fn power_up(&mut self, now: Ns) -> Result<Ns> {
+    pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
         self.sched = Sched::new(self.mtd.costs().sched_clock_ns, TICK_NS);
         self.foreground = Some(Task::Program);
         (self.locked, self.is_working) = (None, false);
         (self.has_buffer, self.chip_released) = (false, false);
-        let torn = self.mtd.power_on();
+        let torn = self.mtd.power_on(torn);
         for number in 0..self.blocks.len() as u32 {
             // What was about to be written may not have been.
             let end = self.mtd.programmed_bytes(number);

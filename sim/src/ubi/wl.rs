@@ -121,7 +121,7 @@ impl<F: Flash> Ubi<F> {
 
     /// Whose calls follow, if anybody's; returns whose they were.
     pub fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
-        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
+        self.mtd.set_task(task.unwrap_or(Task::Background));
         std::mem::replace(&mut self.foreground, task)
     }
 
@@ -143,11 +143,6 @@ impl<F: Flash> Ubi<F> {
         self.let_run_while(now, next, before)
     }
 
-    /// Something of the VFS is to be freed later.
-    pub fn call_rcu(&mut self, now: Ns) {
-        self.sched.call_rcu(now);
-    }
-
     /// A thread is made.
     pub fn fork(&mut self, now: Ns, task: Task) {
         self.sched.fork(now, task);
@@ -165,7 +160,7 @@ impl<F: Flash> Ubi<F> {
         while self.sched.current() != Some(task) {
             now = self.run_other(now, before)?;
         }
-        self.mtd.flash_mut().set_task(task);
+        self.mtd.set_task(task);
         Ok(now)
     }
 
@@ -274,7 +269,7 @@ impl<F: Flash> Ubi<F> {
 
     /// ubi_thread, one step of it, which has the processor; it may make way before.
     pub fn run_thread(&mut self, now: Ns) -> Result<Ns> {
-        self.mtd.flash_mut().set_task(Task::UbiThread);
+        self.mtd.set_task(Task::UbiThread);
         self.wl.thread_has_chip = false;
         if self.sched.resched(now) != Some(Task::UbiThread) {
             return Ok(now);

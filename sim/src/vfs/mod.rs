@@ -23,10 +23,10 @@ mod truncate;
 mod wb_workfn;
 mod writeback;
 
-use crate::causes::Causes;
 use crate::content::{Overwritten, Source};
 use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
+use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags};
 use crate::profile::{MemoryProfile, SoftwareCosts};
@@ -119,39 +119,14 @@ impl<S: FlashFs> Vfs<S> {
         self.read_ahead_pages = kib / (PAGE_BYTES / 1024);
     }
 
-    /// The chip at the bottom.
-    pub fn flash(&self) -> &S::Flash {
-        self.fs.flash()
-    }
-
-    /// What was programmed so far, and why.
-    pub fn causes(&self) -> Causes {
-        *self.fs.causes()
-    }
-
-    /// The file system, to be asked what nothing else needs to know.
+    /// The file system, to be asked what the VFS does not know.
     pub fn fs(&self) -> &S {
         &self.fs
     }
 
-    /// The driver's page buffer is empty.
-    pub fn forget_page_buffer(&mut self) {
-        self.fs.forget_page_buffer();
-    }
-
-    /// What a kernel's file system threw from now on.
-    pub fn replay_dice(&mut self, throws: &[u16]) {
-        self.fs.replay_dice(throws);
-    }
-
-    /// Something of a file is to be freed later.
-    pub fn call_rcu(&mut self, now: Ns) {
-        self.fs.call_rcu(now);
-    }
-
-    /// The chip at the bottom, to tell an observer something.
-    pub fn flash_mut(&mut self) -> &mut S::Flash {
-        self.fs.flash_mut()
+    /// The file system, for what the laboratory does to it and below it.
+    pub fn fs_mut(&mut self) -> &mut S {
+        &mut self.fs
     }
 
     /// close: the last one of a file without a name ends it.
@@ -212,8 +187,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// The power comes back after it was lost: the program is gone, and what the mount finds is
     /// what there is.
-    pub fn power_up(&mut self, now: Ns) -> core::result::Result<Ns, FsError> {
-        let (found, now) = self.fs.power_up(now)?;
+    pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> core::result::Result<Ns, FsError> {
+        let (found, now) = self.fs.power_up(now, torn)?;
         self.slots.fill(None);
         let completions = self.inodes.flusher.completions.of_new_device();
         self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);

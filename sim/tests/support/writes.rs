@@ -118,6 +118,6 @@ pub fn write<S: FlashFs>(
 
 /// Reads, programs and erases so far.
 pub fn flash_ops<S: FlashFs>(vfs: &Vfs<S>) -> u64 {
-    let counts = vfs.flash().counts();
+    let counts = vfs.fs().mtd().flash().counts();
     counts.reads + counts.programs + counts.erases
 }

@@ -305,7 +305,7 @@ impl<F: Flash> Jffs2<F> {
     /// fail they are made at once, and nobody else comes in between.
     fn keep_calls(&mut self, settle: impl FnOnce(&mut Self) -> Result<Ns>) -> Result<Ns> {
         self.collector.keeps_calls = true;
-        self.collector.makes_calls = self.mtd.flash().can_lose_power();
+        self.collector.makes_calls = self.mtd.can_lose_power();
         let settled = settle(self);
         self.collector.keeps_calls = false;
         match settled {

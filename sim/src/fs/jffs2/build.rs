@@ -12,7 +12,7 @@ use super::node::{NodeId, Role};
 use super::nodelist::InodeNodes;
 use super::Jffs2;
 use crate::content::Contents;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::{Found, Ino, Result, ROOT};
 use crate::mtd::TornAt;
 use crate::units::Ns;
@@ -28,9 +28,13 @@ impl<F: Flash> Jffs2<F> {
 
     /// The power was lost and is back: what was only in memory is not there to be scanned, and the
     /// page that was being programmed cannot be read. Returns every name with what it names.
-    pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
+    pub(super) fn mount_after_power_cut(
+        &mut self,
+        now: Ns,
+        torn: Option<Torn>,
+    ) -> Result<(Vec<Found>, Ns)> {
         self.forget_tasks();
-        let torn = match self.mtd.power_on() {
+        let torn = match self.mtd.power_on(torn) {
             Some(TornAt::Program { offset, cells }) if cells.column < self.mtd.page_bytes() => {
                 Some(u32::try_from(offset).expect("a partition below 4 GiB"))
             }

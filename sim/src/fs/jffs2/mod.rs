@@ -40,9 +40,10 @@ mod write;
 
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::{
-    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
+    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
+    PAGE_BYTES,
 };
 use crate::mtd::Mtd;
 use crate::sched::{Mutex, Sched, Task, Ticks};
@@ -189,7 +190,7 @@ impl<F: Flash> Jffs2<F> {
             pseudo_random: 0,
             is_scanning: false,
             covered: Vec::new(),
-            stored: mtd.flash().can_lose_power().then(BTreeMap::new),
+            stored: mtd.can_lose_power().then(BTreeMap::new),
             mtd,
         };
         let now = fs.start_collector(now)?;
@@ -312,8 +313,8 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         files.filter(|file| file.state == InodeState::Present).count() as u64
     }
 
-    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
-        self.mount_after_power_cut(now)
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        self.mount_after_power_cut(now, torn)
     }
 
     fn writes_back(&self) -> bool {
@@ -367,63 +368,6 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         Ok(now)
     }
 
-    fn next_due(&self) -> Option<Ns> {
-        if self.foreground.is_some() {
-            return None; // `resched` has a look.
-        }
-        [self.wbuf.due, self.collector.until].into_iter().flatten().min()
-    }
-
-    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        if self.collector.until.is_some_and(|until| until <= now) {
-            self.wake_collector(now);
-        }
-        self.run_worker(now, pages)
-    }
-
-    fn sched(&mut self) -> &mut Sched {
-        &mut self.sched
-    }
-
-    fn replay_dice(&mut self, throws: &[u16]) {
-        self.dice = dice::Dice::seen(throws);
-    }
-
-    fn thrown_dice(&self) -> &[u16] {
-        self.dice.thrown()
-    }
-
-    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
-        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
-        std::mem::replace(&mut self.foreground, task)
-    }
-
-    fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.run_collector(now, Some(pages))
-    }
-
-    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
-        self.page_is_read(now);
-        self.sched.sleep(now);
-        self.set_caller(None);
-        Ok(now)
-    }
-
-    fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.program_wakes(now, rang, pages)
-    }
-
-    fn call_rcu(&mut self, now: Ns) {
-        self.sched.call_rcu(now);
-    }
-
-    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
-        self.page_is_read(now);
-        self.sched.unblock(now);
-        let now = self.run_worker(now, pages)?;
-        self.might_resched(now, Some(pages))
-    }
-
     fn mtd(&self) -> &Mtd<F> {
         &self.mtd
     }
@@ -444,5 +388,62 @@ impl<F: Flash> FlashFs for Jffs2<F> {
         let reserve = u64::from(self.space.levels.write_blocks) * u64::from(self.block_bytes);
         let free = room.saturating_sub(reserve);
         Some(free / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
+    }
+}
+
+impl<F: Flash> Scheduled for Jffs2<F> {
+    fn next_due(&self) -> Option<Ns> {
+        if self.foreground.is_some() {
+            return None; // `resched` has a look.
+        }
+        [self.wbuf.due, self.collector.until].into_iter().flatten().min()
+    }
+
+    fn run_due(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        if self.collector.until.is_some_and(|until| until <= now) {
+            self.wake_collector(now);
+        }
+        self.run_worker(now, pages)
+    }
+
+    fn sched(&mut self) -> &mut Sched {
+        &mut self.sched
+    }
+
+    fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
+        self.mtd.set_task(task.unwrap_or(Task::Background));
+        std::mem::replace(&mut self.foreground, task)
+    }
+
+    fn run_thread(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.run_collector(now, Some(pages))
+    }
+
+    fn begin_sleep(&mut self, now: Ns) -> Result<Ns> {
+        self.page_is_read(now);
+        self.sched.sleep(now);
+        self.set_caller(None);
+        Ok(now)
+    }
+
+    fn wake_program(&mut self, now: Ns, rang: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.program_wakes(now, rang, pages)
+    }
+
+    fn resched(&mut self, now: Ns, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.page_is_read(now);
+        self.sched.unblock(now);
+        let now = self.run_worker(now, pages)?;
+        self.might_resched(now, Some(pages))
+    }
+}
+
+impl<F: Flash> Choices for Jffs2<F> {
+    fn replay_choices(&mut self, recorded: &[u16]) {
+        self.dice = dice::Dice::seen(recorded);
+    }
+
+    fn choices(&self) -> &[u16] {
+        self.dice.thrown()
     }
 }

@@ -97,7 +97,7 @@ impl<F: Flash> Jffs2<F> {
                 }
             }
         }
-        self.mtd.flash_mut().set_task(task);
+        self.mtd.set_task(task);
         Ok(now)
     }
 
@@ -117,7 +117,7 @@ impl<F: Flash> Jffs2<F> {
             if before.is_some() && self.sched.current() == before {
                 self.sched.sleep(now);
             }
-            self.mtd.flash_mut().set_task(Task::Background);
+            self.mtd.set_task(Task::Background);
             return Ok(now);
         };
         self.sched.wake(now, next);
@@ -323,7 +323,7 @@ impl<F: Flash> Jffs2<F> {
     /// A call into MTD of the thread, which has the chip's lock until it ends the call with its
     /// next step.
     pub(super) fn thread_call(&mut self, now: Ns, call: Call) -> Done {
-        self.mtd.flash_mut().set_task(Task::Jffs2Thread);
+        self.mtd.set_task(Task::Jffs2Thread);
         let done = self.perform(now, call);
         let over = done.as_ref().map_or_else(|failed| failed.at, |&now| now);
         let asked_at = over - self.mtd.since_asked();

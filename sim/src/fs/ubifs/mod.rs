@@ -45,10 +45,11 @@ mod tnc_insert;
 mod znode;
 
 use crate::compress::UbifsCompressor;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::tasks;
 use crate::fs::{
-    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES, ROOT,
+    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
+    PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
 use crate::sched::{Sched, Task};
@@ -335,8 +336,8 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         self.inodes.iter().filter(|(&inum, inode)| inode.in_memory && inum != ROOT.0).count() as u64
     }
 
-    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
-        let now = self.mount_after_power_cut(now)?;
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        let now = self.mount_after_power_cut(now, torn)?;
         Ok((self.tree(), now))
     }
 
@@ -392,6 +393,25 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         Ok(now)
     }
 
+    fn mtd(&self) -> &Mtd<F> {
+        self.ubi.mtd()
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        self.ubi.mtd_mut()
+    }
+
+    /// key_max_inode_size: as many blocks as a key can name.
+    fn max_file_bytes(&self) -> u64 {
+        u64::from(PAGE_BYTES) << BLOCK_BITS
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        Some(self.budget.free_bytes(&self.geometry, &self.lpt))
+    }
+}
+
+impl<F: Flash> Scheduled for Ubifs<F> {
     fn next_due(&self) -> Option<Ns> {
         self.journal.next_due().map(|due| due + io::TIMER_SLACK_NS)
     }
@@ -424,25 +444,6 @@ impl<F: Flash> FlashFs for Ubifs<F> {
         let now = self.ubi.reach_resched(now)?;
         tasks::resched(self, now, pages)
     }
-
-    fn call_rcu(&mut self, now: Ns) {
-        self.ubi.call_rcu(now);
-    }
-
-    fn mtd(&self) -> &Mtd<F> {
-        self.ubi.mtd()
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
-        self.ubi.mtd_mut()
-    }
-
-    /// key_max_inode_size: as many blocks as a key can name.
-    fn max_file_bytes(&self) -> u64 {
-        u64::from(PAGE_BYTES) << BLOCK_BITS
-    }
-
-    fn free_bytes(&self) -> Option<u64> {
-        Some(self.budget.free_bytes(&self.geometry, &self.lpt))
-    }
 }
+
+impl<F: Flash> Choices for Ubifs<F> {}

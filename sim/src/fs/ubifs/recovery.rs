@@ -23,7 +23,7 @@ use super::replay::Sizes;
 use super::stored::What;
 use super::Ubifs;
 use crate::content::Contents;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::{Found, FsError, Ino, Result, PAGE_BYTES, ROOT};
 use crate::sched::Task;
 use crate::units::Ns;
@@ -31,8 +31,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 impl<F: Flash> Ubifs<F> {
     /// ubi_attach_mtd_dev and mount_ubifs.
-    pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<Ns> {
-        let mut now = self.ubi.power_up(now)?;
+    pub(super) fn mount_after_power_cut(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
+        let mut now = self.ubi.power_up(now, torn)?;
         self.forget_all();
         now = self.ubi.read(now, SUPERBLOCK_LEB, 0, SUPERBLOCK_BYTES)?;
         self.ubi.fork(now, Task::UbifsThread);

@@ -91,7 +91,7 @@ impl<F: Flash> Ubifs<F> {
 
     /// The file system is fresh: from here on what is written is remembered, if the power can fail.
     pub(super) fn remember(&mut self, root: Place) {
-        if !self.ubi.mtd().flash().can_lose_power() {
+        if !self.ubi.mtd().can_lose_power() {
             return;
         }
         self.on_flash = Some(Box::new(OnFlash {

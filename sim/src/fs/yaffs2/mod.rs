@@ -22,10 +22,11 @@ mod scan;
 mod tasks;
 mod tnode;
 
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
-    FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, PAGE_BYTES,
+    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
+    PAGE_BYTES,
 };
 use crate::mtd::Mtd;
 use crate::sched::{Sched, Task, Ticks};
@@ -127,7 +128,7 @@ impl<F: Flash> Yaffs2<F> {
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
             on_flash: OnFlash::new(mtd.blocks(), pages_per_block),
             saved: None,
-            remembers: mtd.flash().can_lose_power(),
+            remembers: mtd.can_lose_power(),
             blocks: Blocks::new(mtd.blocks()),
             in_use: vec![0; pages.div_ceil(64) as usize],
             erased_blocks: 0,
@@ -227,8 +228,8 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.objects.inodes.iter().filter(|&&number| number != ROOT_OBJECT).count() as u64
     }
 
-    fn power_up(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
-        self.mount_after_power_cut(now)
+    fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)> {
+        self.mount_after_power_cut(now, torn)
     }
 
     fn writes_back(&self) -> bool {
@@ -271,6 +272,27 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         Ok(now)
     }
 
+    fn mtd(&self) -> &Mtd<F> {
+        &self.mtd
+    }
+
+    fn mtd_mut(&mut self) -> &mut Mtd<F> {
+        &mut self.mtd
+    }
+
+    /// yaffs_max_file_size.
+    fn max_file_bytes(&self) -> u64 {
+        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
+    }
+
+    /// yaffs statfs: whole pages of the page cache.
+    fn free_bytes(&self) -> Option<u64> {
+        let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
+        Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
+    }
+}
+
+impl<F: Flash> Scheduled for Yaffs2<F> {
     fn next_due(&self) -> Option<Ns> {
         self.thread_due()
     }
@@ -285,7 +307,7 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn set_caller(&mut self, task: Option<Task>) -> Option<Task> {
-        self.mtd.flash_mut().set_task(task.unwrap_or(Task::Background));
+        self.mtd.set_task(task.unwrap_or(Task::Background));
         std::mem::replace(&mut self.tasks.foreground, task)
     }
 
@@ -315,23 +337,6 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     fn sched(&mut self) -> &mut Sched {
         &mut self.tasks.sched
     }
-
-    fn mtd(&self) -> &Mtd<F> {
-        &self.mtd
-    }
-
-    fn mtd_mut(&mut self) -> &mut Mtd<F> {
-        &mut self.mtd
-    }
-
-    /// yaffs_max_file_size.
-    fn max_file_bytes(&self) -> u64 {
-        MAX_CHUNK_ID * u64::from(self.mtd.page_bytes())
-    }
-
-    /// yaffs statfs: whole pages of the page cache.
-    fn free_bytes(&self) -> Option<u64> {
-        let bytes = self.reported_free_chunks() as u64 * u64::from(self.mtd.page_bytes());
-        Some(bytes / u64::from(PAGE_BYTES) * u64::from(PAGE_BYTES))
-    }
 }
+
+impl<F: Flash> Choices for Yaffs2<F> {}

@@ -15,7 +15,7 @@ use super::nand::{Ecc, Header, Tags, SUMMARY};
 use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::content::Contents;
-use crate::flash::Flash;
+use crate::flash::{Flash, Torn};
 use crate::fs::{Found, Ino, Result, ROOT};
 use crate::mtd::TornAt;
 use crate::units::Ns;
@@ -317,8 +317,12 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// The power was lost and is back. Returns every name with what it names.
-    pub(super) fn mount_after_power_cut(&mut self, now: Ns) -> Result<(Vec<Found>, Ns)> {
-        match self.mtd.power_on() {
+    pub(super) fn mount_after_power_cut(
+        &mut self,
+        now: Ns,
+        torn: Option<Torn>,
+    ) -> Result<(Vec<Found>, Ns)> {
+        match self.mtd.power_on(torn) {
             Some(TornAt::Program { offset, .. }) => {
                 let page = offset / u64::from(self.mtd.page_bytes());
                 self.on_flash.tear(page as u32 + self.pages_per_block);

@@ -89,7 +89,7 @@ impl<F: Flash> Yaffs2<F> {
                 self.tasks.sched.block(now);
             }
         }
-        self.mtd.flash_mut().set_task(task);
+        self.mtd.set_task(task);
         Ok(now)
     }
 
@@ -99,7 +99,7 @@ impl<F: Flash> Yaffs2<F> {
             self.tasks.sched.sleep(now);
             return Ok(now);
         }
-        self.mtd.flash_mut().set_task(Task::Yaffs2Thread);
+        self.mtd.set_task(Task::Yaffs2Thread);
         self.thread.is_working = true;
         let turned = self.turn(now);
         self.thread.is_working = false;
@@ -189,7 +189,7 @@ impl<F: Flash> Yaffs2<F> {
         match self.tasks.sleep.take() {
             Some(Sleep::Begun(called)) => Ok((called, now)),
             _ => {
-                self.mtd.flash_mut().set_task(Task::Program);
+                self.mtd.set_task(Task::Program);
                 Ok((now, now))
             }
         }
@@ -242,7 +242,7 @@ impl<F: Flash> Yaffs2<F> {
             if before.is_some() && self.tasks.sched.current() == before {
                 self.tasks.sched.sleep(now);
             }
-            self.mtd.flash_mut().set_task(Task::Background);
+            self.mtd.set_task(Task::Background);
             return Ok(now);
         };
         self.foreground_wakes(now, now, next)

@@ -8,12 +8,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use sim::run::parallel;
-use sim::run::{CaseInput, ChipState, FsKind};
+use sim::run::{CaseInput, ChipState, Mount, MountError};
 
 /// A case and the stack that it runs on.
 #[pyclass(frozen, module = "flashbed._sim")]
 pub struct Case {
-    fs: FsKind,
+    fs: Mount,
     prepare: PyBackedStr,
     body: PyBackedStr,
     read_ahead_kib: u32,
@@ -35,7 +35,8 @@ impl Case {
         cuts: Vec<u64>,
         dice: Vec<u16>,
     ) -> PyResult<Case> {
-        let fs = fs.parse().map_err(PyValueError::new_err)?;
+        let fs =
+            fs.parse().map_err(|error: MountError| PyValueError::new_err(error.to_string()))?;
         Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, dice })
     }
 }

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use results::Results;
 use sim::profile::BoardProfile;
 use sim::run::parallel::{self, Job};
-use sim::run::{FsKind, KernelProfile};
+use sim::run::{KernelProfile, Mount, MountError};
 
 fn board(json: &str) -> PyResult<BoardProfile> {
     serde_json::from_str(json)
@@ -40,7 +40,8 @@ fn fresh_bytes(
     bad_blocks: Vec<u32>,
 ) -> PyResult<Option<u64>> {
     let board = board(board_json)?;
-    let fs: FsKind = fs.parse().map_err(PyValueError::new_err)?;
+    let invalid = |error: MountError| PyValueError::new_err(error.to_string());
+    let fs: Mount = fs.parse().map_err(invalid)?;
     let kernel = kernel(kernel_json)?;
     bug::caught(|| sim::run::fresh_bytes(&board, &kernel, fs, &bad_blocks))?
         .map_err(|error| errors::run_error(py, &error))

@@ -5,7 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use sim::mtd::Access;
-use sim::run::{run_cases, CaseInput, FsKind, Setting};
+use sim::run::{run_cases, CaseInput, FsKind, Mount, Setting};
 
 /// Where sizes and sums go from one width into another, and what is near.
 fn number() -> impl Strategy<Value = u64> {
@@ -45,10 +45,11 @@ fn operation() -> impl Strategy<Value = String> {
     ]
 }
 
-fn program(fs: FsKind, operations: &[String], append: bool) -> Result<(), TestCaseError> {
+fn program(fs: impl Into<Mount>, operations: &[String], append: bool) -> Result<(), TestCaseError> {
+    let fs = fs.into();
     let (mut board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     board.partition.blocks = 80; // 10 MiB: some of them fill it
-    let file = if matches!(fs, FsKind::Mtd(_)) { ["partition"; 2] } else { ["a", "b"] };
+    let file = if matches!(fs.fs, FsKind::Mtd(_)) { ["partition"; 2] } else { ["a", "b"] };
     let flags = if append { "rw,create,append" } else { "rw,create" };
     let mut body =
         format!("flashbed-ops 1\nopen 0 {} {flags}\nopen 1 {} rw,create\n", file[0], file[1]);
@@ -83,10 +84,11 @@ proptest! {
             FsKind::Jffs2,
             FsKind::Yaffs2,
             FsKind::Ubifs,
-            FsKind::UbifsInBulk,
             FsKind::Mtd(Access::Device),
         ] {
             program(fs, &operations, append)?;
         }
+        let in_bulk: Mount = "ubifs,bulk_read".parse().expect("modelled");
+        program(in_bulk, &operations, append)?;
     }
 }

@@ -16,7 +16,7 @@ fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> 
     let setting = Setting {
         board: &board,
         kernel: &kernel,
-        fs,
+        fs: fs.into(),
         prepare: "flashbed-ops 1\n",
         recorded: support::REQUESTS,
     };

@@ -12,7 +12,7 @@ const EMPTY: &str = "flashbed-ops 1\nprepared\n";
 
 fn case<'a>(fs: FsKind, chip: &'a ChipState, body: &'a str) -> Case<'a> {
     let input = CaseInput { read_ahead_kib: 0, body, cuts: &[], dice: &[] };
-    Case { fs, prepare: EMPTY, chip, input }
+    Case { fs: fs.into(), prepare: EMPTY, chip, input }
 }
 
 fn job<'a>(board: &'a BoardProfile, kernel: &'a KernelProfile, cases: &'a [Case<'a>]) -> Job<'a> {

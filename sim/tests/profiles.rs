@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use sim::profile::BoardProfile;
-use sim::run::{FsKind, KernelProfile};
+use sim::run::{KernelProfile, Mount};
 
 /// JSON that `serde_json::Value` of a board or kernel is bent with.
 fn value() -> impl Strategy<Value = serde_json::Value> {
@@ -88,8 +88,8 @@ proptest! {
     fn any_word_is_a_file_system_or_none(
         word in "(jffs2|ubifs|yaffs2|mtd|,|bulk_read|compr=|zlib|[a-z]{0,3}){0,6}"
     ) {
-        if let Err(why) = word.parse::<FsKind>() {
-            prop_assert!(!why.is_empty());
+        if let Err(why) = word.parse::<Mount>() {
+            prop_assert!(!why.to_string().is_empty());
         }
     }
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use sim::flash::Faults;
-use sim::run::{run_cases_on, CaseInput, ChipState, FsKind, Measured, Setting};
+use sim::run::{run_cases_on, CaseInput, ChipState, Measured, Mount, Setting};
 
 const MIB: u64 = 1 << 20;
 
@@ -12,7 +12,7 @@ fn run(kernel: &str, read_ahead_kib: u32, prepare: &str, body: &str, faults: Fau
     let (board, kernel) = (support::board("emulated"), support::kernel(kernel));
     let prepare = format!("flashbed-ops 1\n{prepare}\nprepared\n");
     let body = format!("flashbed-ops 1\n{body}\n");
-    let fs = FsKind::UbifsInBulk;
+    let fs: Mount = "ubifs,bulk_read".parse().expect("modelled");
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
     let case = CaseInput { read_ahead_kib, body: &body, cuts: &[], dice: &[] };

@@ -64,7 +64,7 @@ impl<S: Stack> Machine<S> {
     /// Runs the preparation.
     pub fn prepare(&mut self, setting: &Setting<'_>, watch: &dyn Watch) -> Result<(), RunError> {
         has_mark(setting.prepare)?;
-        self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Format)?;
+        self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
         for read in ops::operations(setting.prepare)? {
             let (line, operation) = read?;
             self.must(line, &operation, watch)?;
@@ -126,7 +126,7 @@ impl<S: Stack> Machine<S> {
     ) -> Result<Operations<'a>, RunError> {
         let mut at_mark = !has_mark(case.body)?;
         let mut operations = ops::operations(case.body)?;
-        self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Format)?;
+        self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
         while !at_mark {
             let (line, operation) = operations.next().expect("a mark")?;
             self.must(line, &operation, watch)?;
@@ -136,9 +136,9 @@ impl<S: Stack> Machine<S> {
         // due.
         let mark = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(PHASE_NS));
         let read = Ns(mark.0 - LEAD_NS) + TIMER_SLACK;
-        let now = self.stack.pause(self.now, read).map_err(RunError::Format)?;
+        let now = self.stack.pause(self.now, read).map_err(RunError::Interrupted)?;
         self.stack.close_elsewhere(now); // the driver's counts
-        self.now = self.stack.pause(now, mark).map_err(RunError::Format)?;
+        self.now = self.stack.pause(now, mark).map_err(RunError::Interrupted)?;
         if let Some(choices) = self.stack.choices() {
             choices.replay_choices(case.dice);
         }

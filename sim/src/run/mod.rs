@@ -6,12 +6,14 @@
 
 mod laboratory;
 mod machine;
+mod mount;
 pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
 
 pub use laboratory::Laboratory;
+pub use mount::{FsKind, Mount, MountError, MountOptions};
 pub use results::{BlockWear, Flush, Measured, Request, Room};
 pub use stack::Stack;
 
@@ -21,7 +23,7 @@ use crate::fs::jffs2::{self, Jffs2};
 use crate::fs::ubifs::{self, Ubifs};
 use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{Choices, FlashFs};
-use crate::mtd::{Access, Mtd, MtdChar};
+use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind};
 use crate::sched::Ticks;
@@ -42,36 +44,6 @@ pub struct KernelProfile {
     pub jffs2: jffs2::Options,
     /// How its UBIFS is.
     pub ubifs: ubifs::Options,
-}
-
-/// Which file system, or none: the partition itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum FsKind {
-    Jffs2,
-    Yaffs2,
-    Ubifs,
-    /// UBIFS mounted with `bulk_read`.
-    UbifsInBulk,
-    Mtd(Access),
-}
-
-impl core::str::FromStr for FsKind {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<FsKind, String> {
-        match name {
-            "jffs2" => Ok(FsKind::Jffs2),
-            "yaffs2" => Ok(FsKind::Yaffs2),
-            "ubifs" => Ok(FsKind::Ubifs),
-            "ubifs,bulk_read" => Ok(FsKind::UbifsInBulk),
-            "mtd" => Ok(FsKind::Mtd(Access::Device)),
-            "mtd-driver" => Ok(FsKind::Mtd(Access::Driver)),
-            other => {
-                Err(format!("no file system '{other}': jffs2, yaffs2, ubifs, mtd or mtd-driver"))
-            }
-        }
-    }
 }
 
 /// Who waits for cases: may end them, and take rows of a long one before it has ended.
@@ -126,6 +98,13 @@ pub enum RunError {
     /// The file system cannot be made on this partition.
     #[error("{0}")]
     Format(FsError),
+    /// What a kernel does in the background while the program sleeps before the preparation, the
+    /// case or its mark ended in an error that no program sees.
+    #[error("{0}")]
+    Interrupted(FsError),
+    /// The setting needs what the model leaves out; refused before anything is run.
+    #[error("{0} is not modelled")]
+    NotModelled(&'static str),
 }
 
 impl RunError {
@@ -143,7 +122,8 @@ impl RunError {
     pub fn not_modelled(&self) -> Option<&'static str> {
         match self {
             RunError::Failed { not_modelled, .. } => *not_modelled,
-            RunError::Format(error) => error.not_modelled(),
+            RunError::Format(error) | RunError::Interrupted(error) => error.not_modelled(),
+            RunError::NotModelled(what) => Some(what),
             _ => None,
         }
     }
@@ -156,8 +136,8 @@ pub struct Setting<'a> {
     pub board: &'a BoardProfile,
     /// The kernel.
     pub kernel: &'a KernelProfile,
-    /// The file system.
-    pub fs: FsKind,
+    /// The file system, and how it is mounted.
+    pub fs: Mount,
     /// The operations that prepare it.
     pub prepare: &'a str,
     /// What is wanted besides the counts.
@@ -228,8 +208,7 @@ pub fn run_cases_watched(
     watch: &dyn Watch,
 ) -> Vec<Result<Measured, RunError>> {
     if let Some(refused) = not_modelled(setting, state) {
-        let refused = || Err(RunError::Format(FsError::NotModelled(refused)));
-        return cases.iter().map(|_| refused()).collect();
+        return cases.iter().map(|_| Err(RunError::NotModelled(refused))).collect();
     }
     let mut chip = new_chip(setting.board, state);
     set_erases(&mut chip, setting, state);
@@ -248,12 +227,12 @@ pub fn run_cases_watched(
 pub fn fresh_bytes(
     board: &BoardProfile,
     kernel: &KernelProfile,
-    fs: FsKind,
+    fs: Mount,
     bad_blocks: &[u32],
 ) -> Result<Option<u64>, RunError> {
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
-    let free = match fs {
+    let free = match fs.fs {
         FsKind::Jffs2 => {
             Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone()).map(|(fs, _)| fs.free_bytes())
         }
@@ -261,9 +240,7 @@ pub fn fresh_bytes(
             let hz = kernel.jffs2.ticks_per_second;
             Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Ubifs | FsKind::UbifsInBulk => {
-            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes())
-        }
+        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -293,7 +270,7 @@ fn not_modelled(setting: &Setting<'_>, state: &ChipState) -> Option<&'static str
 /// ubiformat erases each block, which makes the file system and does not count.
 fn set_erases(chip: &mut Chip, setting: &Setting<'_>, state: &ChipState) {
     let partition = setting.board.partition;
-    let is_formatted = matches!(setting.fs, FsKind::Ubifs | FsKind::UbifsInBulk);
+    let is_formatted = setting.fs.fs == FsKind::Ubifs;
     for block in 0..partition.blocks {
         let erases = state.erases.get(block as usize).copied().unwrap_or(0);
         let number = BlockNo(partition.first_block + block);
@@ -315,16 +292,16 @@ fn run_on<F: Laboratory>(
         mtd.expect_power_cuts();
     }
     let kernel = setting.kernel;
-    match setting.fs {
+    match setting.fs.fs {
         FsKind::Jffs2 => run_fs(setting, cases, Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone())),
         FsKind::Yaffs2 => {
             let hz = kernel.jffs2.ticks_per_second;
             run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
         }
-        FsKind::Ubifs => run_fs(setting, cases, Ubifs::format(mtd, Ns::ZERO, kernel.ubifs)),
-        FsKind::UbifsInBulk => {
+        FsKind::Ubifs => {
+            let bulk_read = setting.fs.options.bulk_read;
             let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs);
-            run_fs(setting, cases, formatted.map(|(fs, now)| (fs.read_in_bulk(), now)))
+            run_fs(setting, cases, formatted.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
     }

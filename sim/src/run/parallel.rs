@@ -9,7 +9,7 @@
 //! 3. A panic costs the case in which it happens and no other.
 
 use super::{
-    run_cases_watched, CaseInput, ChipState, FsKind, KernelProfile, Measured, Recorded, Request,
+    run_cases_watched, CaseInput, ChipState, KernelProfile, Measured, Mount, Recorded, Request,
     RunError, Setting, Watch,
 };
 use crate::flash::FlashOp;
@@ -30,8 +30,8 @@ const MESSAGES: usize = 2;
 /// A case and the stack that it runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The file system.
-    pub fs: FsKind,
+    /// The file system, and how it is mounted.
+    pub fs: Mount,
     /// The operations that prepare it.
     pub prepare: &'a str,
     /// The chip that the preparation begins with.
@@ -183,7 +183,7 @@ impl Job<'_> {
 /// Indices of cases that share file system, preparation and chip.
 fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut open: BTreeMap<(FsKind, &str, &ChipState), usize> = BTreeMap::new();
+    let mut open: BTreeMap<(Mount, &str, &ChipState), usize> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate() {
         let key = (case.fs, case.prepare, case.chip);
         let has_room = |&at: &usize| groups[at].len() < GROUP_CASES_MAX;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sim::content::{Contents, Source};
 use sim::fs::{Grabbed, Ino, PageCache};
 use sim::profile::{BoardProfile, SoftwareCosts};
-use sim::run::{run_cases, CaseInput, FsKind, KernelProfile, Measured, Recorded, Setting};
+use sim::run::{run_cases, CaseInput, KernelProfile, Measured, Mount, Recorded, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -150,17 +150,17 @@ pub const TRACED: Recorded = Recorded { flash: true, ..REQUESTS };
 pub fn setting<'a>(
     board: &'a BoardProfile,
     kernel: &'a KernelProfile,
-    fs: FsKind,
+    fs: impl Into<Mount>,
     prepare: &'a str,
 ) -> Setting<'a> {
-    Setting { board, kernel, fs, prepare, recorded: REQUESTS }
+    Setting { board, kernel, fs: fs.into(), prepare, recorded: REQUESTS }
 }
 
 /// Runs one body after one preparation.
 pub fn run(
     board: &BoardProfile,
     kernel: &KernelProfile,
-    fs: FsKind,
+    fs: impl Into<Mount>,
     prepare: &str,
     read_ahead_kib: u32,
     body: &str,

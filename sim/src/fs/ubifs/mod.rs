@@ -192,10 +192,10 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Mounts have the option `bulk_read` from here on, the one there is among them: it is not
-    /// asked for before a page is read.
-    pub fn read_in_bulk(self) -> Ubifs<F> {
-        Ubifs { reads_in_bulk: true, ..self }
+    /// Mounts have the option `bulk_read` or not from here on, the one there is among them: it is
+    /// not asked for before a page is read.
+    pub fn with_bulk_read(self, reads_in_bulk: bool) -> Ubifs<F> {
+        Ubifs { reads_in_bulk, ..self }
     }
 
     /// Index nodes that a commit would write.

@@ -14,8 +14,9 @@
 //! [`run::run_cases`] prepares a stack once, clones it for each case, runs the operations and
 //! returns [`run::Measured`]. `machine.rs` holds the program's point in time. `stack.rs` is the
 //! seam to what answers a program's calls: the VFS over a file system, or MTD's character device.
-//! `results.rs` has the rows, [`run::survey`] what a power cut left, and [`run::parallel`] shares
-//! many cases out to threads.
+//! `laboratory.rs` is what the machine does to the chip from outside, `mount_options.rs` how a file
+//! system is mounted. `results.rs` has the rows, [`run::survey`] what a power cut left, and
+//! [`run::parallel`] shares many cases out to threads.
 //!
 //! # `vfs`: open files, page cache, write-back
 //!
@@ -25,10 +26,11 @@
 //!
 //! # `fs`: JFFS2, YAFFS2, UBIFS
 //!
-//! [`fs::FlashFs`] is what the VFS asks of a file system, [`fs::PageCache`] what a file system asks
-//! of the VFS. [`fs::jffs2`] and [`fs::yaffs2`] stand on MTD, [`fs::ubifs`] stands on UBI. Their
-//! files are named after the kernel's and mirror the same functions. `tasks.rs` decides which task
-//! goes on where the VFS and a file system meet.
+//! [`fs::FlashFs`] is what the VFS asks of a file system, [`fs::Scheduled`] what the scheduler asks
+//! of one, and [`fs::PageCache`] what a file system asks of the VFS. [`fs::jffs2`] and
+//! [`fs::yaffs2`] stand on MTD, [`fs::ubifs`] stands on UBI. Their files are named after the
+//! kernel's and mirror the same functions. `tasks.rs` decides which task goes on where the VFS and
+//! a file system meet.
 //!
 //! # `ubi`: logical erase blocks
 //!

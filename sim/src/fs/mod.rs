@@ -296,9 +296,9 @@ pub trait FlashFs: Scheduled + Clone {
     /// Inodes of files and directories, but the root, that are in memory.
     fn inodes_in_memory(&self) -> u64;
     /// The power comes back after [`FsError::PowerLost`]: whatever was in memory is gone, what was
-    /// being programmed or erased (`torn`) is neither old nor new, and what is left on the flash is mounted.
-    /// Returns the tree, every directory before what is in it. The root's inode is in memory
-    /// afterwards, no other.
+    /// being programmed or erased (`torn`) is neither old nor new, and what is left on the flash is
+    /// mounted. Returns the tree, every directory before what is in it. The root's inode is in
+    /// memory afterwards, no other.
     fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<(Vec<Found>, Ns)>;
     /// The time in an inode that is about to be written to is no longer that of this second.
     fn update_time(&mut self, now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {

@@ -19,12 +19,14 @@
 //!    `write_subpage`.
 
 mod char;
+mod power;
 
 pub use self::char::{Access, MtdChar};
+pub use power::TornAt;
 
 use crate::causes::{Cause, Causes};
 use crate::compress::work::{Packing, Priced};
-use crate::flash::{Counts, Done, Failed, Fault, Flash, Moves, Span, Torn};
+use crate::flash::{Counts, Done, Failed, Fault, Flash, Moves, Span};
 use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
@@ -38,23 +40,6 @@ const ECC_BYTES_PER_STEP: u32 = 3;
 
 /// A page of this size or less is never read in part (`page_shift > 9`).
 const SMALL_PAGE_BYTES: u32 = 512;
-
-/// What the power failed in, within the partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TornAt {
-    /// The program of these cells of the page at an offset.
-    Program {
-        /// First byte of the page.
-        offset: u64,
-        /// What of it was being programmed.
-        cells: Span,
-    },
-    /// The erase of a block.
-    Erase {
-        /// Block of the partition.
-        block: u32,
-    },
-}
 
 /// What the ECC has met (`struct mtd_ecc_stats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -172,17 +157,6 @@ impl<F: Flash> Mtd<F> {
     #[inline]
     pub fn set_task(&mut self, task: Task) {
         self.task = task;
-    }
-
-    /// The power of the chip may be cut.
-    pub fn expect_power_cuts(&mut self) {
-        self.can_lose_power = true;
-    }
-
-    /// Whether the power can fail at all, so that it is worth remembering what bytes are on flash.
-    #[inline]
-    pub fn can_lose_power(&self) -> bool {
-        self.can_lose_power
     }
 
     /// What the CPU needs on this board.
@@ -584,20 +558,6 @@ impl<F: Flash> Mtd<F> {
     /// How often a block of the partition was erased.
     pub fn block_erases(&self, block: u32) -> u32 {
         self.flash.block(BlockNo(self.partition.first_block + block)).erases
-    }
-
-    /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the
-    /// partition.
-    pub fn power_on(&mut self, torn: Option<Torn>) -> Option<TornAt> {
-        self.page_buffer = None;
-        let first = self.partition.first_block;
-        torn.map(|torn| match torn {
-            Torn::Program(page, cells) => {
-                let page = page.0 - first * self.chip.pages_per_block;
-                TornAt::Program { offset: u64::from(page) << self.page_shift, cells }
-            }
-            Torn::Erase(block) => TornAt::Erase { block: block.0 - first },
-        })
     }
 
     /// Nothing is remembered of earlier reads.

@@ -6,14 +6,14 @@
 
 mod laboratory;
 mod machine;
-mod mount;
+mod mount_options;
 pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
 
 pub use laboratory::Laboratory;
-pub use mount::{FsKind, Mount, MountError, MountOptions};
+pub use mount_options::{FsKind, Mount, MountError, MountOptions};
 pub use results::{BlockWear, Flush, Measured, Request, Room};
 pub use stack::Stack;
 
@@ -47,6 +47,24 @@ pub struct KernelProfile {
 }
 
 /// Who waits for cases: may end them, and take rows of a long one before it has ended.
+///
+/// # Examples
+///
+/// A caller that has enough after so many rows:
+///
+/// ```
+/// use sim::{flash::FlashOp, run::{Request, Watch}};
+/// use std::cell::Cell;
+/// struct Enough(Cell<usize>);
+///
+/// impl Watch for Enough {
+///     fn is_stopped(&self) -> bool { self.0.get() == 0 }
+///     fn rows_at_once(&self) -> usize { 1024 }
+///     fn take(&self, _: usize, requests: Vec<Request>, _: Vec<FlashOp>, _: &[String]) {
+///         self.0.set(self.0.get().saturating_sub(requests.len()));
+///     }
+/// }
+/// ```
 pub trait Watch {
     /// Whether the caller has given up; checked before every operation.
     fn is_stopped(&self) -> bool;

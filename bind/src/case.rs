@@ -4,11 +4,11 @@
 //! change, so the simulator's threads read them without the interpreter lock. Operations stay in
 //! Python's strings; cases that begin alike share a `Chip`.
 
-use pyo3::exceptions::PyValueError;
+use crate::errors::mount_error;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use sim::run::parallel;
-use sim::run::{CaseInput, ChipState, Mount, MountError};
+use sim::run::{CaseInput, ChipState, Mount};
 
 /// A case and the stack that it runs on.
 #[pyclass(frozen, module = "flashbed._sim")]
@@ -27,6 +27,7 @@ impl Case {
     #[new]
     #[pyo3(signature = (*, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], dice=vec![]))]
     fn new(
+        py: Python<'_>,
         fs: &str,
         prepare: PyBackedStr,
         body: PyBackedStr,
@@ -35,8 +36,7 @@ impl Case {
         cuts: Vec<u64>,
         dice: Vec<u16>,
     ) -> PyResult<Case> {
-        let fs =
-            fs.parse().map_err(|error: MountError| PyValueError::new_err(error.to_string()))?;
+        let fs = fs.parse().map_err(|error| mount_error(py, &error))?;
         Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, dice })
     }
 }

@@ -5,7 +5,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sim::ops::OperationError;
-use sim::run::RunError;
+use sim::run::{MountError, RunError};
 
 create_exception!(flashbed._sim, FormatError, PyValueError, "A broken flashbed-ops file.");
 create_exception!(flashbed._sim, NotModelled, PyValueError, "The simulator leaves this out.");
@@ -26,7 +26,21 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let Some(what) = error.not_modelled() else {
         return PyValueError::new_err(error.to_string());
     };
-    let raised = NotModelled::new_err(error.to_string());
+    not_modelled(py, error.to_string(), what)
+}
+
+/// The same of a mount.
+pub fn mount_error(py: Python<'_>, error: &MountError) -> PyErr {
+    match error {
+        MountError::NoFileSystem(_) => PyValueError::new_err(error.to_string()),
+        MountError::NotModelled { option, fs } => {
+            not_modelled(py, error.to_string(), &format!("mount option '{option}' of {fs}"))
+        }
+    }
+}
+
+fn not_modelled(py: Python<'_>, message: String, what: &str) -> PyErr {
+    let raised = NotModelled::new_err(message);
     let set = raised.value(py).setattr("what", what);
     set.err().unwrap_or(raised)
 }

@@ -9,6 +9,7 @@ use sim::fs::{FlashFs, FsError, Grabbed, Ino, Name, PageCache, PageWrite, ROOT};
 use sim::mtd::Mtd;
 use sim::run::FsKind;
 use sim::units::Ns;
+use std::ops::Range;
 
 type Fs = Jffs2<Traced<Chip>>;
 
@@ -22,15 +23,24 @@ fn fresh(board: &str, summary: bool) -> (Fs, Ns) {
     Jffs2::format(mtd, Ns::ZERO, options(summary), 250).expect("it fits")
 }
 
-fn append_pages(fs: &mut Fs, mut now: Ns, ino: Ino, pages: std::ops::Range<u32>) -> Ns {
-    for page in pages {
-        let (file_bytes, to) = (u64::from(page) * 4096, 4096);
-        let write = PageWrite { ino, page, from: 0, to, file_bytes, cached: false };
-        now = fs.write_begin(now, write, &mut support::NoPages).expect("space");
-        let write = PageWrite { file_bytes: file_bytes + 4096, ..write };
-        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
-    }
-    now
+/// A file of that name, empty.
+fn created<F: FlashFs>(fs: &mut F, now: Ns, name: &str) -> (Ino, Ns) {
+    fs.create(now, Name { directory: ROOT, name }, &mut support::NoPages).expect("space")
+}
+
+/// Writes these bytes, of one page, to the end of a file.
+fn append<F: FlashFs>(fs: &mut F, now: Ns, ino: Ino, bytes: Range<u32>) -> Result<Ns, FsError> {
+    let (page, from, file_bytes) = (bytes.start / 4096, bytes.start % 4096, u64::from(bytes.end));
+    let to = from + bytes.len() as u32;
+    let write = PageWrite { ino, page, from, to, file_bytes, cached: true };
+    fs.write_page(now, write, &mut support::NoPages)
+}
+
+/// Appends all of these bytes of a file, so many at a time.
+fn append_all(fs: &mut Fs, now: Ns, ino: Ino, bytes: Range<u32>, at_a_time: u32) -> Ns {
+    bytes
+        .step_by(at_a_time as usize)
+        .fold(now, |now, at| append(fs, now, ino, at..at + at_a_time).expect("space"))
 }
 
 /// Flash operations of reading one page.
@@ -46,10 +56,8 @@ fn read_ops(fs: &mut Fs, ino: Ino, page: u32) -> Vec<FlashOp> {
 #[test]
 fn the_first_page_is_header_then_data_over_three_flash_pages() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    append_pages(&mut fs, now, ino, 0..1);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    append_all(&mut fs, now, ino, 0..4096, 4096);
     let ops = read_ops(&mut fs, ino, 0);
     let first = 398 * 64; // a fresh mount begins with the last block but one
     let places: Vec<_> = ops.iter().map(|op| (op.page.0 - first, op.column, op.length)).collect();
@@ -61,10 +69,8 @@ fn the_first_page_is_header_then_data_over_three_flash_pages() {
 #[test]
 fn a_page_is_split_where_its_block_ends() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    append_pages(&mut fs, now, ino, 0..33);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    append_all(&mut fs, now, ino, 0..33 * 4096, 4096);
     let whole = |page| read_ops(&mut fs.clone(), ino, page).len();
     assert_eq!(whole(30), 4);
     assert_eq!(whole(31), 5, "two headers and two pieces, one of them over two pages");
@@ -79,10 +85,8 @@ fn a_page_is_split_where_its_block_ends() {
 #[test]
 fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
     let (mut fs, now) = fresh("emulated-4k", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    append_pages(&mut fs, now, ino, 0..65);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    append_all(&mut fs, now, ino, 0..65 * 4096, 4096);
     let mut reads = |page| -> Vec<(u32, u32, u32, u32)> {
         let ops = read_ops(&mut fs, ino, page);
         ops.iter().map(|op| (op.page.0 / 64, op.page.0 % 64, op.column, op.length)).collect()
@@ -103,26 +107,13 @@ fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    append_pages(&mut fs, now, ino, 0..5);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    append_all(&mut fs, now, ino, 0..5 * 4096, 4096);
     let ops = read_ops(&mut fs, ino, 3);
     let pages: Vec<_> = ops.iter().map(|op| (op.page.0 / 32, op.page.0 % 32)).collect();
     let first = (24..=31).map(|page| (398, page)); // 12,608 to 16,220 in pages of 512
     let second = (0..=1).map(|page| (397, page)); // a header and 552 bytes
     assert_eq!(pages, first.chain(second).collect::<Vec<_>>());
-}
-
-/// Appends `bytes` at a time, `count` times, to a file that has as many bytes as `start`.
-fn append_bytes(fs: &mut Fs, mut now: Ns, ino: Ino, start: u32, (count, bytes): (u32, u32)) -> Ns {
-    for at in (start..start + count * bytes).step_by(bytes as usize) {
-        let (page, from) = (at / 4096, at % 4096);
-        let (to, file_bytes) = (from + bytes, u64::from(at + bytes));
-        let write = PageWrite { ino, page, from, to, file_bytes, cached: true };
-        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
-    }
-    now
 }
 
 /// The blocks that reading a page touches.
@@ -144,12 +135,10 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     board.chip.pages_per_block = 128;
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_bytes(&mut fs, now, ino, 0, (7221, 1));
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    let now = append_all(&mut fs, now, ino, 0..7221, 1);
     assert_eq!(blocks_of(&mut fs, ino, 1), [198]);
-    append_bytes(&mut fs, now, ino, 7221, (1, 1));
+    append_all(&mut fs, now, ino, 7221..7222, 1);
     assert_eq!(blocks_of(&mut fs, ino, 1), [198, 197]);
 }
 
@@ -161,14 +150,12 @@ fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_bytes(&mut fs, now, ino, 0, (178, 4));
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    let now = append_all(&mut fs, now, ino, 0..178 * 4, 4);
     let now = fs.sync(now, &mut support::NoPages).expect("sync");
-    let now = append_bytes(&mut fs, now, ino, 178 * 4, (40, 4));
+    let now = append_all(&mut fs, now, ino, 178 * 4..218 * 4, 4);
     assert_eq!(blocks_of(&mut fs, ino, 0), [398]);
-    append_bytes(&mut fs, now, ino, 218 * 4, (1, 4));
+    append_all(&mut fs, now, ino, 218 * 4..219 * 4, 4);
     assert_eq!(blocks_of(&mut fs, ino, 0), [398, 397]);
 }
 
@@ -188,10 +175,8 @@ fn a_sequential_read_costs_2_03_flash_reads_a_page_with_a_page_buffer_and_4_07_w
 #[test]
 fn fsync_moves_nodes_rather_than_pad_the_write_buffer() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_pages(&mut fs, now, ino, 0..40);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    let now = append_all(&mut fs, now, ino, 0..40 * 4096, 4096);
     let before = read_ops(&mut fs, ino, 0)[0].page;
     fs.mtd_mut().flash_mut().start_recording();
     fs.fsync(now, ino, true, &mut support::NoPages).expect("space");
@@ -232,9 +217,7 @@ impl PageCache for AllPages {
 
 /// Flash operations of an fsync that has something to flush: a file was made just before.
 fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
-    let (new, now) = fs
-        .create(now, Name { directory: ROOT, name: "new" }, &mut support::NoPages)
-        .expect("space");
+    let (new, now) = created(fs, now, "new");
     fs.mtd_mut().flash_mut().start_recording();
     fs.fsync(now, new, true, pages).expect("space");
     fs.mtd_mut().flash_mut().take_record()
@@ -245,10 +228,8 @@ fn fsync_ops(fs: &mut Fs, now: Ns, pages: &mut dyn PageCache) -> Vec<FlashOp> {
 #[test]
 fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_pages(&mut fs, now, ino, 0..40);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    let now = append_all(&mut fs, now, ino, 0..40 * 4096, 4096);
     fsync_ops(&mut fs, now, &mut support::NoPages); // moves the name and page 0
     let reads = |mut fs: Fs, pages: &mut dyn PageCache| -> Vec<(u32, u32)> {
         let ops = fsync_ops(&mut fs, now, pages);
@@ -269,18 +250,12 @@ fn after_a_file_was_read_in_its_nodes_are_collected_by_way_of_the_page_cache() {
 #[test]
 fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, mut now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
+    let (ino, mut now) = created(&mut fs, now, "file.bin");
     for (from, to) in [(0, 1000), (1000, 2000)] {
-        let file_bytes = u64::from(to);
-        let write = PageWrite { ino, page: 0, from, to, file_bytes, cached: true };
-        now = fs.write_page(now, write, &mut support::NoPages).expect("space");
+        now = append(&mut fs, now, ino, from..to).expect("space");
     }
-    let (other, now) = fs
-        .create(now, Name { directory: ROOT, name: "other.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_pages(&mut fs, now, other, 0..40);
+    let (other, now) = created(&mut fs, now, "other.bin");
+    let now = append_all(&mut fs, now, other, 0..40 * 4096, 4096);
     let before = read_ops(&mut fs, ino, 0);
     fsync_ops(&mut fs, now, &mut AllPages);
     let after = read_ops(&mut fs, ino, 0);
@@ -293,10 +268,8 @@ fn collecting_a_piece_of_a_page_takes_its_neighbours_along() {
 #[test]
 fn opening_an_evicted_file_reads_every_node_of_it() {
     let (mut fs, now) = fresh("emulated", true);
-    let (ino, now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let now = append_pages(&mut fs, now, ino, 0..40);
+    let (ino, now) = created(&mut fs, now, "file.bin");
+    let now = append_all(&mut fs, now, ino, 0..40 * 4096, 4096);
     let before = fs.mtd().flash().counts().reads;
     fs.lookup(now, Name { directory: ROOT, name: "file.bin" }, Some(ino)).expect("readable");
     assert_eq!(fs.mtd().flash().counts().reads, before, "it is in memory");
@@ -312,20 +285,15 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     board.partition.blocks = 16;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
     let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
-    let (ino, mut now) = fs
-        .create(now, Name { directory: ROOT, name: "file.bin" }, &mut support::NoPages)
-        .expect("space");
-    let full = (0..).find_map(|page| {
-        let file_bytes = u64::from(page) * 4096 + 4096;
-        let write = PageWrite { ino, page, from: 0, to: 4096, file_bytes, cached: true };
-        match fs.write_page(now, write, &mut support::NoPages) {
+    let (ino, mut now) = created(&mut fs, now, "file.bin");
+    let full =
+        (0..).find_map(|page| match append(&mut fs, now, ino, page * 4096..page * 4096 + 4096) {
             Ok(later) => {
                 now = later;
                 None
             }
             Err(error) => Some((page, error)),
-        }
-    });
+        });
     let (pages, error) = full.expect("the partition ends");
     assert!(matches!(error, FsError::NoSpace(_)));
     assert!((12 * 31..13 * 32).contains(&pages), "{pages} pages in 16 blocks less three");

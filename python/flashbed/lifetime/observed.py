@@ -112,6 +112,8 @@ def cases_of(
     for case in cases.to_dicts():
         key = (case["case_id"], case["target"])
         if key in of_case:
+            if case["flash_programs"] is None:
+                raise InputError(f"{shown(directory)}: {key[0]} has wear and no flash_programs")
             board = _board_of(directory, case)
             subjects.append(_case(case, of_case[key], board, rounds.get(key), rounds_per_day))
         elif case_ids is not None:

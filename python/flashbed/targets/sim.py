@@ -58,6 +58,10 @@ class SimTarget:
 
         threads = os.cpu_count() or 1
         done = 0
+        programs, refused = _modelled(programs)
+        if refused:
+            done += len(refused)
+            yield Batch(*(pl.DataFrame(),) * 3, failures=tuple(refused))
         for group in _groups(programs):
             first = group[0]
             options.progress(f"{first.board.name}, Linux {first.kernel.name}", done)
@@ -144,6 +148,24 @@ def _recorded(program: Program, trace_flash: bool) -> _sim.Recorded:
         wear=program.record_wear,
         flush=program.record_flush,
     )
+
+
+def _modelled(programs: Sequence[Program]) -> tuple[Sequence[Program], list[Failure]]:
+    """Those whose mounts the simulator knows, and why not the others."""
+    from flashbed._sim import Case, Chip, NotModelled
+
+    unknown: dict[str, NotModelled] = {}
+    for mount in {program.simulated_fs for program in programs}:
+        try:
+            Case(fs=mount, prepare="", body="", read_ahead_kib=0, chip=Chip())
+        except NotModelled as error:
+            unknown[mount] = error
+    refused = [
+        Failure(program.case_id, str(why), not_modelled=why.what)
+        for program in programs
+        if (why := unknown.get(program.simulated_fs))
+    ]
+    return [program for program in programs if program.simulated_fs not in unknown], refused
 
 
 def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:

@@ -17,6 +17,7 @@ from flashbed.report.collect import collect, figure_tables
 from flashbed.runner import programs_of, run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
+from flashbed.targets.sim import SimTarget
 from tests.support import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -146,3 +147,13 @@ x = "database"
     points, _ = figure_tables(content, read_experiment(file).figure[0])
     assert set(points["database"]) == {"papers", "page4096"}
     assert set(points["fs"]) == {"jffs2", "ubifs"}
+
+
+def test_an_option_that_the_simulator_does_not_know_is_refused_by_name(small: Path) -> None:
+    settings = (*ONE, "fs=ubifs", "mount=default,ubifs:no_chk_data_crc")
+    plain, other = programs_of(load_experiment("one"), cases(*settings))
+    refused, measured = SimTarget().run([plain, other])
+    (failure,) = refused.failures
+    assert failure.case_id == other.case_id
+    assert failure.not_modelled == "mount option 'no_chk_data_crc' of ubifs"
+    assert measured.cases["case_id"].to_list() == [plain.case_id]

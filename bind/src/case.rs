@@ -26,6 +26,7 @@ pub struct Case {
 impl Case {
     #[new]
     #[pyo3(signature = (*, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], dice=vec![]))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         fs: &str,

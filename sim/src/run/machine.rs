@@ -6,27 +6,29 @@ use super::laboratory::Laboratory;
 use super::stack::Stack;
 use super::survey::Survey;
 use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
+use crate::causes::Causes;
 use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
+use crate::mtd::EccStats;
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
 use crate::units::{BlockNo, Ns};
 
-/// The agent sleeps to the next whole so much before it prepares, before a case and at its mark, at
-/// least twice `LEAD_NS` (agent/job/phases.c): the kernel's ticks fall into the same places
-/// whatever ran before.
+// The phases of a case, as docs/formats.md has them and agent/job/phases.c.
+
+/// The agent sleeps to the next whole so much before a case and at its mark, at least twice
+/// `LEAD_NS`: the kernel's ticks fall into the same places whatever ran before.
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
-/// A fresh file system is mounted and a preparation begins at multiples of this (ROUND_NS there),
+/// A fresh file system is mounted and a preparation begins at multiples of this,
 /// both of a second and of the 128 ticks of 4 ms that JFFS2's dice go round in (`jiffies % 128`)
 /// and that a timer of YAFFS2's thread is rounded to.
-const DICE_NS: u64 = 64_000_000_000;
+const ROUND_NS: u64 = 64_000_000_000;
 /// A machine runs no longer than this since its chip was made: 31 years, which leaves room for
 /// every sum of times.
 const LIFETIME: Ns = Ns(1_000_000_000_000_000_000);
-/// How long the threads of the file system have after a flush to erase what it made free
-/// (agent/job/phases.c).
+/// How long the threads of the file system have after a flush to erase what it made free.
 const SETTLE_NS: u64 = 100_000_000;
 
 /// A stack with the program's point in time.
@@ -42,6 +44,18 @@ pub(super) struct Machine<S> {
     prepared: Room,
     /// What the program needs to make a byte that it writes.
     fill_byte_ps: u64,
+}
+
+/// What a machine had counted when measuring began.
+struct Mark {
+    at: Ns,
+    counts: Counts,
+    causes: Causes,
+    ecc: EccStats,
+    /// How often a compressor without a price had run.
+    unpriced: u64,
+    /// Of the blocks, if wear is recorded.
+    erases: Vec<(BlockNo, u32)>,
 }
 
 impl<S: Stack> Machine<S> {
@@ -64,7 +78,7 @@ impl<S: Stack> Machine<S> {
     /// Runs the preparation.
     pub fn prepare(&mut self, setting: &Setting<'_>, watch: &dyn Watch) -> Result<(), RunError> {
         has_mark(setting.prepare)?;
-        self.next_phase(DICE_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
+        self.next_phase(ROUND_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
         for read in ops::operations(setting.prepare)? {
             let (line, operation) = read?;
             self.must(line, &operation, watch)?;
@@ -153,20 +167,13 @@ impl<S: Stack> Machine<S> {
         watch: &dyn Watch,
     ) -> Result<Measured, RunError> {
         let after = self.reach_mark(case, watch)?;
-        let start = self.now;
-        let counts = self.flash().counts();
-        let causes = *self.stack.mtd().causes();
-        let erases_at_mark =
-            if setting.recorded.wear { self.block_erases(setting).collect() } else { Vec::new() };
-        self.stack.take_cache_counts();
-        let ecc = self.stack.mtd().ecc_stats();
-        let (unpriced, _) = self.stack.mtd().unpriced();
+        let mark = self.mark(setting);
         self.flash_mut().begin_faults();
         if setting.recorded.flash {
             self.flash_mut().start_recording();
         }
         let mut measured = Measured::default();
-        let mut taken = counts;
+        let mut taken = mark.counts;
         for read in after {
             let (line, operation) = &read?;
             if watch.is_stopped() {
@@ -179,8 +186,8 @@ impl<S: Stack> Machine<S> {
             let file = self.file_of(operation);
             let so_far = self.flash().counts();
             let (latency, flash_time) = (self.now - began, so_far.busy - busy);
-            let times = (began - start, latency, flash_time);
-            let changes = so_far.changes() - counts.changes();
+            let times = (began - mark.at, latency, flash_time);
+            let changes = so_far.changes() - mark.counts.changes();
             let request = request(operation, file, times, changes, result);
             measured.count(&request);
             if setting.recorded.requests {
@@ -191,43 +198,14 @@ impl<S: Stack> Machine<S> {
             let rows = measured.requests.len().max(traced);
             if rows >= watch.rows_at_once() {
                 taken = so_far;
-                let flash = self.take_flash(start, setting);
+                let flash = self.take_flash(mark.at, setting);
                 let requests = core::mem::take(&mut measured.requests);
                 watch.take(index, requests, flash, &self.files);
             }
         }
         measured.files = core::mem::take(&mut self.files);
-        let spent = self.flash().counts();
-        measured.flash_reads = spent.reads - counts.reads;
-        measured.flash_programs = spent.programs - counts.programs;
-        measured.flash_erases = spent.erases - counts.erases;
-        measured.causes = self.stack.mtd().causes().since(&causes);
-        [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
-            self.stack.take_cache_counts();
-        measured.flash = self.take_flash(start, setting);
-        self.flash_mut().take_record(); // which ends it
-        measured.dice =
-            self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
-        let mtd = self.stack.mtd();
-        measured.ecc_corrected = mtd.ecc_stats().corrected - ecc.corrected;
-        measured.ecc_failed = mtd.ecc_stats().failed - ecc.failed;
-        measured.bad_blocks = u64::from(mtd.bad_blocks());
-        let (count, packing) = mtd.unpriced();
-        measured.unpriced = packing.filter(|_| count > unpriced);
-        (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
-        for (_, erases) in self.block_erases(setting) {
-            measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
-            measured.erase_count_sum += u64::from(erases);
-        }
-        let worn = self.block_erases(setting).zip(erases_at_mark);
-        measured.wear = worn
-            .map(|((block, erases), (_, before))| BlockWear {
-                block,
-                erases,
-                erases_measured: erases - before,
-                erases_flush: None,
-            })
-            .collect();
+        self.since(&mark, setting, &mut measured);
+        measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();
         }
@@ -238,6 +216,67 @@ impl<S: Stack> Machine<S> {
             }
         }
         Ok(measured)
+    }
+
+    /// What has been counted up to the mark.
+    fn mark(&mut self, setting: &Setting<'_>) -> Mark {
+        self.stack.take_cache_counts();
+        let mtd = self.stack.mtd();
+        Mark {
+            at: self.now,
+            counts: self.flash().counts(),
+            causes: *mtd.causes(),
+            ecc: mtd.ecc_stats(),
+            unpriced: mtd.unpriced().0,
+            erases: if setting.recorded.wear {
+                self.block_erases(setting).collect()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// What has been counted since the mark; recording ends.
+    fn since(&mut self, mark: &Mark, setting: &Setting<'_>, measured: &mut Measured) {
+        let spent = self.flash().counts();
+        measured.flash_reads = spent.reads - mark.counts.reads;
+        measured.flash_programs = spent.programs - mark.counts.programs;
+        measured.flash_erases = spent.erases - mark.counts.erases;
+        measured.causes = self.stack.mtd().causes().since(&mark.causes);
+        [measured.cache_hits, measured.cache_misses, measured.cache_adds] =
+            self.stack.take_cache_counts();
+        measured.flash = self.take_flash(mark.at, setting);
+        self.flash_mut().take_record(); // which ends it
+        measured.dice =
+            self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
+        let mtd = self.stack.mtd();
+        measured.ecc_corrected = mtd.ecc_stats().corrected - mark.ecc.corrected;
+        measured.ecc_failed = mtd.ecc_stats().failed - mark.ecc.failed;
+        measured.bad_blocks = u64::from(mtd.bad_blocks());
+        let (count, packing) = mtd.unpriced();
+        measured.unpriced = packing.filter(|_| count > mark.unpriced);
+        (measured.fresh, measured.prepared) = (self.fresh, self.prepared);
+    }
+
+    /// The wear of each block, if it is recorded; the largest and the sum in any case.
+    fn wear_since(
+        &self,
+        mark: &Mark,
+        setting: &Setting<'_>,
+        measured: &mut Measured,
+    ) -> Vec<BlockWear> {
+        for (_, erases) in self.block_erases(setting) {
+            measured.erase_count_max = measured.erase_count_max.max(u64::from(erases));
+            measured.erase_count_sum += u64::from(erases);
+        }
+        let worn = self.block_erases(setting).zip(&mark.erases);
+        worn.map(|((block, erases), (_, before))| BlockWear {
+            block,
+            erases,
+            erases_measured: erases - before,
+            erases_flush: None,
+        })
+        .collect()
     }
 
     /// The flash operations since the last call, if they are recorded; they go on being.

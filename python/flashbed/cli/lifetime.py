@@ -108,7 +108,7 @@ def lifetime(
         subjects = [_counters(what, since, before, known)]
     else:
         _none(since=since, before=before)
-        subjects = _worn(what, case, settings or [], on, out, rounds, known)
+        subjects = _worn(what, case, settings or [], on, out, rounds, known, endurance)
     found = []
     for subject in subjects:
         cycles, source = endurance_of(subject, endurance)
@@ -144,6 +144,11 @@ def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
     board = subject.board
     if board is None:
         raise InputError("--endurance N or --board NAME: how often may a block be erased?")
+    return _cycles(board)
+
+
+def _cycles(board: Board) -> tuple[int, str]:
+    """As the board's profile has it. Raises `InputError`."""
     if board.endurance is None:
         raise InputError(f"{shown(board.path)}: no [endurance] in it; say --endurance")
     return board.endurance.cycles, f"{board.endurance.cycles:,} erases ({board.endurance.source})"
@@ -151,7 +156,7 @@ def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
 
 def _worn(
     what: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
-    rounds: float | None, board: Board | None,
+    rounds: float | None, board: Board | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
     """Cases: of an experiment that is run, of a run that is there, of a table."""
     from flashbed.lifetime.observed import cases_of, wear_table_of
@@ -169,7 +174,7 @@ def _worn(
         return cases_of(
             path, rounds, case_ids=named, target=None if on is None else _table_name(on)
         )
-    directory, ran, target = _run(what, case, settings, on, out)
+    directory, ran, target = _run(what, case, settings, on, out, endurance)
     return cases_of(directory, rounds, case_ids=ran, target=target)
 
 
@@ -205,13 +210,15 @@ def _table_name(target: str) -> str:
 
 
 def _run(
-    name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None
-) -> tuple[Path, list[str], str]:
+    name: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
+    endurance: int | None,
+) -> tuple[Path, list[str], str]:  # fmt: skip
     """Runs an experiment, or one case of it, with its wear.
 
     Returns the directory of its results, which may hold other cases too, those that were asked for,
     and what their target is called.
     """
+    from flashbed.formats.profiles import load_board
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
 
@@ -225,6 +232,8 @@ def _run(
     planned = [item for item in planned if target in item.targets]
     if not planned:
         raise InputError(f"--on {target}: no case of {experiment.id} that was asked for runs on it")
+    for board in {item.case.board for item in planned} if endurance is None else ():
+        _cycles(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
     outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"])
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):

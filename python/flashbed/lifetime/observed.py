@@ -274,7 +274,9 @@ def kept_board(directory: Path, name: str) -> Board:
     kept = directory / "profiles" / f"board-{name}.toml"
     if not is_name(name) or not kept.is_file():
         return load_board(name)
-    return read_model(Board, read_toml(kept, ProfileError), kept, ProfileError)
+    board = read_model(Board, read_toml(kept, ProfileError), kept, ProfileError)
+    board._path = kept
+    return board
 
 
 def counters_of(

@@ -138,7 +138,8 @@ class _Source:
 
     def check(self) -> None:
         """Reads all of it. Raises `InputError` for a damaged file."""
-        self._read(self.rows().select(pl.all().null_count()))
+        for _ in self.pieces():
+            pass
 
     def _read(self, rows: pl.LazyFrame) -> pl.DataFrame:
         try:
@@ -201,10 +202,12 @@ def merge_table(
     try:
         if _in_order(last):
             rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
+            with silent():
+                write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
         elif int(cases["_rows"].sum()) <= ROWS_AT_ONCE:
             rows = pl.concat([source.rows() for source in sources])
-            write_parquet(_placed(rows.collect(), places), into)
+            with silent():
+                write_parquet(_placed(rows.collect(), places), into)
         else:
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()

@@ -45,8 +45,9 @@ int host_open(int minor)
 	if (mknod(path, S_IFCHR | 0600, makedev(HOST_MAJOR, (unsigned int)minor)) &&
 	    errno != EEXIST)
 		return -errno;
-	const int fd = open(path, (minor == HOST_REQUEST || minor == HOST_STDIN ? O_RDONLY : O_WRONLY) |
-					  O_CLOEXEC);
+	const int fd =
+		open(path, (minor == HOST_REQUEST || minor == HOST_STDIN ? O_RDONLY : O_WRONLY) |
+				   O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -139,8 +140,7 @@ int host_make_view(const struct host_request *request, const char *flash, const 
 	const unsigned long read_only = MS_RDONLY | MS_NODEV;
 
 	*what = "the host's files";
-	if (mkdir(VIEW, 0755) ||
-	    mount("hostfs", VIEW, "hostfs", read_only | MS_NOSUID, NULL))
+	if (mkdir(VIEW, 0755) || mount("hostfs", VIEW, "hostfs", read_only | MS_NOSUID, NULL))
 		return -errno;
 	*what = "/proc";
 	int err = mount_in_view("proc", "/proc", read_only | MS_NOEXEC, NULL);

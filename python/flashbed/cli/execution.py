@@ -79,7 +79,7 @@ def exec_(
     """
     from flashbed.exec.launch import launch
     from flashbed.exec.outcome import NotRunError
-    from flashbed.exec.summary import as_json, text
+    from flashbed.exec.account import as_json, text
     from flashbed.targets.base import Unavailable
 
     if output not in (None, "json"):

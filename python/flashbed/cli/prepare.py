@@ -15,7 +15,10 @@ EXEC = "exec"
 """The kernel for programs, which is no target of experiments."""
 
 On = Annotated[
-    str, typer.Option("--on", metavar="TARGET,...", help="uml, emulator, and exec: the kernel for programs.")
+    str,
+    typer.Option(
+        "--on", metavar="TARGET,...", help="uml, emulator, and exec: the kernel for programs."
+    ),
 ]
 
 

@@ -106,13 +106,17 @@ def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float |
         return
     subject, found, said = known
     work = subject.workload
-    how = "" if work is None else f", {work.rounds_per_day:,.3g} runs a day"
+    how = "" if work is None else f", {_rate(work.rounds_per_day)} runs a day"
     if found is None:
         fact("lifetime", "no end: nothing was programmed or erased")
         return
     fact("lifetime", f"{years_text(found.low, found.high)}{how}")
     for number, note in enumerate(said):
         fact("stands on" if number == 0 else "", note)
+
+
+def _rate(a_day: float) -> str:
+    return f"{a_day:,.0f}" if a_day >= 100 else f"{a_day:.3g}"
 
 
 def _counts(counts: Counts) -> str:

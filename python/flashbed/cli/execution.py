@@ -12,7 +12,7 @@ import typer
 
 from flashbed.cli.lifetime import Repeat, rate_per_day
 from flashbed.cli.progress import say
-from flashbed.errors import InputError
+from flashbed.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from flashbed.exec.request import Request
@@ -71,15 +71,15 @@ def exec_(
             "--format", metavar="json", help="For a program; the output is on standard error then."
         ),
     ] = None,
-) -> int:
+) -> None:
     """Runs a program on a real flash file system, in virtual time, and says what that cost.
 
     The program runs in a folder on the flash of a fresh user-mode Linux. It sees the files of this
     machine and can change none of them. docs/exec.md is the guide.
     """
+    from flashbed.exec.account import as_json, text
     from flashbed.exec.launch import launch
     from flashbed.exec.outcome import NotRunError
-    from flashbed.exec.account import as_json, text
     from flashbed.targets.base import Unavailable
 
     if output not in (None, "json"):
@@ -98,6 +98,8 @@ def exec_(
             )
         except Unavailable as why:
             raise NotRunError(str(why)) from None
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted; the program and its flash are gone") from None
         status = status or outcome.exit_status
         if output == "json":
             answers.append(as_json(request, outcome, rounds))
@@ -107,7 +109,8 @@ def exec_(
                 say(line)
     if output == "json":
         print(json.dumps({"exec": answers}, indent=1))
-    return status
+    # Not returned: 130 is the program's own here, and no interruption.
+    sys.exit(status)
 
 
 def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:

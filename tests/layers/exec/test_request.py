@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
+from flashbed.exec.account import as_json, text
 from flashbed.exec.outcome import NotRunError, outcome_of
 from flashbed.exec.request import Request, at, environment, find, puts_of
-from flashbed.exec.account import as_json, text
 from flashbed.formats.profiles import load_board
 
 ANSWER = """\

@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -188,6 +189,16 @@ static int drop_rights(const struct host_request *request)
 	return syscall(SYS_capset, &header, rights) ? -errno : 0;
 }
 
+/* A process that wants more is told so. Else the kernel would drop and read again the pages of files
+ * without end: reading the host's files takes no virtual time, and there is no need to kill. */
+static int limit_memory(const struct host_request *request)
+{
+	const rlim_t most = request->memory_bytes / 2 * 3;
+	const struct rlimit data = {most, most};
+
+	return setrlimit(RLIMIT_DATA, &data) ? -errno : 0;
+}
+
 int host_enter_view(const struct host_request *request)
 {
 	if (chroot(VIEW) || chdir(request->at))
@@ -196,5 +207,7 @@ int host_enter_view(const struct host_request *request)
 	if (personality(ADDR_NO_RANDOMIZE) < 0)
 		return -errno;
 	(void)umask(022);
-	return drop_rights(request);
+	const int err = limit_memory(request);
+
+	return err ? err : drop_rights(request);
 }

@@ -227,6 +227,13 @@ def test_the_environment_of_the_host_is_nowhere_in_proc() -> None:
     assert "s3cr3t" not in ran.out
 
 
+def test_a_process_that_wants_all_memory_is_refused_it() -> None:
+    hog = "a = []\nwhile True: a.append(bytes(1 << 20))"
+    ran = _exec("--memory", "128", "--patience", "60", "--", "/usr/bin/python3", "-c", hog)
+    assert ran.status == 1
+    assert "MemoryError" in ran.err
+
+
 def test_a_loop_without_calls_ends_with_patience() -> None:
     began = time.monotonic()
     ran = _exec("--patience", "4", "--", "/usr/bin/python3", "-c", "while True: pass")

@@ -125,7 +125,7 @@ uml-tools:
 
 uml: build uml-tools
 	@$(MAKE) build/agent/flashbed-agent-sql-host || $(call no_sqlite,uml)
-	@$(BIN)/flashbed prepare --on uml || true
+	@$(BIN)/flashbed prepare --on uml,exec || true
 
 chromium:
 	@command -v chromium >/dev/null || { $(call apt_install,chromium); } || \

@@ -2,13 +2,14 @@
 /* board/: the machine that a job runs on. What it has, and which partitions may be erased; guarding
  * and putting back a board that is somebody's own (docs/boards.md); being process 1 of a guest.
  *
- * Includes: base, tracing, fs, job.
+ * Includes: base, tracing, fs, job, host.
  */
 #ifndef FLASHBED_BOARD_H
 #define FLASHBED_BOARD_H
 
 #include "base/base.h"
 #include "fs/fs.h"
+#include "host/host.h"
 #include "job/job.h"
 #include "tracing/tracing.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Process 1 of a guest, the emulated board or user-mode Linux: mounts what is needed, loads the
- * modules, runs the job and powers off.
+ * modules, runs the job, or a program of the host where the kernel is the one for that
+ * (host/launch.c), and powers off.
  *
  * Kernel interfaces: mount(2), finit_module(2), reboot(2). The initramfs has /init (this program),
  * /dev/console and /modules, a text with one module a line in the order to load, `PATH PARAMETERS`.
@@ -102,18 +103,23 @@ static int open_channels(struct channel *in, struct channel *out, bool hostfs)
 	return complain(err, "the host's file stream");
 }
 
-int init_main(void)
+static int run_job(bool hostfs)
 {
 	static struct channel in;
 	static struct channel out;
 	const struct job_place place = {.mount_point = "/mnt"};
+	const int err = open_channels(&in, &out, hostfs);
+
+	return err ? err : complain(job_run(&in, &out, &place), "the job");
+}
+
+int init_main(void)
+{
 	bool hostfs = false;
 	int err = set_up(&hostfs);
 
 	if (!err)
-		err = open_channels(&in, &out, hostfs);
-	if (!err)
-		err = complain(job_run(&in, &out, &place), "the job");
+		err = host_is_kernel() ? complain(host_main(), "the program") : run_job(hostfs);
 	if (reboot(RB_POWER_OFF))
 		(void)complain(-errno, "power off");
 	return err ? 1 : 0;

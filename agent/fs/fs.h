@@ -17,6 +17,7 @@ struct flash_counts {
 	uint64_t missed;        /* operations the kernel could not record */
 	uint64_t corrected;     /* bits; of flashbed_nand only */
 	uint64_t uncorrectable; /* ECC steps */
+	uint64_t busy_ns;       /* of the chip; of flashbed_nand only */
 	uint64_t until_ns;      /* what happened later is not counted */
 };
 

@@ -67,6 +67,7 @@ int nandlog_counts(struct flash_counts *counts)
 	counts->missed = number_of(text, "lost");
 	counts->corrected = number_of(text, "corrected");
 	counts->uncorrectable = number_of(text, "uncorrectable");
+	counts->busy_ns = number_of(text, "busy_ns");
 	counts->until_ns = now_ns();
 	return 0;
 }

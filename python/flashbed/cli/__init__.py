@@ -16,6 +16,7 @@ from flashbed import __version__
 from flashbed.cli import (
     calibrate,
     doctor,
+    execution,
     fuzz,
     lifetime,
     model,
@@ -43,6 +44,7 @@ app = typer.Typer(
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
 run.register(app)
+execution.register(app)
 trace.register(app)
 powercut.register(app)
 lifetime.register(app)

@@ -11,8 +11,14 @@ from flashbed.errors import RunError
 
 __all__ = ["register"]
 
+EXEC = "exec"
+"""The kernel for programs, which is no target of experiments."""
+
 On = Annotated[
-    str, typer.Option("--on", metavar="TARGET,...", help="Which targets: uml, emulator.")
+    str,
+    typer.Option(
+        "--on", metavar="TARGET,...", help="uml, emulator, and exec: the kernel for programs."
+    ),
 ]
 
 
@@ -27,14 +33,19 @@ def prepare(on: On = "uml,emulator") -> None:
     A target does the same when it is first used. Minutes and a network the first time, nothing
     afterwards; build/cache keeps it (`FLASHBED_CACHE` names another place).
     """
+    from flashbed.exec.launch import prepare as prepare_exec
     from flashbed.targets import load_target
     from flashbed.targets.base import Unavailable
+    from flashbed.targets.uml.programs_kernel import SERIES
 
     failed = 0
     for name in on.split(","):
         with bar(f"preparing {name}") as progress:
             try:
-                load_target(name).prepare(lambda what: progress(what, 0, 1))
+                if name == EXEC:
+                    prepare_exec(SERIES[0], lambda what: progress(what, 0, 1))
+                else:
+                    load_target(name).prepare(lambda what: progress(what, 0, 1))
             except Unavailable as why:
                 say(f"flashbed: {name}: {why}")
                 failed += 1

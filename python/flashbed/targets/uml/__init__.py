@@ -27,7 +27,7 @@ from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
 from flashbed.targets.uml.uml_kernel import KERNELS, UmlKernel, built_kernel
 
-__all__ = ["UmlTarget"]
+__all__ = ["UmlTarget", "at_fixed_addresses", "memory_folder"]
 
 ARCHITECTURE = "host"
 """The agent's."""
@@ -121,7 +121,7 @@ class UmlTarget:
             # which costs seven times as much from one processor to another.
             one_processor=True,
             has_children=True,
-            environment={"HOME": "{folder}", "TMPDIR": _memory_folder(board.board.ram_mib)},
+            environment={"HOME": "{folder}", "TMPDIR": memory_folder(board.board.ram_mib)},
         )
         measuring = Measuring(software_time=False)
         return Guest(machine, board, series, measuring, remembers_changes=True)
@@ -129,7 +129,7 @@ class UmlTarget:
 
 def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
     return [
-        *_at_fixed_addresses(),
+        *at_fixed_addresses(),
         str(kernel.program),
         f"mem={program.board.board.ram_mib}M",
         # Nothing of the host's paths: the kernel stirs its command line into its random numbers.
@@ -147,7 +147,7 @@ def _command(kernel: UmlKernel, program: Program, image: Path) -> list[str]:
 
 
 @cache
-def _at_fixed_addresses() -> tuple[str, ...]:
+def at_fixed_addresses() -> tuple[str, ...]:
     """A prefix that has the host put the guest's memory where it always does, if it lets us.
 
     The kernel takes what lies between its program and its heap for memory of its own, and that gap
@@ -161,7 +161,7 @@ def _at_fixed_addresses() -> tuple[str, ...]:
     return prefix if tried.returncode == 0 else ()
 
 
-def _memory_folder(ram_mib: int) -> str:
+def memory_folder(ram_mib: int) -> str:
     """Where the guest's memory is kept, a file that is deleted at once: in memory if it fits."""
     shared = Path("/dev/shm")
     if shared.is_dir() and shutil.disk_usage(shared).free >= ram_mib << 20:

@@ -18,8 +18,8 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed import paths
@@ -28,7 +28,16 @@ from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.building import build
 from flashbed.targets.guest.debian import Apt, run, unpack
 
-__all__ = ["BUILD_TOOLS", "KERNELS", "UmlKernel", "built_kernel", "cached_kernel"]
+__all__ = [
+    "BUILD_TOOLS",
+    "CHANGES",
+    "KERNELS",
+    "Change",
+    "Recipe",
+    "UmlKernel",
+    "built_kernel",
+    "cached_kernel",
+]
 
 KERNELS = ("6.1", "6.12")
 """Kernel profiles that can be built: the series of Debian's linux-source packages."""
@@ -66,7 +75,9 @@ _MAKE = (
     "KBUILD_BUILD_HOST=flashbed",
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
 )
-_CHANGES = (
+Change = tuple[str, str, str]
+"""A file of the kernel, what is replaced in it, and by what."""
+CHANGES: tuple[Change, ...] = (
     (
         "arch/x86/um/os-Linux/registers.c",
         "have_xstate_support = 1;",
@@ -83,7 +94,35 @@ _CHANGES = (
     ("arch/um/Kconfig", "\tselect ARCH_NO_PREEMPT\n", ""),
     ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 250\n"),
 )
-"""Files of the kernel, what is replaced in them, and by what."""
+"""What is replaced in the kernel that experiments run on."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a kernel is built. `files` are sources added to it, path in the kernel -> content."""
+
+    name: str
+    """How its folder in the cache begins."""
+    options: Sequence[str]
+    """Lines of configurations, over those of `tinyconfig`."""
+    changes: Sequence[Change] = CHANGES
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Hash over what decides how a kernel is built."""
+        digest = hashlib.sha256("\n".join(self.options).encode())
+        digest.update(repr((_MAKE, _KEPT, tuple(self.changes))).encode())
+        for name, content in self.files.items():
+            digest.update(f"{name}\n".encode() + content)
+        return digest.hexdigest()[:12]
+
+
+def _plain() -> Recipe:
+    """The kernel that experiments run on."""
+    return Recipe(
+        "uml", (paths.root() / "kernel" / "uml" / "config").read_text(encoding="utf-8").split("\n")
+    )
 
 
 @dataclass(frozen=True)
@@ -100,24 +139,13 @@ class UmlKernel:
         return self.tree / "linux"
 
 
-def _config() -> Path:
-    return paths.root() / "kernel" / "uml" / "config"
+def _folder(cache: Path, series: str, recipe: Recipe) -> Path:
+    return cache / f"{recipe.name}-{series}-{recipe.digest}"
 
 
-def _recipe() -> str:
-    """Hash over what decides how a kernel is built."""
-    digest = hashlib.sha256(_config().read_bytes())
-    digest.update(repr((_MAKE, _KEPT, _CHANGES)).encode())
-    return digest.hexdigest()[:12]
-
-
-def _folder(cache: Path, series: str) -> Path:
-    return cache / f"uml-{series}-{_recipe()}"
-
-
-def cached_kernel(cache: Path, series: str) -> UmlKernel | None:
-    """The kernel that was built before, if there is one."""
-    tree = _folder(cache, series)
+def cached_kernel(cache: Path, series: str, recipe: Recipe | None = None) -> UmlKernel | None:
+    """The kernel that was built before, if there is one; experiments' without a recipe."""
+    tree = _folder(cache, series, recipe or _plain())
     try:
         manifest = json.loads((tree / _MANIFEST).read_text(encoding="utf-8"))
         return UmlKernel(series, manifest["version"], tree)
@@ -125,19 +153,22 @@ def cached_kernel(cache: Path, series: str) -> UmlKernel | None:
         return None
 
 
-def built_kernel(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
+def built_kernel(
+    cache: Path, series: str, say: Callable[[str], None], recipe: Recipe | None = None
+) -> UmlKernel:
     """The kernel of a series, built if it is not there yet. Raises `Unavailable`."""
-    found = cached_kernel(cache, series)
+    recipe = recipe or _plain()
+    found = cached_kernel(cache, series, recipe)
     if found:
         return found
     _can_build()
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / "uml.lock"):
-        found = cached_kernel(cache, series)
+        found = cached_kernel(cache, series, recipe)
         if found:
             return found
         try:
-            return _build(cache, series, say)
+            return _build(cache, series, recipe, say)
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"Linux {series} could not be built: {error}") from None
 
@@ -154,9 +185,9 @@ def _can_build() -> None:
         )
 
 
-def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
+def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None]) -> UmlKernel:
     name = f"linux-source-{series}"
-    log = cache / f"uml-{series}.log"
+    log = cache / f"{recipe.name}-{series}.log"
     with scratch(cache, "build-") as work:
         say(f"downloading the sources of Linux {series} (about 140 MB, once)")
         package, version = Apt(cache / "apt-source", "amd64").download(name, work)
@@ -167,15 +198,17 @@ def _build(cache: Path, series: str, say: Callable[[str], None]) -> UmlKernel:
         say(f"unpacking the sources of Linux {series}")
         archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
         run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
-        for name, before, after in _CHANGES:
+        for name, before, after in recipe.changes:
             _change(tree / name, before, after)
+        for name, content in recipe.files.items():
+            (tree / name).write_bytes(content)
         say(f"building Linux {series} for user mode (two to six minutes, once)")
-        _make(tree, log)
+        _make(tree, recipe, log)
         kept = work / "kept"
         _keep(tree, kept)
         manifest = {"series": series, "version": version}
         (kept / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
-        folder = _folder(cache, series)
+        folder = _folder(cache, series, recipe)
         shutil.rmtree(folder, ignore_errors=True)
         kept.rename(folder)
     return UmlKernel(series, version, folder)
@@ -189,23 +222,24 @@ def _change(source: Path, before: str, after: str) -> None:
     source.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def _make(tree: Path, log: Path) -> None:
+def _make(tree: Path, recipe: Recipe, log: Path) -> None:
     """Configures and compiles; everything that is said goes to the log."""
     jobs = f"-j{os.cpu_count() or 1}"
-    merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(_config())]
+    asked = tree / "flashbed.config"
+    asked.write_text("\n".join(recipe.options), encoding="utf-8")
+    merge = ["scripts/kconfig/merge_config.sh", "-m", ".config", str(asked)]
     compiled = [*_MAKE, jobs, "linux", "modules"]
     steps = ([*_MAKE, "tinyconfig"], merge, [*_MAKE, "olddefconfig"], compiled)
     build("the kernel", steps, log, folder=tree, timeout_s=_BUILD_TIMEOUT_S)
-    _configured(tree)
+    _configured(tree, recipe)
 
 
-def _configured(tree: Path) -> None:
+def _configured(tree: Path, recipe: Recipe) -> None:
     """Whether everything asked for is in: Kconfig drops in silence what it cannot have."""
     have = set((tree / ".config").read_text(encoding="utf-8").splitlines())
-    asked = _config().read_text(encoding="utf-8").splitlines()
-    dropped = [line for line in asked if line.startswith("CONFIG_") and line not in have]
+    dropped = [line for line in recipe.options if line.startswith("CONFIG_") and line not in have]
     if dropped:
-        raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml/config)")
+        raise Unavailable(f"the kernel cannot be built with {dropped[0]} (kernel/uml)")
 
 
 def _keep(tree: Path, kept: Path) -> None:

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of the host copied onto the flash, before anything is counted. They belong to the program's
+ * user and keep their permissions.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/host.h"
+
+static int write_whole(int fd, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		const ssize_t put = write(fd, bytes, count);
+
+		if (put < 0)
+			return -errno;
+		bytes += put;
+		count -= (size_t)put;
+	}
+	return 0;
+}
+
+static int copy(int from, int to)
+{
+	static char bytes[65536];
+	ssize_t got;
+	int err = 0;
+
+	while (!err && (got = read(from, bytes, sizeof(bytes))) != 0)
+		err = got < 0 ? -errno : write_whole(to, bytes, (size_t)got);
+	return err;
+}
+
+static int put_file(const char *source, const char *path, mode_t mode)
+{
+	const int from = open(source, O_RDONLY | O_CLOEXEC);
+
+	if (from < 0)
+		return -errno;
+	const int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	int err = to < 0 ? -errno : copy(from, to);
+
+	if (to >= 0 && close(to) && !err)
+		err = -errno;
+	(void)close(from);
+	return err;
+}
+
+static int put_one(const struct host_put *put, const char *path)
+{
+	char source[MAX_PATH_BYTES + 16];
+
+	switch (put->kind) {
+	case HOST_FOLDER:
+		return mkdir(path, put->mode) && errno != EEXIST ? -errno : 0;
+	case HOST_LINK:
+		return symlink(put->source, path) ? -errno : 0;
+	case HOST_FILE:
+		break;
+	}
+	if (snprintf(source, sizeof(source), "/host%s", put->source) >= (int)sizeof(source))
+		return -ENAMETOOLONG;
+	return put_file(source, path, put->mode);
+}
+
+int host_put_all(const struct host_request *request, const char *folder, const char **what)
+{
+	char path[MAX_PATH_BYTES + 16];
+	int err = 0;
+
+	for (size_t i = 0; i < request->puts_count && !err; i++) {
+		const struct host_put *put = &request->puts[i];
+
+		*what = put->path;
+		if (snprintf(path, sizeof(path), "%s/%s", folder, put->path) >= (int)sizeof(path))
+			return -ENAMETOOLONG;
+		err = put_one(put, path);
+		if (!err && lchown(path, request->uid, request->gid))
+			err = -errno;
+		if (!err && put->kind != HOST_LINK && chmod(path, put->mode))
+			err = -errno;
+	}
+	return err;
+}

@@ -1,0 +1,173 @@
+"""What a program did to the flash, as text and as JSON, with the lifetime that follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flashbed.exec.outcome import Counts, Outcome
+from flashbed.exec.request import Request
+from flashbed.lifetime.counters import UBI_WL_THRESHOLD
+from flashbed.lifetime.estimate import DAY_S, Estimate, Observed, dispersion, estimate
+from flashbed.lifetime.estimate_text import notes, years_text
+from flashbed.lifetime.observed import Subject, Workload
+
+__all__ = ["as_json", "text"]
+
+CALLS_SHOWN = 8
+
+
+def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
+    """What lifetime is asked of; None if it took no time and nobody says how often it runs."""
+    seconds = outcome.time_ns / 1e9
+    if rounds is None and not outcome.time_ns:
+        return None
+    chip = request.board.chip
+    block_bytes = chip.page_bytes * chip.pages_per_block
+    workload = Workload(
+        seconds=seconds,
+        rounds_per_day=DAY_S / seconds if rounds is None else rounds,
+        given_rate=rounds is not None,
+        bytes_written=outcome.bytes_written,
+        bytes_by_cause=None,
+        bytes_programmed=outcome.bytes_programmed,
+        bytes_erased=sum(outcome.wear) * block_bytes,
+        programs=outcome.programs,
+        bytes_flushed=outcome.flushed.programs * outcome.page_bytes,
+    )
+    observed = Observed(
+        seconds=DAY_S / workload.rounds_per_day,
+        blocks=len(outcome.wear),
+        erases=float(sum(outcome.wear)),
+        worst=max(outcome.wear),
+        dispersion=dispersion(outcome.wear),
+        programmed_blocks=outcome.bytes_programmed / block_bytes,
+        wl_threshold=UBI_WL_THRESHOLD if request.fs == "ubifs" else None,
+    )
+    erased = sum(count > 0 for count in outcome.wear)
+    return Subject(request.words[0], observed, request.board, erased, "uml", request.fs, workload)
+
+
+def _lifetime(
+    request: Request, outcome: Outcome, rounds: float | None
+) -> tuple[Subject, Estimate | None, list[str]] | None:
+    """None where it cannot be said; without an estimate nothing wears."""
+    subject = _subject(request, outcome, rounds)
+    endurance = request.board.endurance
+    if subject is None or endurance is None:
+        return None
+    found = estimate(subject.observed, endurance.cycles)
+    source = f"{endurance.cycles:,} erases ({endurance.source})"
+    return subject, found, notes(subject, found, source)
+
+
+def _ratio(outcome: Outcome) -> float | None:
+    return outcome.bytes_programmed / outcome.bytes_written if outcome.bytes_written else None
+
+
+def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
+    """For a person, on several lines."""
+    lines = [
+        f"{request.words[0]} on {request.fs}, board {request.board.name},"
+        f" Linux {request.kernel} (user-mode Linux, virtual time)"
+    ]
+
+    def fact(name: str, value: str) -> None:
+        lines.append(f"  {name:<14} {value}")
+
+    if outcome.signal is not None:
+        fact("ended", f"by signal {outcome.signal}")
+    else:
+        fact("exit status", str(outcome.exit_status))
+    asked = sum(call.calls for call in outcome.calls)
+    cost = request.board.software.syscall_ns
+    fact(
+        "time",
+        f"{_time(outcome.time_ns)}, of it chip {_time(outcome.ran.busy_ns)};"
+        f" {asked:,} system calls at {cost / 1000:g} us each, no other software",
+    )
+    fact("flash", _counts(outcome.ran))
+    fact("at sync after", _counts(outcome.flushed))
+    fact("written", f"{_bytes(outcome.bytes_written)} by the program,"
+                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
+    ratio = _ratio(outcome)
+    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
+    _say_lifetime(fact, request, outcome, rounds)
+    for number, line in enumerate(_calls(outcome)):
+        fact("calls" if number == 0 else "", line)
+    return "\n".join(lines)
+
+
+def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float | None) -> None:
+    known = _lifetime(request, outcome, rounds)
+    if known is None:
+        endurance = request.board.endurance
+        fact("lifetime", "unknown: the board has no [endurance]" if endurance is None
+             else "unknown: it took no time; --repeat says how often it runs")  # fmt: skip
+        return
+    subject, found, said = known
+    work = subject.workload
+    how = "" if work is None else f", {_rate(work.rounds_per_day)} runs a day"
+    if found is None:
+        fact("lifetime", "no end: nothing was programmed or erased")
+        return
+    fact("lifetime", f"{years_text(found.low, found.high)}{how}")
+    for number, note in enumerate(said):
+        fact("stands on" if number == 0 else "", note)
+
+
+def _rate(a_day: float) -> str:
+    return f"{a_day:,.0f}" if a_day >= 100 else f"{a_day:.3g}"
+
+
+def _counts(counts: Counts) -> str:
+    return (
+        f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
+        f" in {_time(counts.busy_ns)}"
+    )
+
+
+def _calls(outcome: Outcome) -> list[str]:
+    """The kinds of calls that took longest."""
+    most = sorted(outcome.calls, key=lambda call: (-call.ns, -call.calls, call.name))
+    lines = []
+    for call in most[:CALLS_SHOWN]:
+        written = f", {_bytes(call.bytes_written)} to flash" if call.bytes_written else ""
+        lines.append(f"{call.name:<16} {call.calls:>7,} in {_time(call.ns)}{written}")
+    left = len(most) - len(lines)
+    return [*lines, f"and {left} other kinds"] if left > 0 else lines
+
+
+def _time(ns: int) -> str:
+    if ns >= 10**9:
+        return f"{ns / 1e9:,.3f} s"
+    return f"{ns / 1e6:,.3f} ms"
+
+
+def _bytes(count: int) -> str:
+    if count < 10_240:
+        return f"{count:,} bytes"
+    return f"{count / 1024:,.1f} KiB" if count < 10 << 20 else f"{count / 2**20:,.1f} MiB"
+
+
+def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[str, Any]:
+    """All of it; unknown is null."""
+    known = _lifetime(request, outcome, rounds)
+    found = known[1] if known else None
+    return {
+        "command": list(request.words),
+        "fs": request.fs,
+        "board": request.board.name,
+        "kernel": request.kernel,
+        "exit_status": outcome.exit_status,
+        "signal": outcome.signal,
+        "time_ns": outcome.time_ns,
+        "run": vars(outcome.ran),
+        "flush": vars(outcome.flushed),
+        "bytes_written": outcome.bytes_written,
+        "bytes_programmed": outcome.bytes_programmed,
+        "amplification": _ratio(outcome),
+        "erases_by_block": outcome.wear,
+        "system_calls": [vars(call) for call in outcome.calls],
+        "years": {"low": found.low, "high": found.high} if found else None,
+        "stands_on": known[2] if known else None,
+    }

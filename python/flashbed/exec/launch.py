@@ -1,0 +1,145 @@
+"""A program on a fresh user-mode Linux: one boot, in a folder of its own that goes with it.
+
+The kernel is started with descriptors 3 to 7: the request, the answer, and the standard input,
+output and error of this process, which it hands to the program (kernel/uml/programs). Its own are
+a console in a file. Whatever ends this process, or is killed of it, the rest ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+from flashbed import paths
+from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.request import Request
+from flashbed.storage.locking import scratch, tidy
+from flashbed.targets.guest import initramfs, nand
+from flashbed.targets.guest.agent import agent
+from flashbed.targets.guest.children import GroupKeeper, dies_with_us
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.guest.module import Tree, built_module
+from flashbed.targets.uml import at_fixed_addresses, memory_folder
+from flashbed.targets.uml.programs_kernel import programs_kernel
+from flashbed.targets.uml.uml_kernel import UmlKernel, built_kernel
+
+__all__ = ["launch", "prepare"]
+
+TIMED_OUT = 124
+"""The exit status of timeout(1)."""
+_RUN = "exec-"
+_SHELL = 'exec "$@" 3<job 4>answer 5<&0 6>&1 7>&2 0</dev/null 1>console.log 2>&1'
+_TO_STANDARD_ERROR = _SHELL.replace("6>&1", "6>&2")
+_START_NS = 2_082_758_400_000_000_000
+"""2036-01-01: no file of the host is of the future, and seconds still have 31 bits."""
+_SAID_AFTER_S = 10.0
+_CONSOLE_LINES = 3
+
+Say = Callable[[str], None]
+
+
+def prepare(kernel: str, say: Say) -> tuple[UmlKernel, Path]:
+    """The kernel for programs and the chip's driver for it, built if need be. `Unavailable`."""
+    agent("host")
+    cache = cache_folder()
+    tidy(cache)
+    built = built_kernel(cache, kernel, say, programs_kernel())
+    return built, built_module(cache, nand.source(), Tree(built.tree, "um"), say)
+
+
+def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome:
+    """Runs it; with `output_aside` its standard output goes to standard error.
+
+    Raises `NotRunError` and `Unavailable`.
+    """
+    kernel, chip = prepare(request.kernel, say)
+    work = paths.root() / "build" / "exec"
+    work.mkdir(parents=True, exist_ok=True)
+    with scratch(work, _RUN) as folder:
+        parameters = {chip.stem: nand.parameters(request.board, wait="busy")}
+        image = initramfs.archive(agent("host"), [chip], parameters)
+        (folder / "image").write_bytes(image)
+        (folder / "job").write_text(request.text(), encoding="ascii")
+        _boot(_command(kernel, request), request, folder, say, output_aside)
+        answer = (folder / "answer").read_text(encoding="utf-8", errors="replace")
+        outcome = outcome_of(answer, request.words[0])
+        if outcome is None:
+            raise NotRunError(f"user-mode Linux ended before its time: {_last_words(folder)}")
+        return outcome
+
+
+def _command(kernel: UmlKernel, request: Request) -> list[str]:
+    return [
+        *at_fixed_addresses(),
+        str(kernel.program),
+        f"mem={request.memory}M",
+        "initrd=image",
+        "time-travel=inf-cpu",
+        f"time-travel-start={_START_NS}",
+        f"syscall_ns={request.board.software.syscall_ns}",
+        *("con=null", "con0=null,fd:1", "ssl=null"),
+        *("quiet", "panic=-1", "oops=panic"),
+        # As for experiments (flashbed.targets.uml).
+        *("random.trust_cpu=on", "init_on_alloc=1"),
+    ]
+
+
+def _boot(command: list[str], request: Request, folder: Path, say: Say, output_aside: bool) -> None:
+    shell = _TO_STANDARD_ERROR if output_aside else _SHELL
+    process = subprocess.Popen(
+        [*dies_with_us("TERM"), "/bin/sh", "-c", shell, "sh", *command],
+        cwd=folder,
+        start_new_session=True,
+        # Nothing of the environment: the host's is none of the program's.
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(folder.resolve()),
+            "TMPDIR": memory_folder(request.memory).replace("{folder}", str(folder.resolve())),
+        },
+    )
+    keeper = GroupKeeper(process.pid, folder.resolve())
+    try:
+        _one_processor(process.pid)
+        _waited(process, request.patience_s, say)
+    finally:
+        keeper.dismiss()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _one_processor(pid: int) -> None:
+    """A system call of the guest is a dozen switches, which cost more between processors."""
+    allowed = sorted(os.sched_getaffinity(0))
+    with suppress(OSError):
+        os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
+
+
+def _waited(process: subprocess.Popen[bytes], patience_s: float, say: Say) -> None:
+    began = monotonic()
+    said = _SAID_AFTER_S
+    while True:
+        left = patience_s - (monotonic() - began)
+        if left <= 0:
+            raise NotRunError(
+                f"the program did not end within {patience_s:g} s (--patience)", TIMED_OUT
+            )
+        try:
+            process.wait(min(left, said))
+            return
+        except subprocess.TimeoutExpired:
+            if monotonic() - began < patience_s:
+                say(f"running for {monotonic() - began:.0f} s; --patience ends it at"
+                    f" {patience_s:g} s")  # fmt: skip
+                said *= 2
+
+
+def _last_words(folder: Path) -> str:
+    text = (folder / "console.log").read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(lines[-_CONSOLE_LINES:]) or "it said nothing"

@@ -1,0 +1,224 @@
+"""What is to be run: the command found, the files that go with it, the variables that it sees.
+
+Everything is checked here, before a kernel is booted. The agent reads `text` (agent/host/request.c
+has the format).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed.errors import InputError
+from flashbed.formats.profiles import Board
+
+__all__ = ["FILE_SYSTEMS", "PATH_BYTES_MAX", "Put", "Request", "environment", "find", "puts_of"]
+
+FILE_SYSTEMS = ("ubifs", "jffs2")
+PATH_BYTES_MAX = 1023
+"""agent/base/base.h MAX_PATH_BYTES."""
+PUTS_MAX = 100_000
+COVERS = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+"""Folders that the program finds empty, in memory."""
+KERNELS = ("/proc", "/sys", "/dev")
+"""Folders that are the guest's own."""
+AT = "/mnt"
+"""Where the program sees the flash; a host without this folder has it elsewhere."""
+AT_ELSEWHERE = "/tmp/flash"
+USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = frozenset(range(0x21, 0x7F)) - {ord("%")}
+
+
+@dataclass(frozen=True)
+class Put:
+    """A file, folder or link that is on the flash before the program begins."""
+
+    kind: str
+    """`file`, `folder` or `link`."""
+    mode: int
+    path: str
+    """Below the folder on flash."""
+    source: str
+    """The host's file, or what a link says; empty for a folder."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One program on one file system."""
+
+    board: Board
+    kernel: str
+    fs: str
+    words: Sequence[str]
+    program: str
+    """The path that is executed, as the program sees it."""
+    variables: Mapping[str, str]
+    puts: Sequence[Put] = ()
+    memory_mib: int | None = None
+    """The guest's; None for the board's."""
+    patience_s: float = 600.0
+
+    @property
+    def memory(self) -> int:
+        """MiB of the guest."""
+        return self.memory_mib or self.board.board.ram_mib
+
+    def text(self) -> str:
+        """For the agent."""
+        user = (os.getuid(), os.getgid(), *sorted(os.getgroups()))
+        lines = [
+            "flashbed-program 1",
+            f"fs {self.fs}",
+            f"at {_field(at())}",
+            f"program {_field(self.program)}",
+            f"user {' '.join(map(str, user))}",
+            f"memory {self.memory << 19}",
+            *(f"cover {folder}" for folder in COVERS),
+        ]
+        for put in self.puts:
+            source = f" {_field(put.source)}" if put.kind != "folder" else ""
+            lines.append(f"{put.kind} {put.mode:o} {_field(put.path)}{source}")
+        lines += (f"arg {_field(word)}" for word in self.words)
+        lines += (f"env {_field(f'{key}={value}')}" for key, value in self.variables.items())
+        return "\n".join([*lines, "run", ""])
+
+
+def at() -> str:
+    """Where the program sees the flash."""
+    path = Path(AT)
+    return AT if path.is_dir() and not path.is_symlink() else AT_ELSEWHERE
+
+
+def _field(text: str) -> str:
+    """Bytes other than visible ASCII, and %, as %XX."""
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in os.fsencode(text))
+
+
+def environment(given: Sequence[str]) -> dict[str, str]:
+    """The program's variables: a few, and those of `--env`. Raises `InputError`."""
+    variables = {
+        "PATH": os.environ.get("PATH") or USUAL_PATH,
+        "LANG": "C.UTF-8",
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+    }
+    if "TERM" in os.environ:
+        variables["TERM"] = os.environ["TERM"]
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not _NAME.fullmatch(name):
+            raise InputError(f"--env {word}: NAME or NAME=VALUE")
+        if not equals and name not in os.environ:
+            raise InputError(f"--env {name}: no such variable here; NAME=VALUE sets one")
+        variables[name] = value if equals else os.environ[name]
+    return variables
+
+
+def find(word: str, search: str, puts: Sequence[Put]) -> str:
+    """The path of a command as the program will see it. Raises `InputError`.
+
+    A name is looked up in the folders of `search`. A relative path is one below the folder on flash
+    if something was put there, else of the host, from where the user is.
+    """
+    if not word:
+        raise InputError("the command is empty")
+    if "/" not in word:
+        found = shutil.which(word, path=search)
+        if found is None:
+            raise InputError(f"{word}: no such command")
+        path = Path(found)
+    else:
+        below = os.path.normpath(word)
+        for put in puts:
+            if put.path == below:
+                _executable(put, word)
+                return f"{at()}/{below}"
+        path = Path(word)
+    path = path.absolute()
+    if not path.is_file():
+        raise InputError(f"{word}: {'is no program' if path.exists() else 'no such command'}")
+    if not os.access(path, os.X_OK):
+        raise InputError(f"{word}: not executable")
+    for place in (path, path.resolve()):
+        hidden = _hidden(place)
+        if hidden:
+            raise InputError(
+                f"{word}: lies in {hidden}, which is another folder for the program; --put copies"
+                " it onto the flash"
+            )
+    return str(path)
+
+
+def _executable(put: Put, word: str) -> None:
+    if put.kind == "folder":
+        raise InputError(f"{word}: is no program")
+    if put.kind == "file" and not put.mode & 0o111:
+        raise InputError(f"{word}: not executable")
+
+
+def _hidden(path: Path) -> str | None:
+    """The folder around it that the program does not see as the host has it."""
+    for folder in (*COVERS, *KERNELS, at()):
+        if path.is_relative_to(folder):
+            return folder
+    return None
+
+
+def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
+    """Files and folders with all that is in them, in an order of names. Raises `InputError`."""
+    puts: list[Put] = []
+    names = set()
+    bytes_ = 0
+    for path in given:
+        name = path.name or path.resolve().name
+        if name in ("", ".."):
+            name = path.resolve().name
+        if not name:
+            raise InputError(f"--put {path}: all files of this machine are too many")
+        if name in names:
+            raise InputError(f"--put {path}: there is another {name}")
+        names.add(name)
+        for put, size in _walked(path, name):
+            puts.append(put)
+            bytes_ += size
+            if len(puts) > PUTS_MAX:
+                raise InputError(f"--put {path}: more than {PUTS_MAX:,} files")
+    chip = board.chip
+    room = board.partition.blocks * chip.pages_per_block * chip.page_bytes
+    if bytes_ > room:
+        raise InputError(
+            f"--put: {bytes_ >> 20:,} MiB of files, and a partition of {room >> 20:,} MiB"
+        )
+    return puts
+
+
+def _walked(path: Path, name: str) -> Iterator[tuple[Put, int]]:
+    """It and what is in it, each with its size."""
+    try:
+        about = path.lstat()
+        mode = stat.S_IMODE(about.st_mode) & 0o777
+        if len(os.fsencode(name)) > PATH_BYTES_MAX:
+            raise InputError(f"--put {path}: its path is too long")
+        if stat.S_ISLNK(about.st_mode):
+            yield Put("link", 0, name, str(path.readlink())), 0
+        elif stat.S_ISREG(about.st_mode):
+            if not os.access(path, os.R_OK):
+                raise InputError(f"--put {path}: cannot be read")
+            source = str(path.absolute())
+            if len(os.fsencode(source)) > PATH_BYTES_MAX:
+                raise InputError(f"--put {path}: its path is too long")
+            yield Put("file", mode, name, source), about.st_size
+        elif stat.S_ISDIR(about.st_mode):
+            yield Put("folder", mode, name, ""), 0
+            for inner in sorted(path.iterdir()):
+                yield from _walked(inner, f"{name}/{inner.name}")
+        else:
+            raise InputError(f"--put {path}: neither a file, a folder nor a link")
+    except OSError as why:
+        raise InputError(f"--put {path}: {why.strerror}") from None

@@ -1,0 +1,52 @@
+"""The kernel of user-mode Linux for programs of the host (docs/exec.md).
+
+Its recipe stands beside the lean one's, of the kernel that experiments run on.
+
+Everything of it that becomes part of a kernel is in kernel/uml/programs: more options (`config`),
+files added to the kernel (`tree/`), and what is replaced in it (`changes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flashbed import paths
+from flashbed.targets.base import Unavailable
+from flashbed.targets.uml.uml_kernel import CHANGES, Change, Recipe
+
+__all__ = ["SERIES", "programs_kernel"]
+
+SERIES = ("6.1",)
+"""Kernels it can be built of."""
+_XSTATE = "arch/x86/um/os-Linux/registers.c"
+"""Where the lean kernel does without more registers than a program of musl's needs."""
+
+
+def programs_kernel() -> Recipe:
+    """How the kernel for programs is built. Raises `Unavailable`."""
+    folder = paths.root() / "kernel" / "uml"
+    ours = folder / "programs"
+    lean = [change for change in CHANGES if change[0] != _XSTATE]
+    try:
+        options = [
+            line
+            for config in (folder / "config", ours / "config")
+            for line in config.read_text(encoding="utf-8").splitlines()
+        ]
+        changes = list(_changes((ours / "changes").read_text(encoding="utf-8")))
+        files = {
+            str(path.relative_to(ours / "tree")): path.read_bytes()
+            for path in sorted((ours / "tree").rglob("*.[ch]"))
+        }
+    except OSError as why:
+        raise Unavailable(f"{paths.shown(ours)}: {why.strerror}") from None
+    return Recipe("uml-programs", options, [*lean, *changes], files)
+
+
+def _changes(text: str) -> Iterator[Change]:
+    """`@ FILE`, the lines before, `=`, the lines after; lines that begin with `# ` say why."""
+    for part in f"\n{text}".split("\n@ ")[1:]:
+        name, _, rest = part.partition("\n")
+        lines = [line for line in rest.split("\n") if not line.startswith("# ")]
+        before, _, after = "\n".join(lines).partition("\n=\n")
+        yield name, before.rstrip("\n"), after.rstrip("\n")

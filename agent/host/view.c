@@ -190,7 +190,8 @@ static int drop_rights(const struct host_request *request)
 }
 
 /* A process that wants more is told so. Else the kernel would drop and read again the pages of
- * files without end: reading the host's files takes no virtual time, and there is no need to kill. */
+ * files without end: reading the host's files takes no virtual time, and nobody need be killed.
+ */
 static int limit_memory(const struct host_request *request)
 {
 	const rlim_t most = request->memory_bytes / 2 * 3;

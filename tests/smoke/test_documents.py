@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -24,7 +25,7 @@ COMMANDS |= {group.name for group in app.registered_groups}
 def commands(text: str) -> list[list[str]]:
     """The words of every line of a document's shell blocks, without comments."""
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
-    lines = (line.split(" #")[0].split() for line in blocks.splitlines())
+    lines = (shlex.split(line.split(" #")[0]) for line in blocks.splitlines())
     return [words for words in lines if words and not words[0].startswith("#")]
 
 

@@ -17,6 +17,7 @@
 //! 2. `min_vruntime` never goes back.
 
 mod fair;
+mod kthread;
 mod mutex;
 mod rcu;
 mod task;
@@ -27,9 +28,7 @@ pub use task::{Task, TaskSet, TASKS, TASK_NAMES};
 pub use ticks::Ticks;
 
 use crate::units::Ns;
-use fair::{
-    calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS, WEIGHT,
-};
+use fair::{calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS};
 use rcu::{GracePeriod, Rcu};
 
 /// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
@@ -42,7 +41,10 @@ pub const TIMER_SLACK: Ns = Ns(50_000);
 
 /// Whether what a task does takes no time here.
 fn is_momentary(task: Task) -> bool {
-    matches!(task, Task::RcuThread | Task::BandwidthWorker)
+    matches!(
+        task,
+        Task::RcuThread | Task::BandwidthWorker | Task::Kthreadd | Task::Ksoftirqd | Task::Exiting
+    )
 }
 
 /// One processor's run queue.
@@ -77,6 +79,8 @@ pub struct Sched {
     idle_workers: Vec<Task>,
     /// Who sleeps for what another has locked.
     blocked: TaskSet,
+    /// A thread that kthreadd is to create, or that has not begun, and who waits for it.
+    newborn: Option<(Task, Task)>,
     /// When a task with a moment's work last had the processor, and how many had it then.
     served: (Ns, u64),
 }
@@ -108,6 +112,7 @@ impl Sched {
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
             blocked: TaskSet::default(),
+            newborn: None,
             served: (Ns::ZERO, 0),
         }
     }
@@ -292,18 +297,6 @@ impl Sched {
         others.map(|other| (other, self.vruntime_ns[other as usize])).min_by_key(|&(_, v)| v)
     }
 
-    /// A thread of this name is made (task_fork_fair, with START_DEBIT): a slice behind the others,
-    /// the thread that makes it among them. It sleeps as yet.
-    pub fn fork(&mut self, now: Ns, task: Task) {
-        self.pass(now);
-        self.update_current(now);
-        self.runnable.remove(task);
-        let others = self.runnable.iter().count() as u64;
-        // It is of nice 0 still.
-        self.vruntime_ns[task as usize] =
-            self.min_vruntime_ns + calc_delta(LATENCY_NS, WEIGHT, WEIGHT * (others + 1));
-    }
-
     /// try_to_wake_up, with place_entity and check_preempt_wakeup.
     pub fn wake(&mut self, now: Ns, task: Task) {
         self.pass(now);
@@ -357,6 +350,7 @@ impl Sched {
     /// The task that has the processor goes to sleep; who has it next.
     pub fn sleep(&mut self, now: Ns) -> Option<Task> {
         self.pass(now);
+        self.raise_rcu(now);
         self.see_clock(now);
         if let Some(task) = self.current.take() {
             self.runnable.remove(task);
@@ -423,9 +417,18 @@ impl Sched {
         }
     }
 
+    /// rcu_qs at the head of __schedule: callbacks that wait wake ksoftirqd (tiny.c).
+    fn raise_rcu(&mut self, now: Ns) {
+        if matches!(self.rcu, Rcu::Tiny { waits: true }) {
+            self.rcu = Rcu::Tiny { waits: false };
+            self.enqueue(now, Task::Ksoftirqd);
+        }
+    }
+
     /// __schedule of a task that could go on.
     #[inline(never)]
     fn schedule(&mut self, now: Ns, before: Option<Task>) {
+        self.raise_rcu(now);
         self.see_clock(now);
         self.pick(now, before);
     }
@@ -433,21 +436,32 @@ impl Sched {
     /// pick_next_task. Who has only a moment's work is done with it and sleeps.
     fn pick(&mut self, now: Ns, before: Option<Task>) {
         self.pick_next(before);
-        while let Some(task) = self.current.filter(|&task| is_momentary(task)) {
+        while let Some(task) = self.current.filter(|&task| self.ends_at_once(task)) {
             self.update_current(now);
-            self.served = (now, self.served_at(now) + 1);
-            match task {
-                Task::BandwidthWorker => self.idle_workers.push(task),
-                _ => {
-                    if let Rcu::Tree(grace) = &mut self.rcu {
-                        grace.go_on();
-                    }
-                }
-            }
+            self.do_momentary(now, task);
             self.current = None;
             self.runnable.remove(task);
             self.update_min_vruntime();
             self.pick_next(None);
+        }
+    }
+
+    /// What a task does that has only a moment's work.
+    fn do_momentary(&mut self, now: Ns, task: Task) {
+        match task {
+            Task::Kthreadd => self.clone_newborn(),
+            Task::Ksoftirqd | Task::Exiting => {}
+            Task::BandwidthWorker => {
+                self.idle_workers.push(task);
+                self.served = (now, self.served_at(now) + 1);
+            }
+            Task::RcuThread => {
+                if let Rcu::Tree(grace) = &mut self.rcu {
+                    grace.go_on();
+                }
+                self.served = (now, self.served_at(now) + 1);
+            }
+            _ => self.begin_newborn(now),
         }
     }
 

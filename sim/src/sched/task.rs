@@ -21,10 +21,16 @@ pub enum Task {
     /// A worker that looks how fast pages were written (wb_update_bandwidth_workfn), which never
     /// sees it either.
     BandwidthWorker,
+    /// kthreadd, which creates the threads of others.
+    Kthreadd,
+    /// ksoftirqd, for the callbacks of RCU.
+    Ksoftirqd,
+    /// A thread that has told its end and still has to go through do_exit.
+    Exiting,
 }
 
 /// How many there are.
-pub const TASKS: usize = 8;
+pub const TASKS: usize = 11;
 
 /// Names by `Task as usize`.
 pub const TASK_NAMES: [&str; TASKS] = [
@@ -36,6 +42,9 @@ pub const TASK_NAMES: [&str; TASKS] = [
     "yaffs-bg-0",
     "rcu_sched",
     "kworker",
+    "kthreadd",
+    "ksoftirqd",
+    "exiting",
 ];
 
 impl Task {
@@ -49,12 +58,15 @@ impl Task {
         Task::Yaffs2Thread,
         Task::RcuThread,
         Task::BandwidthWorker,
+        Task::Kthreadd,
+        Task::Ksoftirqd,
+        Task::Exiting,
     ];
 }
 
 /// Some of the tasks, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskSet(u8);
+pub struct TaskSet(u16);
 
 impl TaskSet {
     /// Whether a task is one of them.

@@ -118,12 +118,31 @@ impl<F: Flash> Jffs2<F> {
     /// jffs2_start_garbage_collect_thread, which waits until the thread has begun.
     pub(super) fn start_collector(&mut self, now: Ns) -> Result<Ns> {
         self.collector = Collector::default();
-        self.sched.fork(now, Task::Jffs2Thread);
+        let Some(task) = self.foreground else {
+            self.sched.fork(now, Task::Jffs2Thread);
+            self.sched.wake(now, Task::Jffs2Thread);
+            return Ok(now);
+        };
+        self.sched.create_kthread(now, Task::Jffs2Thread);
+        let now = self.let_run_until(now, task, None)?;
         self.sched.wake(now, Task::Jffs2Thread);
-        let Some(task) = self.foreground else { return Ok(now) };
-        self.sched.sleep(now);
+        self.sched.sleep(now); // wait_for_completion(&c->gc_thread_start)
         self.sched.wake(now, task);
+        if self.sched.current() == Some(Task::Jffs2Thread) {
+            self.begin_collector(now);
+        }
         self.let_run_until(now, task, None)
+    }
+
+    /// The thread, which has told that it has begun, sleeps before it is asked to make way.
+    fn begin_collector(&mut self, now: Ns) {
+        if self.space.thread_should_wake() {
+            self.collector.step = Step::Lock { erased: false };
+            self.sleep_interruptibly(now, Some(self.ticks.timer(now, PACE_MS)));
+        } else {
+            self.collector.step = Step::Nap;
+            self.sleep_interruptibly(now, None);
+        }
     }
 
     /// jffs2_stop_garbage_collect_thread: it ends the pass it is in.

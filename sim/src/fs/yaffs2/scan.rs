@@ -59,8 +59,7 @@ impl<F: Flash> Yaffs2<F> {
         }
         self.is_dirty = !self.is_checkpointed;
         self.iget(ROOT_OBJECT);
-        self.start_thread(now);
-        Ok(now)
+        self.start_thread(now)
     }
 
     /// yfs_nand_foreign: where no block is YAFFS2's, every block's first page is read.

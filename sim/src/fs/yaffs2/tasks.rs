@@ -264,20 +264,32 @@ impl<F: Flash> Yaffs2<F> {
         self.thread.until.filter(|_| self.tasks.foreground.is_none())
     }
 
-    /// kthread_create and wake_up_process.
-    pub(super) fn start_thread(&mut self, now: Ns) {
+    /// kthread_create, which waits until the thread has begun, and wake_up_process.
+    pub(super) fn start_thread(&mut self, now: Ns) -> Result<Ns> {
         self.thread = Thread::default();
-        self.tasks.sched.fork(now, Task::Yaffs2Thread);
+        let mut now = now;
+        match self.tasks.foreground {
+            Some(task) => {
+                self.tasks.sched.create_kthread(now, Task::Yaffs2Thread);
+                now = self.let_run_until(now, task)?;
+            }
+            None => self.tasks.sched.fork(now, Task::Yaffs2Thread),
+        }
         self.tasks.sched.wake(now, Task::Yaffs2Thread);
+        Ok(now)
     }
 
-    /// kthread_stop: it ends a turn that it has begun, which is one that it wants the lock for.
+    /// kthread_stop: it is woken, and ends a turn that it has begun, which is one that it wants the
+    /// lock for.
     pub(super) fn stop_thread(&mut self, now: Ns) -> Result<Ns> {
         let task = self.tasks.foreground;
+        self.tasks.sched.wake(now, Task::Yaffs2Thread);
         let mut now = self.set_foreground(now, None)?;
         while self.tasks.sched.current() == Some(Task::Yaffs2Thread) {
             if self.tasks.gross_lock.is_awaited_by(Task::Yaffs2Thread) {
                 now = self.run_thread(now)?;
+            } else if let Some(waiter) = task {
+                self.tasks.sched.exit_kthread(now, waiter);
             } else {
                 self.tasks.sched.sleep(now);
             }

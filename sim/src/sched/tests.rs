@@ -117,3 +117,36 @@ fn who_is_behind_follows_rcus_thread() {
         assert_eq!(sched.resched(Ns(404 * MS)), Some(next));
     }
 }
+
+/// Seen on user-mode Linux when JFFS2 is mounted: a third of 6 ms, not half, and min_vruntime goes
+/// on.
+#[test]
+fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
+    let tick_ns = 4_000_000;
+    let mut sched = Sched::new(tick_ns, tick_ns);
+    let before = sched.min_vruntime_ns;
+    sched.vruntime_ns[Task::Kthreadd as usize] = 0; // it has slept for long
+    sched.create_kthread(Ns(1000), Task::Jffs2Thread);
+    assert_eq!(sched.current(), Some(Task::Program));
+    assert!(!sched.is_contended(), "the thread sleeps until it is woken");
+    assert_eq!(sched.vruntime_ns[Task::Jffs2Thread as usize], before + 1_999_999);
+    assert_eq!(sched.min_vruntime_ns, before + 1_999_999);
+}
+
+/// YAFFS2's thread was a slice ahead of the program that stopped it: it went through do_exit after
+/// the next mount had asked for another.
+#[test]
+fn a_thread_that_is_made_to_wait_while_it_exits_stays_in_the_queue() {
+    let tick_ns = 4_000_000;
+    for (ahead_ns, is_left) in [(0, false), (2_000_000, true)] {
+        let mut sched = Sched::new(tick_ns, tick_ns);
+        sched.vruntime_ns[Task::Yaffs2Thread as usize] = sched.min_vruntime_ns + ahead_ns;
+        sched.wake(Ns(0), Task::Yaffs2Thread);
+        sched.sleep(Ns(0));
+        assert_eq!(sched.current(), Some(Task::Yaffs2Thread));
+        sched.exit_kthread(Ns(0), Task::Program);
+        assert_eq!(sched.current(), Some(Task::Program));
+        assert_eq!(sched.is_runnable(Task::Exiting), is_left);
+        assert!(!sched.is_runnable(Task::Yaffs2Thread));
+    }
+}

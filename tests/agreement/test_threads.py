@@ -1,0 +1,41 @@
+"""Programs in which a thread of the kernel is created, and the flash is as on the kernel after it.
+
+Each was found by `flashbed fuzz --class any`. The simulator had a mount make its thread at once; on
+the kernel kthreadd creates it, and the turns of both shift every later one of the thread. The
+programs are whole: shortened ones need not differ for the same reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flashbed.formats.operations import Operation, parse
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.fuzz.bench import Bench
+from flashbed.fuzz.program import FuzzCase
+from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml import UmlTarget
+from tests.support import PROJECT
+
+PROGRAMS = {"jffs2-930046": 4, "yaffs2-920000": 32, "yaffs2-930025": 16, "yaffs2-930037": 16}
+"""Files of tests/corpus/programs, and the window that each is read with, in KiB."""
+
+
+def case(name: str) -> FuzzCase:
+    text = (PROJECT / "tests" / "corpus" / "programs" / f"{name}.ops").read_bytes()
+    operations = tuple(parse(text))
+    split = operations.index(Operation("prepared"))
+    fs = name.split("-")[0]
+    return FuzzCase(name, fs, PROGRAMS[name], operations[:split], operations[split + 1 :])
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_mount_creates_its_thread_as_the_kernel_does(name: str, tmp_path: Path) -> None:
+    bench = Bench(
+        SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
+    )
+    [verdict] = bench.verdicts([case(name)], lambda *_: None)
+    assert verdict.kind == "exact", verdict.difference

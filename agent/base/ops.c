@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of operations (`flashbed-ops 1`): grammar, error codes and the order in which a line
- * is checked are docs/formats.md's.
+ * is checked are docs/operations.md's.
  *
  * The text is changed in place (spaces and line feeds become NUL) and the operations point into it.
  * The table `words` is the grammar: one letter a field. Uses no kernel interface; leaves out

@@ -56,7 +56,7 @@
 //!
 //! # `ops`: the text that a program is written in
 //!
-//! [`ops::operations`] reads a flashbed-ops file line by line (docs/formats.md).
+//! [`ops::operations`] reads a flashbed-ops file line by line (docs/operations.md).
 //!
 //! # `profile`: what is known of a board
 //!

@@ -1,4 +1,4 @@
-"""The operations of a program: `flashbed-ops 1` of docs/formats.md, written and checked.
+"""The operations of a program: `flashbed-ops 1` of docs/operations.md, written and checked.
 
 One of three readers of the format; the others are the simulator (sim/src/ops/mod.rs) and the agent
 (agent/base/ops.c). All three accept and refuse the same files with the same line and code. This one
@@ -48,7 +48,7 @@ _ADVICE = frozenset({"normal", "random", "sequential", "willneed", "dontneed", "
 
 
 class OperationError(InputError):
-    """A line that is not an operation: its number (from 1), the code of docs/formats.md, why."""
+    """A line that is not an operation: its number (from 1), the code of docs/operations.md, why."""
 
     def __init__(self, line: int, code: str, detail: str) -> None:
         super().__init__(f"{line}: {code}: {detail}")
@@ -248,7 +248,7 @@ class _Closure:
 def parse(text: str | bytes) -> list[Operation]:
     """Reads a whole `flashbed-ops 1` file.
 
-    Raises `OperationError` at the first line that is not one. Source: docs/formats.md.
+    Raises `OperationError` at the first line that is not one. Source: docs/operations.md.
     """
     return list(each(text))
 

@@ -1,4 +1,4 @@
-"""A statement in a line of operations: its text and its values, escaped (docs/formats.md)."""
+"""A statement in a line of operations: its text and its values, escaped (docs/operations.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Left out: locks and stat, which reach no flash; memory-mapped I/O, off as SQLite
 memory, so WAL needs PRAGMA locking_mode = EXCLUSIVE, as it does on JFFS2, which cannot map a file
 to write. Temporary files are in memory (/tmp of a device is), and make no operation.
 
-Invariant: every line is an operation of docs/formats.md; slots are free again once SQLite has
+Invariant: every line is an operation of docs/operations.md; slots are free again once SQLite has
 closed its files.
 """
 

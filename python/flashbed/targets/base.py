@@ -1,6 +1,6 @@
 """The first of the two seams: what every target takes and gives.
 
-A target sees operations only (docs/formats.md) and does not know which workload they came from. It
+A target sees operations only (docs/operations.md) and does not know which workload they came from. It
 gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
 `targets/` knows which one it is talking to.
 """
@@ -53,7 +53,7 @@ class Program:
     start from the same state, which a target may build once. With `check_contents` a target
     that has contents fills `content_crc32` of `requests`. `record_changes` asks for `changes`
     of `requests`, `cuts` (which needs it) for a `Survey` of each after the case, `record_wear`
-    for the `wear` table, `record_flush` for the columns `flush_` of `cases` (docs/formats.md);
+    for the `wear` table, `record_flush` for the columns `flush_` of `cases` (docs/operations.md);
     without `record_requests` a target may leave out `requests`;
     `chip_commands` are given to the chip's driver at the mark
     (docs/powercut.md). `erases` and the blocks that are bad from the factory are part of that
@@ -193,7 +193,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Batch:
-    """Whole cases, as tables with the measured columns of docs/formats.md.
+    """Whole cases, as tables with the measured columns of docs/operations.md.
 
     The caller adds axes, target and provenance. A case's surveys come with the case. `power_cuts`
     is what was made of them (powercut/), not a target's to fill.

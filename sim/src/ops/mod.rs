@@ -1,4 +1,4 @@
-//! Operations: the text of docs/formats.md (`flashbed-ops 1`), read and checked.
+//! Operations: the text of docs/operations.md (`flashbed-ops 1`), read and checked.
 //!
 //! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and
 //! refuse the same files with the same line and code, and a test holds them to it.
@@ -55,7 +55,7 @@ const ADVICE: [(&str, Advice); 6] = [
     ("noreuse", Advice::NoReuse),
 ];
 
-/// One operation; field names as in docs/formats.md.
+/// One operation; field names as in docs/operations.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operation<'a> {
@@ -124,7 +124,7 @@ pub const PAUSE: usize = Word::Pause as usize;
 pub struct OperationError {
     /// Line, from 1.
     pub line: usize,
-    /// Code of docs/formats.md.
+    /// Code of docs/operations.md.
     pub code: &'static str,
     /// For a person.
     pub detail: String,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashbed.recording.about import About
+from flashbed.recording.about import About, Think
 from flashbed.recording.calls import EXISTED, Call, Piece
 from flashbed.recording.file import RecordingError, RecordingWriter, open_recording
 from flashbed.recording.fill import Compressor, Filler, random_bytes
@@ -40,7 +40,7 @@ class Program:
         self("existed", path=path, length=length, mode=mode)
 
     def lines(
-        self, folder: Path, compressor: Compressor | None = None, think: str = "cpu",
+        self, folder: Path, compressor: Compressor | None = None, think: Think = "cpu",
         step_ps: int | None = 1000,
     ) -> tuple[list[str], list[str], dict[str, int]]:  # fmt: skip
         """Preparation, body, and what was left out."""

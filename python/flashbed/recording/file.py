@@ -149,6 +149,10 @@ class RecordingWriter:
             )  # fmt: skip
         self.discard()
 
+    def set_about(self, about: About) -> None:
+        """What is known now; `close` writes it."""
+        self._about = about
+
     def discard(self) -> None:
         """Removes the parts."""
         shutil.rmtree(self._folder, ignore_errors=True)

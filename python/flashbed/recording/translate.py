@@ -1,8 +1,8 @@
 """A recording as operations: what was there before, made again, and what the program did to it.
 
 Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, sizes of
-compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands where it
-ended: calls of operations do not overlap, so one that waited would wait for ever.
+compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands
+where it ended: calls of operations do not overlap, so one that waited would wait for ever.
 Handlers for each call are in files.py, names.py and mapped.py.
 """
 
@@ -21,7 +21,7 @@ from flashbed.recording.fill import Compressor, Filler
 from flashbed.recording.state import State, Task, TranslationError, word
 from flashbed.recording.tree import Node
 
-__all__ = ["HEADER", "PAUSE_LEAST_NS", "Translation", "prepared_lines", "translate"]
+__all__ = ["HANDLERS", "HEADER", "PAUSE_LEAST_NS", "Translation", "prepared_lines", "translate"]
 
 HEADER = "flashbed-ops 2"
 PAUSE_LEAST_NS = 1_000_000
@@ -32,7 +32,7 @@ _PAUSE_NS_MAX = 10**15
 _STEPS_MAX = 10**12
 _TASKS = 1024
 _REQUEST_BYTES = 65_536
-_HANDLERS = {**files.HANDLERS, **names.HANDLERS, **mapped.HANDLERS}
+HANDLERS = {**files.HANDLERS, **names.HANDLERS, **mapped.HANDLERS}
 _LOCK_UN = 8
 _CALLS_AT_ONCE = 1000
 
@@ -116,7 +116,7 @@ class Translation:
         task.wait_ns += max(0, call.start_ns - task.end_ns - (call.cpu_ns or 0))
         task.cpu_ns += call.cpu_ns or 0
         task.end_ns = max(task.end_ns, call.start_ns + call.duration_ns)
-        _HANDLERS[call.name](state, call)
+        HANDLERS[call.name](state, call)
         if state.lines:
             yield from self._turn(call.task)
             yield from self._think(task)

@@ -23,6 +23,7 @@ from flashbed.cli import (
     power,
     powercut,
     prepare,
+    recordings,
     run,
     show,
     trace,
@@ -46,6 +47,7 @@ app = typer.Typer(
 run.register(app)
 execution.register(app)
 trace.register(app)
+recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)

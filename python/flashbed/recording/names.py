@@ -70,7 +70,9 @@ def _rename(state: State, call: Call) -> None:
     if call.number("flags") & _EXCHANGE:
         state.skip("renameat2 that exchanges two names")
         return
-    if _kept(state, call, f"rename {path} {to_path}", path):
+    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations have not
+        state.lines.append(f"stat {to_path}")
+    elif _kept(state, call, f"rename {path} {to_path}", path):
         state.tree.rename(raw, to_raw)
 
 

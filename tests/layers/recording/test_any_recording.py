@@ -84,8 +84,7 @@ def test_every_translation_is_a_valid_closed_file(drawn: list[Call], compressor:
                 writer.add(call)
         try:
             prepare, body, _ = translate(open_recording(path), compressor, 5)  # type: ignore[arg-type]
-        except RecordingError as why:
-            assert "\n" not in str(why)
+        except RecordingError:
             return
     parse(prepare)
     parse(body)

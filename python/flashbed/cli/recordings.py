@@ -77,17 +77,17 @@ def import_(
 
 
 def _importer(kind: str, file: Path, output: Path, folder: str | None, unit: str) -> About:
-    from flashbed.imports import blktrace, fio_iolog, fio_job, perfetto, strace
+    from flashbed.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
 
     if kind == "strace":
-        return strace.import_strace(file, output, folder)
+        return strace_trace.import_strace(file, output, folder)
     if kind == "fio-job":
         return fio_job.import_fio_job(file, output)
     if kind == "fio-iolog":
         return fio_iolog.import_fio_iolog(file, output, folder, unit)
     if kind == "blktrace":
         return blktrace.import_blktrace(file, output)
-    return perfetto.import_perfetto(file, output)
+    return perfetto_trace.import_perfetto(file, output)
 
 
 def about_lines(about: About) -> Iterator[str]:
@@ -102,7 +102,7 @@ def about_lines(about: About) -> Iterator[str]:
 
 def show(file: File, compressor: Compressor = "none") -> None:
     """Prints operations in their canonical form; those of a recording as they would be run."""
-    from flashbed.recording.tools import lines_of
+    from flashbed.recording.recording_tools import lines_of
 
     for line in lines_of(file, compressor):
         print(line)
@@ -110,14 +110,14 @@ def show(file: File, compressor: Compressor = "none") -> None:
 
 def check(file: File) -> None:
     """Reads a file to its end. Exit status 2 and one line for the first thing that is wrong."""
-    from flashbed.recording.tools import checked
+    from flashbed.recording.recording_tools import checked
 
     print(f"{escaped(shown(file))}: {checked(file)}")
 
 
 def stat(file: File) -> None:
     """Counts what a file does: calls, bytes, files, durability, what was left out."""
-    from flashbed.recording.tools import statistics
+    from flashbed.recording.recording_tools import statistics
 
     for line in statistics(file):
         print(line)
@@ -134,7 +134,7 @@ def cut(
     ] = None,
 ) -> None:
     """Keeps the beginning of a recording, or of a file of operations."""
-    from flashbed.recording.tools import cut as cut_file
+    from flashbed.recording.recording_tools import cut as cut_file
 
     if (first is None) == (until is None):
         raise InputError("--first N, or --until SECONDS: one of them")
@@ -151,13 +151,13 @@ def merge(
     ] = False,
 ) -> None:
     """Makes one recording of several: one after the other, or all at once."""
-    from flashbed.recording.tools import merged
+    from flashbed.recording.recording_tools import merged
 
     print(merged(files, output, together=side_by_side))
 
 
 def anonymise(file: File, output: Output) -> None:
     """Takes names, contents, command and machine out of a recording; sizes and times stay."""
-    from flashbed.recording.tools import anonymised
+    from flashbed.recording.recording_tools import anonymised
 
     print(anonymised(file, output))

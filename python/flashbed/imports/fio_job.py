@@ -7,6 +7,7 @@ have several requests under way, jobs that end by time, verification, rates, zon
 
 from __future__ import annotations
 
+import heapq
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -272,8 +273,6 @@ _Running = tuple[int, Iterator[tuple[str, dict[str, int | bytes], int]], int]
 
 def _side_by_side(running: list[_Running]) -> Iterator[Call]:
     """A request of each in turn; one that thinks is ready later."""
-    import heapq
-
     heap = [(ready_ns, turn, task, requests) for turn, (task, requests, ready_ns)
             in enumerate(running)]  # fmt: skip
     heapq.heapify(heap)

@@ -3,7 +3,7 @@
 Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, sizes of
 compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands
 where it ended: calls of operations do not overlap, so one that waited would wait for ever.
-Handlers for each call are in files.py, names.py and mapped.py.
+Handlers for each call are in data_calls.py, name_calls.py and mapped_calls.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 from flashbed.formats.operations import HEADER_2, text_of
 from flashbed.paths import shown
-from flashbed.recording import files, mapped, names
+from flashbed.recording import data_calls, mapped_calls, name_calls
 from flashbed.recording.calls import FOLDER, Call
 from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
-from flashbed.recording.state import State, Task, TranslationError
-from flashbed.recording.tree import Node
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State, Task, TranslationError
 
 __all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
@@ -34,7 +34,7 @@ _STEPS_MAX = 10**12
 _TASKS = 1024
 _REQUEST_BYTES = 65_536
 _THERE_BYTES_MAX = 1 << 33
-HANDLERS = {**files.HANDLERS, **names.HANDLERS, **mapped.HANDLERS}
+HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
 _LOCK_UN = 8
 
 

@@ -10,7 +10,7 @@ from flashbed.imports.blktrace import import_blktrace
 from flashbed.imports.fio_iolog import import_fio_iolog
 from flashbed.imports.fio_job import import_fio_job
 from flashbed.imports.lines import ImportedError
-from flashbed.imports.perfetto import import_perfetto
+from flashbed.imports.perfetto_trace import import_perfetto
 from flashbed.recording.file import Recording, open_recording
 from flashbed.recording.translate import translate
 

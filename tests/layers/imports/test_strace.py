@@ -9,8 +9,8 @@ import pytest
 from flashbed.errors import InputError
 from flashbed.imports.constants import number_of
 from flashbed.imports.lines import ImportedError
-from flashbed.imports.strace import import_strace
 from flashbed.imports.strace_line import arguments_of, strip_place, text_of
+from flashbed.imports.strace_trace import import_strace
 from flashbed.recording.calls import Piece
 from flashbed.recording.file import Recording, open_recording
 from flashbed.recording.translate import translate

@@ -32,8 +32,8 @@ from flashbed.recording.about import About
 from flashbed.recording.calls import FOLDER, WRITES, Call, Written
 from flashbed.recording.discover import Discovery
 from flashbed.recording.file import RecordingWriter, check
-from flashbed.recording.measure import Sizer
 from flashbed.recording.order import InOrder
+from flashbed.recording.sizer import Sizer
 
 __all__ = ["import_strace"]
 

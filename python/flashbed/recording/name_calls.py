@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flashbed.recording.calls import Call, is_outside
-from flashbed.recording.files import Handler, written_lines
-from flashbed.recording.state import State, name_word
-from flashbed.recording.tree import Node
+from flashbed.recording.data_calls import Handler, written_lines
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State, name_word
 
 __all__ = ["HANDLERS"]
 

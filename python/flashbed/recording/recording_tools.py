@@ -5,6 +5,7 @@ A file is told by its first bytes: a recording is Parquet, operations begin with
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -192,8 +193,6 @@ def merged(paths: Sequence[Path], output: Path, *, together: bool) -> str:
 
 
 def _in_order(streams: Sequence[Iterator[Call]]) -> Iterator[Call]:
-    import heapq
-
     return heapq.merge(*streams, key=lambda call: call.start_ns)
 
 

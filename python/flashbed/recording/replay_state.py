@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from flashbed.recording.calls import Call, is_outside
 from flashbed.recording.fill import Filler
-from flashbed.recording.tree import Node, Tree
+from flashbed.recording.known_names import Node, Tree
 
 __all__ = [
     "Description",
@@ -117,7 +117,7 @@ class Numbers:
 
 @dataclass
 class State:
-    """All of it. Handlers (files.py, names.py, mapped.py) change it and add to `lines`."""
+    """All of it. Handlers of calls (data_calls.py and its siblings) change it and add to `lines`."""
 
     filler: Filler
     tree: Tree = field(default_factory=Tree)

@@ -2,9 +2,9 @@
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` holds what comes in, `results.rs` and
 //! `columns.rs` what goes out, `errors.rs` the exceptions and `operations.rs` the functions over
-//! flashbed-ops files, `compressors.rs` that over bytes. `wait.rs` waits for the simulator's threads
-//! and looks for Ctrl-C meanwhile; the interpreter lock is released. `bug.rs` makes one line of a
-//! panic.
+//! flashbed-ops files, `compressors.rs` that over bytes. `wait.rs` waits for the simulator's
+//! threads and looks for Ctrl-C meanwhile; the interpreter lock is released. `bug.rs` makes one line
+//! of a panic.
 
 mod bug;
 mod case;

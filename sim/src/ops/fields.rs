@@ -123,7 +123,7 @@ pub(super) fn parse_target(field: &str) -> Parsed<&str> {
 pub(super) fn parse_attribute(field: &str) -> Parsed<&str> {
     let length = encoded_len(field, Slash::Encoded);
     let is_user = field.len() > USER.len() && field.starts_with(USER);
-    if !is_user || !length.is_some_and(|length| length <= NAME_BYTES_MAX) {
+    if !is_user || length.is_none_or(|length| length > NAME_BYTES_MAX) {
         return Err(refuse("bad-path", format!("'{field}' is no name of a user attribute")));
     }
     Ok(field)

@@ -315,9 +315,8 @@ impl<'a> Operations<'a> {
     }
 
     #[cold]
-    fn refused(&mut self, line: usize, refusal: Refusal) -> OperationError {
+    fn refused(&mut self, line: usize, (code, detail): (&'static str, String)) -> OperationError {
         self.rest = "";
-        let (code, detail) = *refusal;
         OperationError { line, code, detail }
     }
 }
@@ -337,12 +336,12 @@ impl<'a> Iterator for Operations<'a> {
                 Ok(Some(operation)) => return Some(Ok((self.line, operation))),
                 Err(refusal) => {
                     self.state.forget_data();
-                    return Some(Err(self.refused(self.line, refusal)));
+                    return Some(Err(self.refused(self.line, *refusal)));
                 }
             }
         }
         let line = self.state.forget_data()?;
-        Some(Err(self.refused(line, refuse("bad-data", "data with no operation after it"))))
+        Some(Err(self.refused(line, *refuse("bad-data", "data with no operation after it"))))
     }
 }
 

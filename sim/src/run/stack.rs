@@ -1,5 +1,6 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
+use super::calls;
 use super::laboratory::Laboratory;
 use super::survey::{survey, Survey};
 use crate::content::Source;
@@ -7,7 +8,7 @@ use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
-use crate::ops::{self, Fill, Operation};
+use crate::ops::{Fill, Operation};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -108,8 +109,9 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
-            ref other => Err(FsError::NotModelled(ops::NAMES[other.code()])),
+            ref other => calls::call(vfs, now, other),
         };
+        vfs.refuse_reclaimed()?;
         answered(outcome, now)
     }
 

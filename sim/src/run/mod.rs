@@ -351,8 +351,8 @@ where
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let ticks = Ticks::new(setting.kernel.kernel.ticks_per_second);
-    let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS), now));
+    let mounted = formatted
+        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS_AT_FIRST), now));
     run_stack(setting, cases, mounted)
 }
 

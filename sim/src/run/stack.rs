@@ -7,7 +7,7 @@ use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
-use crate::ops::Operation;
+use crate::ops::{self, Fill, Operation};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -86,7 +86,7 @@ where
             Operation::Open { slot, path, flags } => vfs.open(now, slot, path, flags),
             Operation::Close { slot } => vfs.close(now, slot),
             Operation::Read { slot, offset, length } => vfs.read(now, slot, offset, length),
-            Operation::Write { slot, offset, length, seed, compressibility } => {
+            Operation::Write { slot, offset, length, seed, fill: Fill::Even(compressibility) } => {
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
             }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
@@ -108,6 +108,7 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
+            ref other => Err(FsError::NotModelled(ops::NAMES[other.code()])),
         };
         answered(outcome, now)
     }

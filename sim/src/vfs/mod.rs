@@ -85,7 +85,7 @@ pub struct Vfs<S> {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// A fresh mount. `slots` is how many files can be open at once.
+    /// A fresh mount, with room for so many open files at first.
     pub fn new(
         fs: S,
         kernel: KernelReadAhead,

@@ -142,6 +142,12 @@ impl<S: FlashFs> Vfs<S> {
 
     /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
+        if flags.directory || flags.nofollow || flags.tmpfile {
+            return Err(FsError::NotModelled("open with directory, nofollow or tmpfile"));
+        }
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, None);
+        }
         let now = now + self.costs.syscall_ns + self.costs.open_ns;
         let (inode, is_new, mut now) = match self.open_inode(now, path, flags)? {
             (Ok((inode, is_new)), now) => (inode, is_new, now),

@@ -303,8 +303,8 @@ int main(int argc, char **argv)
 			return trace_main(argc, argv);
 	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | "
 		    "run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | "
-		    "board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR) | record "
-		    "[--below DIR]... -- COMMAND...\n",
+		    "board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR) | "
+		    "record [--below DIR]... -- COMMAND...\n",
 		    stderr);
 	return 2;
 }

@@ -99,6 +99,23 @@ static void by_descriptor(struct reading *reading)
 		}
 }
 
+/* A file without a name gets one by a link of its descriptor in /proc. */
+static bool is_own_link(struct reading *reading, const char *path)
+{
+	static const char *const own[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
+	char *end = NULL;
+
+	if (strcmp(reading->tracee->call->name, "linkat") != 0 ||
+	    !(reading->at_flags & AT_FLAG_FOLLOW))
+		return false;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (strncmp(path, own[i], strlen(own[i])) == 0) {
+			reading->folder = (int)strtol(path + strlen(own[i]), &end, 10);
+			return *end == '\0';
+		}
+	return false;
+}
+
 static void take_path(struct reading *reading, int which)
 {
 	struct tracee *tracee = reading->tracee;
@@ -110,6 +127,10 @@ static void take_path(struct reading *reading, int which)
 	const int folder = reading->folder;
 
 	absolute[0] = '\0';
+	if (!empty && is_own_link(reading, path)) {
+		by_descriptor(reading);
+		return;
+	}
 	if (empty && folder != AT_FDCWD && (!address || reading->at_flags & AT_FLAG_EMPTY)) {
 		by_descriptor(reading);
 		return;

@@ -19,36 +19,9 @@
 #include "record/record.h"
 
 enum { ERESTART_FIRST = 512, ERESTART_LAST = 516, VECTORS = 1024, VECTOR_BYTES_AT = 1 };
-enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, APPEND = 02000, IS_FIXED = 0x10, SEEKS_MADE = 0 };
-enum { RANGE_CLOEXEC = 4, P_INFO_AT = 2 };
-
-/* Fills in what every row has. */
-static void stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
-{
-	const uint64_t cpu_ns = proc_cpu_ns(tracee);
-	const uint64_t cost = tracee->stops * recorder->overhead.stop_cpu_ns +
-			      (tracee->rows ? recorder->overhead.call_cpu_ns : 0);
-	const uint64_t used = cpu_ns > tracee->cpu_ns ? cpu_ns - tracee->cpu_ns : 0;
-
-	row->task = tracee->number;
-	row->cpu_ns = used > cost ? used - cost : 0;
-	row->order = ++recorder->order;
-	row->start_ns = now_ns() - recorder->zero_ns;
-	tracee->stops = 0;
-	tracee->rows = false;
-	tracee->cpu_ns = cpu_ns;
-}
-
-void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
-	       struct record_row *row, const char *path)
-{
-	const char *texts[ROW_TEXTS] = {path};
-
-	row->call = known_call_index(known_call_named(name));
-	stamp(recorder, tracee, row);
-	rows_add(&recorder->stream, row, texts);
-	recorder->calls++;
-}
+enum { ACCESS = 3, READ_ONLY = 0 };
+enum { DUPFD = 0, DUPFD_CLOEXEC = 1030, APPEND = 02000, IS_FIXED = 0x10 };
+enum { RANGE_CLOEXEC = 4, P_INFO_AT = 2, LOCK_WAITING = 7, LOCK_WAITING_OFD = 38 };
 
 static void opened(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
 {
@@ -282,6 +255,16 @@ static void add_row(struct recorder *recorder, struct tracee *tracee)
 			  (uint64_t)row->result);
 }
 
+/* A call that may wait for what another task does is a row when it returns. */
+static bool may_block(const struct tracee *tracee)
+{
+	const uint32_t command = tracee->row.command;
+
+	return tracee->call->flags & CALL_BLOCKS ||
+	       (tracee->call->action == DO_FCNTL &&
+		(command == LOCK_WAITING || command == LOCK_WAITING_OFD));
+}
+
 static bool has_row(const struct known_call *call)
 {
 	return call->action != DO_CHDIR && call->action != DO_OWN_FILES;
@@ -307,9 +290,9 @@ void call_end(struct recorder *recorder, struct tracee *tracee)
 		table_set(tracee->table, row->descriptor, NULL);
 	if (row->result >= 0 && result == row->result)
 		apply(recorder, tracee, row);
-	if (tracee->call->flags & CALL_BLOCKS && wanted) {
+	if (may_block(tracee) && wanted) {
 		row->duration_ns = 0;
-		stamp(recorder, tracee, row);
+		event_stamp(recorder, tracee, row);
 	}
 	if (wanted)
 		add_row(recorder, tracee);
@@ -394,6 +377,8 @@ static bool begin_other(struct recorder *recorder, struct tracee *tracee)
 		if (tracee->space->uses == 1)
 			space_say(recorder, tracee, 0, UINT64_MAX / 2, SAY_ALL);
 		return false;
+	case DO_CLONE:
+		return false;
 	case DO_OWN_FILES:
 		unshare_files(tracee);
 		return false;
@@ -438,10 +423,135 @@ static bool is_wanted(struct recorder *recorder, struct tracee *tracee)
 	}
 }
 
-bool call_begin(struct recorder *recorder, struct tracee *tracee)
+/* A place in a file that any file system takes. */
+static const int64_t FORESEEN_MAX = INT64_C(1) << 40;
+
+/* A call whose result is known before it is made, and that does nothing that takes long: it needs
+ * no second stop, and has no duration. */
+static bool is_foreseen(const struct tracee *tracee, const struct record_row *row, int64_t *result)
+{
+	const struct description *there = table_get(tracee->table, row->descriptor);
+	const enum call_action action = tracee->call->action;
+
+	if (!there || there == &not_followed)
+		return false;
+	*result = 0;
+	if (action == DO_CLOSE)
+		return (there->flags & ACCESS) == READ_ONLY;
+	if (action != DO_SEEK || there->is_folder)
+		return strcmp(tracee->call->name, "fstat") == 0;
+	*result = row->offset;
+	return row->command == SEEK_SET && row->offset >= 0 && row->offset < FORESEEN_MAX;
+}
+
+static void foreseen(struct recorder *recorder, struct tracee *tracee, int64_t result)
+{
+	struct record_row *row = &tracee->row;
+
+	row->result = result;
+	if (tracee->call->action == DO_CLOSE)
+		table_set(tracee->table, row->descriptor, NULL);
+	else if (tracee->call->action == DO_SEEK)
+		table_get(tracee->table, row->descriptor)->position = result;
+	event_stamp(recorder, tracee, row);
+	add_row(recorder, tracee);
+	tracee->call = NULL;
+}
+
+/* What a call writes to, and whose position it moves; NULL for neither. */
+struct call_reach {
+	const struct description *written;
+	const struct description *moved[2];
+};
+
+static struct call_reach reach_of(const struct tracee *tracee)
+{
+	const struct record_row *row = &tracee->row;
+	const struct description *from = table_get(tracee->table, row->descriptor);
+	const struct description *to = table_get(tracee->table, row->to_descriptor);
+	const bool own = !(row->has & HAS_OFFSET);
+
+	switch (tracee->call->action) {
+	case DO_WRITE:
+		return (struct call_reach){from, {own ? from : NULL, NULL}};
+	case DO_MOVE:
+		return (struct call_reach){
+			to, {own ? from : NULL, row->has & HAS_TO_OFFSET ? NULL : to}};
+	case DO_READ:
+		return (struct call_reach){NULL, {own ? from : NULL, NULL}};
+	case DO_SEEK:
+	case DO_LLSEEK:
+		return (struct call_reach){NULL, {from, NULL}};
+	default:
+		return (struct call_reach){NULL, {NULL, NULL}};
+	}
+}
+
+static bool is_followed(const struct description *description)
+{
+	return description && description != &not_followed;
+}
+
+static bool collide(const struct call_reach *one, const struct call_reach *other)
+{
+	if (is_followed(one->written) && is_followed(other->written) &&
+	    one->written->file == other->written->file &&
+	    one->written->device == other->written->device)
+		return true;
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 2; j++)
+			if (is_followed(one->moved[i]) && one->moved[i] == other->moved[j])
+				return true;
+	return false;
+}
+
+/* The kernel lets writes to one file, and calls that move one position, through one by one. Which
+ * is first must be known: so the next begins when the one before has returned. */
+static bool has_to_wait(const struct recorder *recorder, const struct tracee *tracee)
+{
+	if (!recorder->tracees.first)
+		return false;
+	const struct call_reach own = reach_of(tracee);
+
+	for (const struct tracee *other = recorder->tracees.first; other; other = other->behind) {
+		const struct call_reach its = reach_of(other);
+
+		if (other != tracee && collide(&own, &its))
+			return true;
+	}
+	return false;
+}
+
+struct tracee *call_begin_parked(struct recorder *recorder)
+{
+	struct tracee *tracee = recorder->tracees.parked;
+
+	while (tracee && has_to_wait(recorder, tracee))
+		tracee = tracee->parked_behind;
+	if (!tracee)
+		return NULL;
+	tracees_unpark(&recorder->tracees, tracee);
+	event_stamp(recorder, tracee, &tracee->row);
+	tracees_enter(&recorder->tracees, tracee);
+	return tracee;
+}
+
+/* A lseek has its offset in no letter: on 32 bits it is in two arguments, high first. */
+static void take_seek(struct tracee *tracee)
+{
+	const uint64_t *argument = tracee->registers.argument;
+	struct record_row *row = &tracee->row;
+
+	row->has |= HAS_OFFSET;
+	row->offset = tracee->call->action == DO_SEEK ? (int64_t)(intptr_t)argument[1]
+						      : (int64_t)(argument[1] << 32 | argument[2]);
+}
+
+enum call_course call_begin(struct recorder *recorder, struct tracee *tracee)
 {
 	const int err = registers_at_entry(tracee->tid, &tracee->registers);
 	struct record_row *row = &tracee->row;
+	int64_t result = 0;
 
 	tracee->stops++;
 	if (err == -ENOSYS)
@@ -449,24 +559,28 @@ bool call_begin(struct recorder *recorder, struct tracee *tracee)
 	tracee->call = err ? NULL : known_call_of(tracee->registers.number);
 	if (!tracee->call || !is_wanted(recorder, tracee)) {
 		tracee->call = NULL;
-		return false;
+		return CALL_GOES_ON;
 	}
+	const enum call_action action = tracee->call->action;
+
 	if (strcmp(tracee->call->name, "fsync") == 0 ||
 	    strcmp(tracee->call->name, "fdatasync") == 0)
 		space_say_file(recorder, tracee, table_get(tracee->table, row->descriptor));
-	if (tracee->call->action == DO_SEEK || tracee->call->action == DO_LLSEEK) {
-		const uint64_t *argument = tracee->registers.argument;
-
-		row->has |= HAS_OFFSET;
-		row->offset = tracee->call->action == DO_SEEK
-				      ? (int64_t)(intptr_t)argument[1]
-				      : (int64_t)(argument[1] << 32 | argument[2]);
+	if (action == DO_SEEK || action == DO_LLSEEK)
+		take_seek(tracee);
+	if (has_to_wait(recorder, tracee)) {
+		tracees_park(&recorder->tracees, tracee);
+		return CALL_WAITS;
 	}
-	if (tracee->call->flags & CALL_BLOCKS) {
+	if (is_foreseen(tracee, row, &result)) {
+		foreseen(recorder, tracee, result);
+		return CALL_GOES_ON;
+	}
+	if (may_block(tracee)) {
 		row->start_ns = now_ns() - recorder->zero_ns;
-		return true;
+		return CALL_RETURNS;
 	}
-	stamp(recorder, tracee, row);
+	event_stamp(recorder, tracee, row);
 	tracees_enter(&recorder->tracees, tracee);
-	return true;
+	return CALL_RETURNS;
 }

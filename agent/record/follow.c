@@ -22,6 +22,7 @@
 
 #include "record/record.h"
 
+enum { STAYS = -1 }; /* no request of ptrace */
 enum { TICK_US = 100000, SYSCALL_STOP = SIGTRAP | 0x80, EVENT_STOP = 128, NOT_FOUND = 127 };
 enum {
 	OPTIONS = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
@@ -29,6 +30,7 @@ enum {
 	PTRACE_O_EXITKILL
 };
 static const uint64_t HELD_NS = 50000000;
+static const uint64_t SAME_SIGNAL_NS = 1000000000;
 
 static volatile sig_atomic_t ticked;
 static volatile sig_atomic_t ended_by;
@@ -40,13 +42,20 @@ static void tick(int number)
 	ticked = 1;
 }
 
-/* What comes from the kernel went to the whole group of the terminal. */
+/* What comes from the terminal went to its whole group. The command that started the recorder hands
+ * on what it gets, and cannot tell where that came from: so this one is dropped. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
+	static uint64_t from_terminal_ns;
+	const int error = errno;
+
 	(void)context;
 	ended_by = number;
-	if (info->si_code <= 0 && signalled > 0)
+	if (info->si_code > 0)
+		from_terminal_ns = now_ns();
+	else if (signalled > 0 && now_ns() - from_terminal_ns > SAME_SIGNAL_NS)
 		(void)kill(signalled, number);
+	errno = error;
 }
 
 static void catch_signals(void)
@@ -63,17 +72,6 @@ static void catch_signals(void)
 	(void)sigaction(SIGALRM, &alarm, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)setitimer(ITIMER_REAL, &every, NULL);
-}
-
-void count_one(struct recorder *recorder, const char *name)
-{
-	for (size_t i = 0; i < recorder->counts_used; i++)
-		if (strcmp(recorder->counts[i].name, name) == 0) {
-			recorder->counts[i].count++;
-			return;
-		}
-	if (recorder->counts_used < RECORD_COUNTS)
-		recorder->counts[recorder->counts_used++] = (struct record_count){name, 1};
 }
 
 /* In the program's process. SIGPIPE is ignored by the recorder, not by what it starts. */
@@ -141,29 +139,27 @@ static unsigned long message_of(pid_t tid)
 	return message;
 }
 
-/* What a task shares with the child that it makes at this moment. */
-static uint64_t clone_flags(pid_t tid, int event)
+/* What a task shares with the child that it makes in the call that it has begun. */
+static uint64_t clone_flags(const struct tracee *parent, int event)
 {
-	struct call_registers registers;
+	const struct call_registers *registers = &parent->registers;
 	uint64_t flags = 0;
 
-	if (registers_at_entry(tid, &registers))
-		return event == PTRACE_EVENT_CLONE ? CLONE_VM | CLONE_FS | CLONE_FILES : 0;
 #ifdef __NR_clone3
-	if (registers.number == __NR_clone3) {
-		(void)memory_read(tid, registers.argument[0], &flags, sizeof(flags));
+	if (registers->number == __NR_clone3) {
+		(void)memory_read(parent->tid, registers->argument[0], &flags, sizeof(flags));
 		return flags;
 	}
 #endif
-	if (registers.number == __NR_clone)
-		return registers.argument[0];
-	return event == PTRACE_EVENT_VFORK ? CLONE_VM | CLONE_VFORK : 0;
+	if (registers->number == __NR_clone)
+		return registers->argument[0];
+	return event == PTRACE_EVENT_VFORK ? CLONE_VM | CLONE_VFORK : flags;
 }
 
 static void on_birth(struct recorder *recorder, struct tracee *parent, int event)
 {
 	const pid_t tid = (pid_t)message_of(parent->tid);
-	const uint64_t flags = clone_flags(parent->tid, event);
+	const uint64_t flags = clone_flags(parent, event);
 	struct tracee *child = tracee_find(&recorder->tracees, tid);
 	const bool waits = child != NULL;
 
@@ -213,6 +209,8 @@ static void on_exit_of(struct recorder *recorder, struct tracee *tracee)
 	struct record_row row = {.mode = (uint32_t)status, .has = HAS_MODE};
 
 	tracees_leave(&recorder->tracees, tracee);
+	if (tracee->parked)
+		tracees_unpark(&recorder->tracees, tracee);
 	tracee->call = NULL;
 	if (recorder->zero_ns == 0)
 		return;
@@ -232,6 +230,17 @@ struct going_on {
 	int signal;
 };
 
+static struct going_on on_call(struct recorder *recorder, struct tracee *tracee)
+{
+	const enum call_course course =
+		recorder->zero_ns ? call_begin(recorder, tracee) : CALL_GOES_ON;
+
+	if (course == CALL_GOES_ON)
+		return (struct going_on){PTRACE_CONT, 0};
+	tracee->entry_stop = recorder->overhead.entry_stop;
+	return (struct going_on){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
+}
+
 static struct going_on on_event(struct recorder *recorder, struct tracee *tracee, int event,
 				int number)
 {
@@ -239,10 +248,7 @@ static struct going_on on_event(struct recorder *recorder, struct tracee *tracee
 
 	switch (event) {
 	case PTRACE_EVENT_SECCOMP:
-		if (recorder->zero_ns == 0 || !call_begin(recorder, tracee))
-			return on;
-		tracee->entry_stop = recorder->overhead.entry_stop;
-		return (struct going_on){PTRACE_SYSCALL, 0};
+		return on_call(recorder, tracee);
 	case PTRACE_EVENT_FORK:
 	case PTRACE_EVENT_VFORK:
 	case PTRACE_EVENT_CLONE:
@@ -307,6 +313,15 @@ static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
 	return tracee_find(&recorder->tracees, tid);
 }
 
+static void go_on(struct recorder *recorder, struct tracee *tracee, struct going_on on)
+{
+	if (on.request == STAYS)
+		return;
+	if (tracee->in_call && on.request == PTRACE_SYSCALL)
+		tracee->row.start_ns = now_ns() - recorder->zero_ns;
+	(void)ptrace(on.request, tracee->tid, NULL, (void *)(intptr_t)on.signal);
+}
+
 static void take(struct recorder *recorder, pid_t tid, int status)
 {
 	if (!WIFSTOPPED(status)) {
@@ -322,11 +337,18 @@ static void take(struct recorder *recorder, pid_t tid, int status)
 			(void)tracee_add(&recorder->tracees, tid);
 		return;
 	}
-	const struct going_on on = on_stop(recorder, tracee, status);
+	go_on(recorder, tracee, on_stop(recorder, tracee, status));
+}
 
-	if (tracee->in_call && on.request == PTRACE_SYSCALL)
-		tracee->row.start_ns = now_ns() - recorder->zero_ns;
-	(void)ptrace(on.request, tid, NULL, (void *)(intptr_t)on.signal);
+static void begin_parked(struct recorder *recorder)
+{
+	while (recorder->tracees.parked) {
+		struct tracee *tracee = call_begin_parked(recorder);
+
+		if (!tracee)
+			return;
+		go_on(recorder, tracee, (struct going_on){PTRACE_SYSCALL, 0});
+	}
 }
 
 static void on_tick(struct recorder *recorder)
@@ -341,7 +363,7 @@ static void on_tick(struct recorder *recorder)
 		recorder->stream.error = -EPIPE;
 }
 
-int follow(struct recorder *recorder, char **command, bool output_aside)
+int follow_program(struct recorder *recorder, char **command, bool output_aside)
 {
 	const int err = start(recorder, command, output_aside);
 	int status = 0;
@@ -356,6 +378,7 @@ int follow(struct recorder *recorder, char **command, bool output_aside)
 		if (tid > 0) {
 			recorder->now_ns = now_ns();
 			take(recorder, tid, status);
+			begin_parked(recorder);
 			const struct tracee *first = recorder->tracees.first;
 
 			recorder->stream.oldest = first ? first->row.order : recorder->order + 1;

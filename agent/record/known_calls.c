@@ -378,6 +378,18 @@ static const struct known_call calls[] = {
 #ifdef __NR_setns
 	{"setns", __NR_setns, DO_UNKNOWN, "", 0},
 #endif
+#ifdef __NR_clone
+	{"clone", __NR_clone, DO_CLONE, "", 0},
+#endif
+#ifdef __NR_clone3
+	{"clone3", __NR_clone3, DO_CLONE, "", 0},
+#endif
+#ifdef __NR_fork
+	{"fork", __NR_fork, DO_CLONE, "", 0},
+#endif
+#ifdef __NR_vfork
+	{"vfork", __NR_vfork, DO_CLONE, "", 0},
+#endif
 #ifdef __NR_fadvise64
 	{"fadvise64", __NR_fadvise64, DO_PLAIN, "folc", 0},
 #endif

@@ -30,8 +30,8 @@ static const uint64_t PRESENT = UINT64_C(1) << 63 | UINT64_C(1) << 62;
 /* Of one mapping; a longer one is not compared, and counted. */
 static const uint64_t COMPARED_BYTES_MAX = UINT64_C(8) << 30;
 
-/* Of all pages that a mapping had at first: its parts and a child's copy share them, so that a change
- * is said once. */
+/* Of all pages that a mapping had at first. Its parts and a child's copy share them, so that a
+ * change is said once. */
 struct page_hashes {
 	unsigned int uses;
 	uint64_t page[];

@@ -56,6 +56,7 @@ enum call_action {
 	DO_MADVISE,
 	DO_LOCK, /* a row when it returns: it may wait for another task */
 	DO_OWN_FILES,
+	DO_CLONE,  /* its arguments are needed when the child is there */
 	DO_UNKNOWN /* counted, where it may touch a followed file */
 };
 
@@ -171,7 +172,7 @@ int proc_link(pid_t tid, const char *name, int fd, char *text, size_t size);
 int64_t proc_position(pid_t tid, int fd, uint64_t *flags);
 uint64_t proc_cpu_ns(const struct tracee *tracee);
 
-/* resolve.c: paths made absolute, and whether they are followed */
+/* followed.c: the folders below which files are followed */
 
 struct followed_folders {
 	char *path[RECORD_FOLDERS];
@@ -181,10 +182,15 @@ struct followed_folders {
 
 int folders_add(struct followed_folders *folders, const char *path);
 bool folders_have(const struct followed_folders *folders, const char *path);
-/* `path` as the tracee means it, in `absolute`; a last symlink is followed if `follow`. */
-int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
-	    bool follow, char *absolute);
-void resolve_forget(const char *path); /* a name that has changed; NULL for all */
+
+/* events.c: rows as they happen */
+
+void count_one(struct recorder *recorder, const char *name); /* of what is not followed */
+/* What every row has: its task, its order, when it begins, the processor's time before it. */
+void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row);
+/* A row of something that is no call of the task's own, now. */
+void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
+	       struct record_row *row, const char *path);
 
 /* descriptors.c: open file descriptions, shared tables of descriptors, working folders */
 
@@ -233,6 +239,13 @@ struct working_folder *folder_new(void);
 void folder_changed(struct working_folder *folder);
 void folder_release(struct working_folder *folder);
 
+/* resolve.c: paths as the tracee means them */
+
+/* `path`, absolute; a last symlink is followed if `follow`. */
+int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
+	    bool follow, char *absolute);
+void resolve_forget(const char *path); /* a name that has changed; NULL for all */
+
 /* mapped.c: mapped files */
 
 struct mapping;
@@ -273,6 +286,8 @@ struct tracee {
 	struct tracee *before; /* in the list of those within a call */
 	struct tracee *behind;
 	bool in_call;
+	struct tracee *parked_behind; /* in the list of those that wait to begin their call */
+	bool parked;
 	bool known; /* its beginning was reported; else it waits, stopped */
 	struct descriptor_table *table;
 	struct working_folder *folder;
@@ -299,6 +314,7 @@ struct tracees {
 	struct tracee *bucket[TRACEE_BUCKETS];
 	struct tracee *first; /* within a call, by the order of beginnings */
 	struct tracee *last;
+	struct tracee *parked; /* the first that waits */
 	struct ended_tracee ended[TRACEE_ENDED];
 	size_t count;
 	uint32_t numbers;
@@ -309,6 +325,8 @@ struct tracee *tracee_add(struct tracees *tracees, pid_t tid);
 void tracee_remove(struct tracees *tracees, struct tracee *tracee);
 void tracees_enter(struct tracees *tracees, struct tracee *tracee);
 void tracees_leave(struct tracees *tracees, struct tracee *tracee);
+void tracees_park(struct tracees *tracees, struct tracee *tracee);
+void tracees_unpark(struct tracees *tracees, struct tracee *tracee);
 int64_t tracees_ended(const struct tracees *tracees, pid_t tid); /* its number, -1 for none */
 /* The child of a clone of these flags; shares or copies what its parent has. */
 int tracee_born(struct recorder *recorder, struct tracee *parent, struct tracee *child,
@@ -323,13 +341,16 @@ void call_texts(const struct tracee *tracee, const char *texts[ROW_TEXTS]);
 
 /* call.c: one system call, at its entry and its exit */
 
-/* Whether its exit is wanted, too. */
-bool call_begin(struct recorder *recorder, struct tracee *tracee);
-void call_end(struct recorder *recorder, struct tracee *tracee);
-/* A row of something that is no call of the task's own, now. */
-void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
-	       struct record_row *row, const char *path);
+enum call_course {
+	CALL_GOES_ON, /* and stops no more */
+	CALL_RETURNS, /* its exit is wanted */
+	CALL_WAITS    /* for one that is under way: it stays stopped */
+};
 
+enum call_course call_begin(struct recorder *recorder, struct tracee *tracee);
+/* One that has waited and need no more: begun. NULL if there is none. */
+struct tracee *call_begin_parked(struct recorder *recorder);
+void call_end(struct recorder *recorder, struct tracee *tracee);
 /* listing.c: what is in the folders before the program begins */
 
 int listing(struct recorder *recorder);
@@ -373,8 +394,7 @@ struct recorder {
 	bool over;  /* the program has ended, perhaps not all of its tasks */
 };
 
-void count_one(struct recorder *recorder, const char *name);
-int follow(struct recorder *recorder, char **command, bool output_aside);
+int follow_program(struct recorder *recorder, char **command, bool output_aside);
 
 /* record_main.c: flashbed-agent record */
 int record_main(int argc, char **argv);

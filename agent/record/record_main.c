@@ -160,7 +160,7 @@ static int record(struct recorder *recorder, const struct wish *wish, const char
 	if (!err)
 		err = listing(recorder);
 	if (!err)
-		err = follow(recorder, wish->command, wish->aside);
+		err = follow_program(recorder, wish->command, wish->aside);
 	return err ? err : say_end(recorder);
 }
 

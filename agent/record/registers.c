@@ -73,6 +73,31 @@ static int read_words(pid_t tid, word *words)
 	return all.iov_len < (WORDS - 1) * sizeof(word) || is_foreign(words) ? -ENOSYS : 0;
 }
 
+#ifdef __riscv
+/* The kernel keeps the first argument from its register set: only this call has it. Of the call's
+ * own structure what is needed. */
+int registers_at_entry(pid_t tid, struct call_registers *registers)
+{
+	enum { GET_SYSCALL_INFO = 0x420e };
+	struct {
+		uint8_t op;
+		uint8_t padding[3];
+		uint32_t arch;
+		uint64_t instruction;
+		uint64_t stack;
+		uint64_t number;
+		uint64_t argument[PLACES];
+		uint64_t data;
+	} info = {0};
+
+	if (ptrace(GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
+		return -errno;
+	registers->number = (unsigned long)info.number;
+	for (int i = 0; i < PLACES; i++)
+		registers->argument[i] = info.argument[i];
+	return info.arch == record_audit_arch ? 0 : -ENOSYS;
+}
+#else
 int registers_at_entry(pid_t tid, struct call_registers *registers)
 {
 	word words[WORDS] = {0};
@@ -94,6 +119,7 @@ int registers_at_entry(pid_t tid, struct call_registers *registers)
 #endif
 	return 0;
 }
+#endif
 
 int registers_at_exit(pid_t tid, int64_t *result)
 {

@@ -115,15 +115,14 @@ void rows_add(struct row_stream *stream, const struct record_row *row, const cha
 	}
 }
 
-/* The bytes of the row that was added last. Those that its chunk has no room for are rows of their
+/* The bytes of the row that was added last. Those that its chunk has no room for are a row of their
  * own, without a call. */
 uint8_t *rows_bytes(struct row_stream *stream, const struct record_row *row, size_t *count)
 {
-	const size_t left = TEXT_BYTES - stream->texts;
 	struct record_row *last = stream->rows ? &stream->row[stream->rows - 1] : NULL;
 
-	if (!last || last->bytes || left == 0) {
-		last = next_row(stream, left ? 0 : 1);
+	if (!last || stream->texts == TEXT_BYTES) {
+		last = next_row(stream, 1);
 		memset(last, 0, sizeof(*last));
 		last->order = row->order;
 		last->start_ns = row->start_ns;
@@ -131,7 +130,7 @@ uint8_t *rows_bytes(struct row_stream *stream, const struct record_row *row, siz
 	}
 	if (*count > TEXT_BYTES - stream->texts)
 		*count = TEXT_BYTES - stream->texts;
-	last->bytes = (uint32_t)*count;
+	last->bytes += (uint32_t)*count;
 	uint8_t *at = stream->text + stream->texts;
 
 	stream->texts += *count;

@@ -69,6 +69,28 @@ void tracees_leave(struct tracees *tracees, struct tracee *tracee)
 	tracee->in_call = false;
 }
 
+void tracees_park(struct tracees *tracees, struct tracee *tracee)
+{
+	struct tracee **place = &tracees->parked;
+
+	while (*place)
+		place = &(*place)->parked_behind;
+	*place = tracee;
+	tracee->parked_behind = NULL;
+	tracee->parked = true;
+}
+
+void tracees_unpark(struct tracees *tracees, struct tracee *tracee)
+{
+	struct tracee **place = &tracees->parked;
+
+	while (*place && *place != tracee)
+		place = &(*place)->parked_behind;
+	if (*place)
+		*place = tracee->parked_behind;
+	tracee->parked = false;
+}
+
 void tracee_remove(struct tracees *tracees, struct tracee *tracee)
 {
 	struct tracee **place = place_of(tracees, tracee->tid);
@@ -76,6 +98,8 @@ void tracee_remove(struct tracees *tracees, struct tracee *tracee)
 	if (*place == tracee)
 		*place = tracee->next;
 	tracees_leave(tracees, tracee);
+	if (tracee->parked)
+		tracees_unpark(tracees, tracee);
 	if (tracee->known) {
 		const size_t slot = (unsigned int)tracee->tid % TRACEE_ENDED;
 

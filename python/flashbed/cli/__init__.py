@@ -23,6 +23,7 @@ from flashbed.cli import (
     power,
     powercut,
     prepare,
+    recorded,
     run,
     show,
     trace,
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 run.register(app)
 execution.register(app)
+recorded.register(app)
 trace.register(app)
 powercut.register(app)
 lifetime.register(app)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The seccomp filter: which system calls stop for the recorder. All others run as without one.
  *
- * A search tree over the numbers of known_calls.c, each leaf with its own answer, because a jump of
- * a filter goes at most 255 instructions far. Of three calls the arguments decide: mmap of memory
+ * A search tree over the numbers of known_calls.c, each leaf with its own answer: a jump by a
+ * comparison goes at most 255 instructions far. Of three calls the arguments decide: mmap of memory
  * without a file, fcntl that only asks, and ioctl but of a few commands do not stop. Calls of
  * another architecture all stop: the recorder counts them.
  *
@@ -99,15 +99,14 @@ static int grow(struct filter *filter, size_t first, size_t end)
 		return 0;
 	}
 	const size_t middle = first + (end - first) / 2;
+
+	put(filter, BPF_JMP | BPF_JGE | BPF_K, filter->leaf[middle].number, 0, 1);
 	const size_t jump = filter->length;
 
-	put(filter, BPF_JMP | BPF_JGE | BPF_K, filter->leaf[middle].number, 0, 0);
-	int err = grow(filter, first, middle);
-	const size_t left = filter->length - jump - 1;
+	put(filter, BPF_JMP | BPF_JA, 0, 0, 0);
+	const int err = grow(filter, first, middle);
 
-	if (!err && left > UINT8_MAX)
-		err = -E2BIG;
-	filter->code[jump].jt = (uint8_t)left;
+	filter->code[jump].k = (uint32_t)(filter->length - jump - 1);
 	return err ? err : grow(filter, middle, end);
 }
 

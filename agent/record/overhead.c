@@ -48,10 +48,13 @@ static void be_measured(int gate)
 {
 	char byte;
 
-	if (read(gate, &byte, 1) == 1 && filter_install() == 0)
-		for (int i = 0; i < 2 * ROUNDS; i++)
-			(void)fsync(-1);
-	_exit(0);
+	if (read(gate, &byte, 1) != 1)
+		_exit(EPIPE);
+	const int err = filter_install();
+
+	for (int i = 0; i < 2 * ROUNDS && !err; i++)
+		(void)fsync(-1);
+	_exit(-err);
 }
 
 /* A stop; the request that goes on from it. */
@@ -97,7 +100,7 @@ static int measure(struct sample *sample, pid_t tid)
 			return -errno;
 		}
 		if (!WIFSTOPPED(status))
-			return 0;
+			return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 		const int request = take(sample, &tracee, status);
 		const int number =
 			status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);

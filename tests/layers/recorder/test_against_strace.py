@@ -120,7 +120,7 @@ def is_inside(arguments: str, folder: str) -> bool:
     plain = re.match(r'"([^"]*)"', arguments)
     paths += [(folder, plain[1])] if plain else []
     paths += [(path, "") for path in re.findall(r'\d<(/[^>]*)>(?!, ")', arguments)]
-    return any(os.path.join(*pair).startswith(folder) for pair in paths)
+    return any(str(Path(*pair)).startswith(folder) for pair in paths)
 
 
 def seen_by_strace(text: str, folder: Path) -> dict[str, list[tuple[str, int]]]:

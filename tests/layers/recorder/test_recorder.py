@@ -346,7 +346,7 @@ def recorder_of(flashbed: int) -> int:
     """The agent's process, a child of the command's."""
     for thread in Path(f"/proc/{flashbed}/task").iterdir():
         for child in (thread / "children").read_text(encoding="ascii").split():
-            if b"record" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"\0record\0" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return int(child)
     return 0
 
@@ -404,7 +404,7 @@ def test_a_million_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> No
         assert kept == count
         peaks[count] = (command_peak, recorder_peak)
     few, many = peaks[100_000], peaks[1_000_000]
-    assert many[1] < few[1] + 256
+    assert 256 < many[1] < few[1] + 256
     assert many[0] < few[0] * 1.3 + 64 * 1024
 
 

@@ -24,6 +24,7 @@ from flashbed.cli import (
     powercut,
     prepare,
     recorded,
+    recordings,
     run,
     show,
     trace,
@@ -48,6 +49,7 @@ run.register(app)
 execution.register(app)
 recorded.register(app)
 trace.register(app)
+recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)

@@ -22,7 +22,7 @@ ALIASES = {
     **{f"{name}32": name for name in ("chown", "lchown", "fchown")},
     "fstatat64": "newfstatat", "fadvise64_64": "fadvise64", "mmap2": "mmap",
     "utimensat_time64": "utimensat", "oldstat": "stat", "oldlstat": "lstat", "oldfstat": "fstat",
-    "_newselect": "select", "pread": "pread64", "pwrite": "pwrite64",
+    "waitpid": "wait4", "pread": "pread64", "pwrite": "pwrite64",
 }  # fmt: skip
 
 _WORDS = {
@@ -107,7 +107,7 @@ _WORDS = {
     "msync": "address length flags",
     "madvise": "address length command",
     "fork vfork": "",
-    "exit exit_group": "",
+    "exit exit_group wait4 waitid": "",
     "execve": "path",
     "execveat": "at path",
     "chdir": "path",

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from flashbed.recording.calls import EXISTED, FOLDER, Call, is_outside
 from flashbed.recording.fill import Filler
-from flashbed.recording.state import State
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State
 from flashbed.recording.translate import HANDLERS
-from flashbed.recording.tree import Node
 
 __all__ = ["Discovery"]
 

@@ -332,6 +332,10 @@ def check(call: Call) -> None:
             raise ValueError(f"{call.name}: {name} is missing")
     if given:
         raise ValueError(f"{call.name}: has no {min(given)[:40]}")
+    if call.name in _MOVES_DATA and call.result > _MOVED_BYTES_MAX:
+        raise ValueError(f"{call.name}: more than the {_MOVED_BYTES_MAX:,} bytes of any call")
+    if call.name in ("mapped_read", "mapped_write") and call.number("length") > _MOVED_BYTES_MAX:
+        raise ValueError(f"{call.name}: more than {_MOVED_BYTES_MAX:,} bytes")
     if call.written is not None:
         _check_written(call, call.written)
 
@@ -369,6 +373,10 @@ def _check_written(call: Call, written: Written) -> None:
 
 
 _MOVE = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
+_MOVES_DATA = _MOVE | {"read", "readv", "pread64", "preadv", "preadv2", "sendfile", "splice",
+                       "copy_file_range"}  # fmt: skip
+_MOVED_BYTES_MAX = 0x7FFFF000
+"""MAX_RW_COUNT of Linux."""
 _NAMES = tuple(ARGUMENTS)
 
 

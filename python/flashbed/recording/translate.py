@@ -3,27 +3,28 @@
 Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, sizes of
 compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands
 where it ended: calls of operations do not overlap, so one that waited would wait for ever.
-Handlers for each call are in files.py, names.py and mapped.py.
+Handlers for each call are in data_calls.py, name_calls.py and mapped_calls.py.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from flashbed.formats.operations import HEADER_2, text_of
 from flashbed.paths import shown
-from flashbed.recording import files, mapped, names
-from flashbed.recording.calls import FOLDER, Call, is_outside
+from flashbed.recording import data_calls, mapped_calls, name_calls
+from flashbed.recording.calls import FOLDER, Call
 from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
-from flashbed.recording.state import State, Task, TranslationError, word
-from flashbed.recording.tree import Node
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State, Task, TranslationError
 
-__all__ = ["HANDLERS", "HEADER", "PAUSE_LEAST_NS", "Translation", "prepared_lines", "translate"]
+__all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
-HEADER = "flashbed-ops 2"
 PAUSE_LEAST_NS = 1_000_000
 """Gaps shorter than this are the recorder's, the scheduler's and the machine's own."""
 COMPUTE_LEAST_NS = 10_000
@@ -32,9 +33,9 @@ _PAUSE_NS_MAX = 10**15
 _STEPS_MAX = 10**12
 _TASKS = 1024
 _REQUEST_BYTES = 65_536
-HANDLERS = {**files.HANDLERS, **names.HANDLERS, **mapped.HANDLERS}
+_THERE_BYTES_MAX = 1 << 33
+HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
 _LOCK_UN = 8
-_CALLS_AT_ONCE = 1000
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Translation:
     think: bool = True
     state: State = field(init=False)
     _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
+    _locks: int = 0
     _numbers: dict[int, int] = field(default_factory=dict)
     """Task of the recording -> task of the operations."""
     _ended: list[int] = field(default_factory=list)
@@ -69,9 +71,15 @@ class Translation:
     def prepare(self) -> Iterator[str]:
         """Lines that make what was there before, up to and without `sync`."""
         there = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
-        filler = self._filler_of_writes()
+        filler, total_bytes = self._filler_of_writes(), 0
         for number, call in enumerate(there, start=1):
-            yield from prepared_lines(call, filler, number)
+            total_bytes += call.number("length")
+            if total_bytes > _THERE_BYTES_MAX:
+                raise RecordingError(
+                    f"{shown(self.recording.path)}: more than {_THERE_BYTES_MAX >> 30} GiB of files"
+                    " were there before"
+                )
+            yield from _prepared_lines(self.state, call, filler, number)
             _put(self.state, call)
 
     def _filler_of_writes(self) -> Filler:
@@ -102,7 +110,8 @@ class Translation:
     def _call(self, call: Call) -> Iterator[str]:
         if call.name == "flock" and not call.number("command") & _LOCK_UN:
             end_ns = call.start_ns + call.duration_ns
-            heapq.heappush(self._waiting, (end_ns, call.task, call))
+            self._locks += 1
+            heapq.heappush(self._waiting, (end_ns, self._locks, call))
             return
         yield from self._lines_of(call)
 
@@ -164,18 +173,19 @@ class Translation:
 _MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
 
 
-def prepared_lines(call: Call, filler: Filler, seed: int) -> Iterator[str]:
+def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iterator[str]:
     """Operations that make one file, folder or link that was there before."""
-    path = call.path()
-    if path is None or path == FOLDER or is_outside(path):
+    path, name = call.path(), state.path(call)
+    if path is None or path == FOLDER or name is None:
         return
-    kind, name, length = stat.S_IFMT(call.number("mode")), word(path), call.number("length")
+    kind, length = stat.S_IFMT(call.number("mode")), call.number("length")
     if kind == stat.S_IFDIR:
         yield f"mkdir {name}"
     elif kind == stat.S_IFLNK:
         target = call.path("target")
-        if target:
-            yield f"symlink {word(target)} {name}"
+        shown_target = state.target(target) if target else None
+        if shown_target is not None:
+            yield f"symlink {shown_target} {name}"
     elif kind == stat.S_IFREG:
         yield f"open 0 {name} wo,create"
         for at in range(0, length, _REQUEST_BYTES):
@@ -200,16 +210,5 @@ def translate(
     """
     made = Translation(recording, compressor, think)
     rest = ("sync", f"pause {settle_ns}", "prepared")
-    prepare = _text(line for lines in (made.prepare(), rest) for line in lines)
-    return prepare, _text(made.body()), made
-
-
-def _text(lines: Iterable[str]) -> str:
-    text = f"{HEADER}\n"
-    some: list[str] = []
-    for line in lines:
-        some.append(line)
-        if len(some) == _CALLS_AT_ONCE:
-            text += "\n".join((*some, ""))
-            some.clear()
-    return text + "".join(f"{line}\n" for line in some)
+    prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
+    return prepare, text_of(made.body(), HEADER_2), made

@@ -18,9 +18,9 @@ from flashbed.workloads import (
     micro_write,
     overwrite,
     postmark,
-    program,
     raw,
     read_layout,
+    recorded_program,
     sqlite,
 )
 
@@ -36,7 +36,7 @@ _MAKERS: dict[str, Callable[..., tuple[str, str]]] = {
     "overwrite": overwrite.operations,
     "sqlite": sqlite.operations,
     "postmark": postmark.operations,
-    "program": program.operations,
+    "program": recorded_program.operations,
 }
 assert _MAKERS.keys() == WORKLOADS.keys()
 

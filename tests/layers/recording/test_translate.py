@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.formats.operations import HEADER_2, parse
 from flashbed.recording.about import About, Think
 from flashbed.recording.calls import EXISTED, Call, Piece
 from flashbed.recording.file import RecordingError, RecordingWriter, open_recording
 from flashbed.recording.fill import Compressor, Filler, random_bytes
-from flashbed.recording.translate import HEADER, translate
+from flashbed.recording.translate import translate
 
 CREAT, EXCL, TRUNC, APPEND, CLOEXEC = 0o100, 0o200, 0o1000, 0o2000, 0o2000000
 RW, WO = 2, 1
@@ -50,7 +51,9 @@ class Program:
             for call in self.calls:
                 writer.add(call)
         prepare, body, made = translate(open_recording(path), compressor, 7)
-        assert prepare.splitlines()[0] == body.splitlines()[0] == HEADER
+        assert prepare.splitlines()[0] == body.splitlines()[0] == HEADER_2
+        parse(prepare)
+        parse(body)
         return prepare.splitlines()[1:], body.splitlines()[1:], made.left_out
 
 

@@ -32,13 +32,13 @@ from flashbed.recording.about import About
 from flashbed.recording.calls import FOLDER, WRITES, Call, Written
 from flashbed.recording.discover import Discovery
 from flashbed.recording.file import RecordingWriter, check
-from flashbed.recording.measure import Sizer
 from flashbed.recording.order import InOrder
+from flashbed.recording.sizer import Sizer
 
 __all__ = ["import_strace"]
 
 _CLONES = ("clone", "clone2", "clone3", "fork", "vfork")
-_TASKS = {*_CLONES, "exit", "exit_group", "execve", "execveat"}
+_TASKS = {*_CLONES, "exit", "exit_group", "execve", "execveat", "wait4", "waitid"}
 _UNKNOWN = (
     "io_uring_setup", "io_uring_enter", "io_submit", "io_setup", "process_madvise",
     "name_to_handle_at", "open_by_handle_at", "mknod", "mknodat",
@@ -159,6 +159,8 @@ class _Import:
         if name == "execve" and not self.command and result == 0:
             words = _WORD.findall(arguments_of(text)[1])
             self.command = tuple(_shown(word) for word in words)
+        if parsed.name == "wait4" and result > 0:
+            result = self._task(result).number
         if name in _CLONES and result > 0:
             result = self._task(result).number
             self._task_of(result).working = task.working

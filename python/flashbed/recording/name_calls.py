@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flashbed.recording.calls import Call, is_outside
-from flashbed.recording.files import Handler, written_lines
-from flashbed.recording.state import State, word
-from flashbed.recording.tree import Node
+from flashbed.recording.data_calls import Handler, written_lines
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State, name_word
 
 __all__ = ["HANDLERS"]
 
@@ -26,8 +26,8 @@ _FAILS_ALIKE = frozenset(
     )
 )  # fmt: skip
 _REMOVE_FOLDER, _EXCHANGE, _FOLLOW = 0x200, 2, 0x400
-_TARGET_BYTES_MAX = 1023
 _VALUE_BYTES_MAX = 65_536
+_NAME_BYTES_MAX = 255
 
 
 def _kept(state: State, call: Call, line: str, looked_up: str) -> bool:
@@ -70,7 +70,9 @@ def _rename(state: State, call: Call) -> None:
     if call.number("flags") & _EXCHANGE:
         state.skip("renameat2 that exchanges two names")
         return
-    if _kept(state, call, f"rename {path} {to_path}", path):
+    if call.number("flags") and call.result < 0:  # RENAME_NOREPLACE, which operations have not
+        state.lines.append(f"stat {to_path}")
+    elif _kept(state, call, f"rename {path} {to_path}", path):
         state.tree.rename(raw, to_raw)
 
 
@@ -93,10 +95,8 @@ def _symlink(state: State, call: Call) -> None:
     path, raw, target = state.path(call), call.path(), call.path("target") or b""
     if path is None or raw is None:
         return
-    if not 0 < len(target) <= _TARGET_BYTES_MAX:
-        state.skip("symlink with a target that is empty, or longer than 1,023 bytes")
-        return
-    if _kept(state, call, f"symlink {word(target)} {path}", path):
+    shown = state.target(target)
+    if shown is not None and _kept(state, call, f"symlink {shown} {path}", path):
         state.tree.put(raw, Node(stat.S_IFLNK, len(target), target))
 
 
@@ -140,7 +140,7 @@ def _path_of_either(state: State, call: Call) -> str | None:
     """The path a call names, or that of the file its descriptor has open."""
     raw = call.path()
     if raw is not None:
-        return None if is_outside(raw) else word(raw)
+        return None if is_outside(raw) else state.shown(raw)
     description = state.slot(call)
     if description is None:
         return None
@@ -155,14 +155,16 @@ def _xattr(operation: str) -> Handler:
         path, name = _path_of_either(state, call), call.path("name")
         if path is None:
             return
-        if name is not None and not name.startswith(b"user."):
+        if name is not None and not (
+            name.startswith(b"user.") and 5 < len(name) <= _NAME_BYTES_MAX
+        ):
             state.lines.append(f"stat {path}")
             state.skip(f"{operation} of an attribute that is not user.*: looked up alone")
             return
         if operation == "setxattr":
-            _set(state, call, path, word(name or b""))
+            _set(state, call, path, name_word(name or b""))
         else:
-            named = f" {word(name)}" if name is not None else ""
+            named = f" {name_word(name)}" if name is not None else ""
             _kept(state, call, f"{operation} {path}{named}", path)
 
     return handle

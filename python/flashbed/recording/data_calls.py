@@ -7,8 +7,8 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 
 from flashbed.recording.calls import PIECE_BYTES, Call, Written, pieces_of
-from flashbed.recording.state import Description, State, TranslationError
-from flashbed.recording.tree import Node
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import Description, State, TranslationError
 
 __all__ = ["HANDLERS", "Handler", "access_of", "written_lines"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from flashbed.recording.calls import PIECE_BYTES, Call
-from flashbed.recording.files import Handler, written_lines
-from flashbed.recording.state import Mapped, State
+from flashbed.recording.data_calls import Handler, written_lines
+from flashbed.recording.replay_state import Mapped, State
 
 __all__ = ["HANDLERS"]
 

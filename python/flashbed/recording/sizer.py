@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import cast
 
 from flashbed import _sim
 from flashbed.recording.calls import COMPRESSORS, PIECE_BYTES, Piece, pieces_of
+from flashbed.recording.fill import Compressor
 
 __all__ = ["Sizer"]
 
@@ -48,4 +50,5 @@ class Sizer:
 
 @lru_cache(maxsize=4096)
 def _size(compressor: str, data: bytes) -> int:
-    return _sim.compressed_size(compressor, data.ljust(_LEAST_BYTES, b"\0"))  # type: ignore[arg-type]
+    padded = data.ljust(_LEAST_BYTES, b"\0")
+    return _sim.compressed_size(cast(Compressor, compressor), padded)

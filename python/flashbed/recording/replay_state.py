@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from flashbed.recording.calls import Call, is_outside
 from flashbed.recording.fill import Filler
-from flashbed.recording.tree import Node, Tree
+from flashbed.recording.known_names import Node, Tree
 
 __all__ = [
     "Description",
@@ -19,11 +19,15 @@ __all__ = [
     "State",
     "Task",
     "TranslationError",
+    "name_word",
     "word",
 ]
 
 SLOTS = 1024
 MAPPINGS = 1024
+_PATH_BYTES_MAX, _NAME_BYTES_MAX = 1023, 255
+_WORD_BYTES_MAX = 2000
+"""As it is written, so that two fit into a line."""
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
@@ -113,7 +117,7 @@ class Numbers:
 
 @dataclass
 class State:
-    """All of it. Handlers (files.py, names.py, mapped.py) change it and add to `lines`."""
+    """All of it. Handlers of calls (data_calls.py and its siblings) change it and add to `lines`."""
 
     filler: Filler
     tree: Tree = field(default_factory=Tree)
@@ -229,14 +233,27 @@ class State:
     def path(self, call: Call, name: str = "path") -> str | None:
         """A path as operations write it; None outside the folder, or if it is too long."""
         path = call.path(name)
-        if path is None or is_outside(path):
+        return None if path is None or is_outside(path) else self.shown(path)
+
+    def shown(self, path: bytes) -> str | None:
+        """A path as operations write it; None, and counted, if it is too long for them."""
+        too_long = len(path) > _PATH_BYTES_MAX or len(word(path)) > _WORD_BYTES_MAX
+        if too_long or any(len(name) > _NAME_BYTES_MAX for name in path.split(b"/")):
+            self.skip("calls on a path that is too long")
             return None
         return word(path)
+
+    def target(self, target: bytes) -> str | None:
+        """Where a link leads, as operations write it; None, and counted, if it is too long."""
+        if not 0 < len(target) <= _PATH_BYTES_MAX or len(word(target)) > _WORD_BYTES_MAX:
+            self.skip("symlink with a target that is empty or too long")
+            return None
+        return word(target)
 
     def path_of(self, node: Node | None) -> str | None:
         """The same of a file that is open, by a name that it has now."""
         path = self.tree.path_of(node) if node is not None else None
-        return word(path) if path is not None else None
+        return self.shown(path) if path is not None else None
 
     def seed(self) -> int:
         """Another for each write."""
@@ -248,7 +265,10 @@ _CLONE_VM, _CLONE_FILES, _CLONE_THREAD = 0x100, 0x400, 0x10000
 
 
 def word(path: bytes) -> str:
-    """A path or a name as version 2 writes it."""
-    return "".join(
-        chr(byte) if byte in _PLAIN or byte == ord("/") else f"%{byte:02X}" for byte in path
-    )
+    """A path as version 2 writes it, or the target of a link."""
+    return "/".join(name_word(name) for name in path.split(b"/"))
+
+
+def name_word(name: bytes) -> str:
+    """A name as version 2 writes it."""
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name)

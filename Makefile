@@ -35,7 +35,7 @@ FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
 .PHONY: report test system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
-.PHONY: qemu-tools uml-tools cppcheck tools agents sql-agents
+.PHONY: qemu-tools uml-tools cppcheck strace tools agents sql-agents
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -51,7 +51,7 @@ test: system $(STAMPS)/packages
 	@$(MAKE) qemu uml
 	@echo "== all other tests" && $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-system: tools chromium ssh cppcheck qemu-user qemu-tools uml-tools
+system: tools chromium ssh strace cppcheck qemu-user qemu-tools uml-tools
 
 sim-test: tools
 	@echo "== simulator's tests" && cargo test --quiet -p flashbed-sim
@@ -138,6 +138,10 @@ cppcheck:
 qemu-user:
 	@command -v qemu-mipsel >/dev/null || { $(call apt_install,qemu-user); } || \
 	  echo "make: qemu-user is missing and could not be installed (apt needs root): the tests of boards' agents are skipped" >&2
+
+strace:
+	@command -v strace >/dev/null || { $(call apt_install,strace); } || \
+	  echo "make: strace is missing and could not be installed (apt needs root): the recorder is not held against it" >&2
 
 ssh:
 	@command -v ssh >/dev/null || { $(call apt_install,openssh-client); } || \

@@ -19,10 +19,12 @@ from flashbed.cli import (
     execution,
     fuzz,
     lifetime,
+    listing,
     model,
     power,
     powercut,
     prepare,
+    recorded,
     recordings,
     run,
     show,
@@ -44,8 +46,10 @@ app = typer.Typer(
     help="What will a raw NAND storage stack of embedded Linux do to a program?",
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
+listing.register(app)
 run.register(app)
 execution.register(app)
+recorded.register(app)
 trace.register(app)
 recordings.register(app)
 powercut.register(app)

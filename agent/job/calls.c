@@ -38,7 +38,7 @@ static int64_t value_or_errno(int64_t value)
 
 static int64_t map(struct runner *runner, const struct op *op)
 {
-	const int fd = runner->fd[op->slot];
+	const int fd = runner->fd[op->number[1]];
 	const off_t offset = (off_t)op->number[2];
 	const size_t length = (size_t)op->number[3];
 	const int protection = op->flags == MAP_TO_READ ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -62,6 +62,15 @@ static int64_t map(struct runner *runner, const struct op *op)
 	mappings[op->number[0]].at = at;
 	mappings[op->number[0]].length = length;
 	return 0;
+}
+
+void calls_close_all(void)
+{
+	for (size_t i = 0; i < SLOTS; i++) {
+		if (mappings[i].at)
+			(void)munmap(mappings[i].at, mappings[i].length);
+		mappings[i].at = NULL;
+	}
 }
 
 static void ends(int number)
@@ -191,8 +200,10 @@ int64_t calls_execute(struct runner *runner, const struct op *op)
 	case OP_MUNMAP:
 		if (!mappings[op->number[0]].at)
 			return -EINVAL;
-		return value_or_errno(munmap(mappings[op->number[0]].at,
-					     mappings[op->number[0]].length));
+		uint8_t *const at = mappings[op->number[0]].at;
+
+		mappings[op->number[0]].at = NULL;
+		return value_or_errno(munmap(at, mappings[op->number[0]].length));
 	default:
 		return -ENOSYS;
 	}

@@ -56,6 +56,7 @@ static void free_words(struct runner *runner)
 void run_close_all(struct runner *runner)
 {
 	sql_close_all();
+	calls_close_all();
 	for (int slot = 0; slot < SLOTS; slot++) {
 		if (runner->fd[slot] >= 0)
 			(void)close(runner->fd[slot]);

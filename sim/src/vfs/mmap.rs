@@ -116,6 +116,7 @@ impl<S: FlashFs> Vfs<S> {
             self.mappings.resize(mapping + 1, None);
         }
         self.mappings[mapping] = Some(made);
+        self.fs.call_rcu(now); // the nodes of the tree of mappings that it took (mt_free_rcu)
         Ok((0, now))
     }
 
@@ -138,6 +139,7 @@ impl<S: FlashFs> Vfs<S> {
             now = self.put_inode(now, gone.inode)?;
             self.fs.call_rcu(now); // file_free
         }
+        self.fs.call_rcu(now); // mt_free_rcu
         Ok((0, now))
     }
 

@@ -27,6 +27,14 @@ impl<F: Flash> Yaffs2<F> {
         }
     }
 
+    /// The same as far as it reads: the details of the object that another name is of.
+    pub(super) fn load_equivalent(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        match self.object(number).kind {
+            Kind::Name(of) if self.objects.get(of).is_some() => self.load_details(now, of),
+            _ => Ok(now),
+        }
+    }
+
     /// link of kernel/yaffs2/names.c: an object without an inode of its own.
     pub(super) fn add_name(&mut self, now: Ns, at: Name<'_>, number: u32) -> Result<Ns> {
         Ok(self.create_object(now, at, Kind::Name(number))?.1)
@@ -79,10 +87,8 @@ impl<F: Flash> Yaffs2<F> {
             if number == LOST_AND_FOUND {
                 continue;
             }
-            let equivalent = self.equivalent(number);
-            now = self.load_details(now, number)?;
+            now = self.load_equivalent(now, number)?;
             now = self.read_name(now, number)?;
-            debug_assert!(self.objects.get(equivalent).is_some(), "a name of something");
         }
         Ok(now)
     }

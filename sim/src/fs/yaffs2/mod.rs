@@ -235,7 +235,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        let now = self.locked(now, |fs, now| Ok(fs.find_by_name(now, at)?.1))?;
+        let now = self.locked(now, |fs, now| {
+            let (named, now) = fs.find_by_name(now, at)?;
+            named.map_or(Ok(now), |number| fs.load_equivalent(now, number))
+        })?;
         let is_new = found.is_some_and(|ino| self.iget(ino.0));
         Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
     }

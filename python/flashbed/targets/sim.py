@@ -123,7 +123,10 @@ class ChipOnlyTarget(SimTarget):
         """See `Target.run`."""
         boards = {id(program.board): program.board for program in programs}
         alike = {key: board.without_software() for key, board in boards.items()}
-        there = [replace(program, board=alike[id(program.board)]) for program in programs]
+        there = [
+            replace(program, board=alike[id(program.board)], kernel=program.kernel.in_user_mode)
+            for program in programs
+        ]
         yield from super().run(there, options)
 
     def _without_times(self, batch: Batch) -> Batch:

@@ -13,21 +13,18 @@
 
 use super::background::Collector;
 use super::call::Call;
-use super::{Jffs2, Options, WbufFlush};
+use super::{Jffs2, Options};
 use crate::flash::{Done, Flash};
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
+use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
-/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its
-/// own.
-pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {
-    let sched = Sched::new(clock_step_ns, tick_ns);
-    match options.wbuf_flush {
-        WbufFlush::DelayedWork => sched,
-        WbufFlush::SyncSupers => sched.without_rcu_thread(),
-    }
+/// The kernel's scheduler, with the RCU of [`Options`] if that is another.
+pub(super) fn new_sched(options: &Options, clock_step_ns: u64, facts: &KernelFacts) -> Sched {
+    let rcu = options.rcu.unwrap_or(facts.rcu);
+    Sched::new(clock_step_ns, &KernelFacts { rcu, ..*facts })
 }
 
 /// The same pages once more.
@@ -40,8 +37,8 @@ pub(super) fn again<'a>(
 impl<F: Flash> Jffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
-        self.sched =
-            new_sched(&self.options, self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        let clock_step_ns = self.mtd.costs().sched_clock_ns;
+        self.sched = new_sched(&self.options, clock_step_ns, &self.facts);
         self.collector = Collector::default();
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();

@@ -364,8 +364,7 @@ class ReadAheadRules(Strict):
 class Jffs2Options(Strict):
     """`[jffs2]`: how the kernel's JFFS2 is built.
 
-    `compr_option` is what its mount option `compr=` takes; none before 3.2. `rcu` is what JFFS2's
-    thread meets where the other file systems are given the kernel's.
+    `compr_option` is what its mount option `compr=` takes; none before 3.2.
     """
 
     source: Text
@@ -374,7 +373,6 @@ class Jffs2Options(Strict):
     compr_option: list[Literal["none", "lzo", "zlib"]]
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
-    rcu: Rcu | None = None
 
 
 class UbifsOptions(Strict):

@@ -21,8 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
-/// CONFIG_HZ of 250, whatever the kernel's is.
-const TICKS_PER_SECOND: u64 = 250;
 /// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
 const VOLUMES_MAX: u32 = 128;
 const VOLUME_RECORD_BYTES: u32 = 172;
@@ -36,11 +34,6 @@ fn bad_block_reserve(chip_blocks: u32) -> u32 {
     let limit = (u64::from(chip_blocks) * u64::from(BAD_PER_1024) / 1024) as u32;
     let covered = u64::from(limit) * 1024 / u64::from(BAD_PER_1024);
     limit + u32::from(covered < u64::from(chip_blocks))
-}
-
-/// The kernel's scheduler, with a tick of 4 ms.
-fn new_sched(facts: &KernelFacts, clock_step_ns: u64) -> Sched {
-    Sched::new(clock_step_ns, &KernelFacts { ticks_per_second: TICKS_PER_SECOND, ..*facts })
 }
 
 /// Blocks of a partition that are no part of the volume. What is bad already was reserved for
@@ -106,7 +99,7 @@ impl<F: Flash> Ubi<F> {
             blocks: (0..blocks).map(used).collect(),
             sequence: 0,
             wl: WearLevelling::new(blocks),
-            sched: new_sched(&facts, mtd.costs().sched_clock_ns),
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
             facts,
             foreground: Some(Task::Program),
             locked: None,
@@ -163,7 +156,7 @@ impl<F: Flash> Ubi<F> {
 
     /// The machine starts anew and attaches.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
-        self.sched = new_sched(&self.facts, self.mtd.costs().sched_clock_ns);
+        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, &self.facts);
         self.foreground = Some(Task::Program);
         (self.locked, self.is_working) = (None, false);
         (self.has_buffer, self.chip_released) = (false, false);

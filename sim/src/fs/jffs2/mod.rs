@@ -46,7 +46,7 @@ use crate::fs::{
     PAGE_BYTES,
 };
 use crate::mtd::Mtd;
-use crate::profile::{KernelFacts, Rcu};
+use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Collector;
@@ -79,9 +79,6 @@ pub struct Options {
     pub collector_keeps_signals: bool,
     /// Who writes out a write buffer that nobody flushed.
     pub wbuf_flush: WbufFlush,
-    /// Its RCU, if JFFS2 has another than the kernel's other file systems.
-    #[serde(default)]
-    pub rcu: Option<Rcu>,
 }
 
 /// A mounted JFFS2.
@@ -170,7 +167,7 @@ impl<F: Flash> Jffs2<F> {
             space: fresh(&mtd),
             ticks: Ticks::new(facts.ticks_per_second),
             collector: Collector::default(),
-            sched: tasks::new_sched(&options, mtd.costs().sched_clock_ns, &facts),
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
             facts,
             foreground: Some(Task::Program),
             alloc_sem: Mutex::default(),

@@ -13,19 +13,12 @@
 
 use super::background::Collector;
 use super::call::Call;
-use super::{Jffs2, Options};
+use super::Jffs2;
 use crate::flash::{Done, Flash};
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
-use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
-
-/// The kernel's scheduler, with the RCU of [`Options`] if that is another.
-pub(super) fn new_sched(options: &Options, clock_step_ns: u64, facts: &KernelFacts) -> Sched {
-    let rcu = options.rcu.unwrap_or(facts.rcu);
-    Sched::new(clock_step_ns, &KernelFacts { rcu, ..*facts })
-}
 
 /// The same pages once more.
 pub(super) fn again<'a>(
@@ -38,7 +31,7 @@ impl<F: Flash> Jffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
         let clock_step_ns = self.mtd.costs().sched_clock_ns;
-        self.sched = new_sched(&self.options, clock_step_ns, &self.facts);
+        self.sched = Sched::new(clock_step_ns, &self.facts);
         self.collector = Collector::default();
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();

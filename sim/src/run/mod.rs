@@ -14,7 +14,7 @@ pub mod survey;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, Measured, Request, Room};
+pub use results::{BlockWear, Flush, FreeSpace, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;

@@ -5,7 +5,7 @@
 use super::laboratory::Laboratory;
 use super::stack::Stack;
 use super::survey::Survey;
-use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
+use super::{BlockWear, CaseInput, Flush, FreeSpace, Measured, Request, RunError, Setting, Watch};
 use crate::causes::Causes;
 use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
@@ -40,8 +40,8 @@ pub(super) struct Machine<S> {
     files: Vec<String>,
     slots: Vec<Option<u32>>,
     /// When it was made, and when it was prepared.
-    fresh: Room,
-    prepared: Room,
+    fresh: FreeSpace,
+    prepared: FreeSpace,
     /// What the program needs to make a byte that it writes.
     fill_byte_ps: u64,
 }
@@ -61,7 +61,7 @@ struct Mark {
 impl<S: Stack> Machine<S> {
     /// A stack that was made by now.
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
-        let fresh = Room::of(&stack, board);
+        let fresh = FreeSpace::of(&stack, board);
         let slots = vec![None; ops::SLOTS];
         let fill_byte_ps = board.software.fill_byte_ps;
         Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
@@ -83,7 +83,7 @@ impl<S: Stack> Machine<S> {
             let (line, operation) = read?;
             self.must(line, &operation, watch)?;
         }
-        self.prepared = Room::of(&self.stack, setting.board);
+        self.prepared = FreeSpace::of(&self.stack, setting.board);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ pub mod survey;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, Measured, Request, Room};
+pub use results::{BlockWear, Flush, FreeSpace, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
@@ -25,22 +25,13 @@ use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
-use crate::profile::{BoardProfile, EccKind};
-use crate::sched::Ticks;
+use crate::profile::{BoardProfile, EccKind, KernelFacts};
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
 use machine::Machine;
 use serde::Deserialize;
 use thiserror::Error;
-
-/// What of a kernel's configuration every layer may ask for.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KernelFacts {
-    /// CONFIG_HZ.
-    pub ticks_per_second: u64,
-}
 
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
@@ -261,15 +252,14 @@ pub fn fresh_bytes(
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs.fs {
-        FsKind::Jffs2 => {
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second)
-                .map(|(fs, _)| fs.free_bytes())
-        }
+        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel)
+            .map(|(fs, _)| fs.free_bytes()),
         FsKind::Yaffs2 => {
-            let hz = kernel.kernel.ticks_per_second;
-            Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
+            Yaffs2::format(mtd, Ns::ZERO, kernel.kernel).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs => {
+            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -325,15 +315,12 @@ fn run_on<F: Laboratory>(
         FsKind::Jffs2 => run_fs(
             setting,
             cases,
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second),
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel),
         ),
-        FsKind::Yaffs2 => {
-            let hz = kernel.kernel.ticks_per_second;
-            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
-        }
+        FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, kernel.kernel)),
         FsKind::Ubifs => {
             let bulk_read = setting.fs.options.bulk_read;
-            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs);
+            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel);
             run_fs(setting, cases, formatted.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
@@ -350,9 +337,9 @@ where
 {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
-    let ticks = Ticks::new(setting.kernel.kernel.ticks_per_second);
+    let facts = setting.kernel.kernel;
     let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS), now));
+        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS), now));
     run_stack(setting, cases, mounted)
 }
 

@@ -13,6 +13,7 @@ use crate::mtd::EccStats;
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 
 // The phases of a case, as docs/formats.md has them and agent/job/phases.c.
@@ -67,6 +68,11 @@ impl<S: Stack> Machine<S> {
         Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
     }
 
+    /// From here on it ends when the caller gives up.
+    pub fn obey(&mut self, stop: &Stop) {
+        self.stack.mtd_mut().obey(stop.clone());
+    }
+
     fn flash(&self) -> &S::Flash {
         self.stack.mtd().flash()
     }
@@ -107,7 +113,7 @@ impl<S: Stack> Machine<S> {
         operation: &Operation<'_>,
         watch: &dyn Watch,
     ) -> Result<(), RunError> {
-        if watch.is_stopped() {
+        if watch.stop().is_thrown() {
             return Err(RunError::Stopped);
         }
         let failed = |message: String| RunError::Failed {
@@ -176,7 +182,7 @@ impl<S: Stack> Machine<S> {
         let mut taken = mark.counts;
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
@@ -208,6 +214,9 @@ impl<S: Stack> Machine<S> {
         measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();
+            if watch.stop().is_thrown() {
+                return Err(RunError::Stopped); // and not a model that refuses to flush
+            }
         }
         if measured.flush.is_some() {
             let now = self.block_erases(setting);
@@ -321,12 +330,15 @@ impl<S: Stack> Machine<S> {
         self.flash_mut().cut_power_in(change);
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
             match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
+                Err(FsError::PowerLost(_)) if watch.stop().is_thrown() => {
+                    return Err(RunError::Stopped);
+                }
                 Err(FsError::PowerLost(at)) => {
                     let torn = self.flash_mut().power_on();
                     return self.stack.survey(at, change, torn).map_err(failed);

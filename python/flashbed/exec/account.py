@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
-from flashbed.exec.outcome import Counts, Outcome
+from flashbed.exec.outcome import Counts, File, Outcome
 from flashbed.exec.request import Request
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, Estimate, Observed, dispersion, estimate
@@ -14,6 +15,7 @@ from flashbed.lifetime.observed import Subject, Workload
 __all__ = ["as_json", "text"]
 
 CALLS_SHOWN = 8
+FILES_SHOWN = 6
 
 
 def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
@@ -74,26 +76,35 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     def fact(name: str, value: str) -> None:
         lines.append(f"  {name:<14} {value}")
 
-    if outcome.signal is not None:
+    if outcome.until is not None:
+        fact("ended", f"after {request.until_s:g} s, by --until: {_told(outcome)}")
+    elif outcome.signal is not None:
         fact("ended", f"by signal {outcome.signal}")
     else:
         fact("exit status", str(outcome.exit_status))
     asked = sum(call.calls for call in outcome.calls)
-    cost = request.board.software.syscall_ns
     fact(
         "time",
         f"{_time(outcome.time_ns)}, of it chip {_time(outcome.ran.busy_ns)};"
-        f" {asked:,} system calls at {cost / 1000:g} us each, no other software",
+        f" {asked:,} system calls; {request.costs.said()}",
     )
     fact("flash", _counts(outcome.ran))
     fact("at sync after", _counts(outcome.flushed))
-    fact("written", f"{_bytes(outcome.bytes_written)} by the program,"
+    mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
+    fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
                     f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
     ratio = _ratio(outcome)
     fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
     _say_lifetime(fact, request, outcome, rounds)
     for number, line in enumerate(_calls(outcome)):
         fact("calls" if number == 0 else "", line)
+    for number, line in enumerate(_files(outcome)):
+        fact("files" if number == 0 else "", line)
+    if outcome.kept is not None:
+        kept = outcome.kept
+        fact("kept", f"{kept.files:,} files, {_bytes(kept.bytes)}, in {request.keep}")
+        for path, why in kept.left_out:
+            fact("", f"not {path}: {why}")
     return "\n".join(lines)
 
 
@@ -137,6 +148,40 @@ def _calls(outcome: Outcome) -> list[str]:
     return [*lines, f"and {left} other kinds"] if left > 0 else lines
 
 
+def _told(outcome: Outcome) -> str:
+    """How a program ended that was told to."""
+    if outcome.until == signal.SIGKILL:
+        return "SIGTERM did not end it, SIGKILL did a second later"
+    if outcome.signal is not None:
+        return f"by signal {outcome.signal}"
+    return f"SIGTERM, exit status {outcome.exit_status}"
+
+
+def _files(outcome: Outcome) -> list[str]:
+    """The files on flash that most was read of and written to."""
+
+    def moved(file: File) -> int:
+        return file.bytes_read + file.bytes_written + file.bytes_mapped
+
+    most = sorted(outcome.files, key=lambda file: (-moved(file), file.path))
+    lines = []
+    for file in most[:FILES_SHOWN]:
+        parts = [
+            f"{name} {_bytes(count)}"
+            for name, count in (
+                ("read", file.bytes_read),
+                ("written", file.bytes_written),
+                ("mapped", file.bytes_mapped),
+            )
+            if count
+        ]
+        if file.syncs:
+            parts.append(f"{file.syncs:,} syncs")
+        lines.append(f"{file.path.lstrip('/') or '.':<24} {', '.join(parts) or 'nothing'}")
+    left = len(most) - len(lines)
+    return [*lines, f"and {left:,} others"] if left > 0 else lines
+
+
 def _time(ns: int) -> str:
     if ns >= 10**9:
         return f"{ns / 1e9:,.3f} s"
@@ -167,7 +212,24 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
         "bytes_programmed": outcome.bytes_programmed,
         "amplification": _ratio(outcome),
         "erases_by_block": outcome.wear,
+        "bytes_mapped": outcome.bytes_mapped,
+        "software": {
+            "how": request.costs.how,
+            "syscall_ns": request.costs.each_ns,
+            "kinds": {
+                cost.name: {"ns": cost.ns, "byte_ps": cost.byte_ps} for cost in request.costs.kinds
+            },
+        },
+        "until_signal": outcome.until,
         "system_calls": [vars(call) for call in outcome.calls],
+        "files": [vars(file) for file in outcome.files],
+        "kept": None
+        if outcome.kept is None
+        else {
+            "files": outcome.kept.files,
+            "bytes": outcome.kept.bytes,
+            "left_out": [list(pair) for pair in outcome.kept.left_out],
+        },
         "years": {"low": found.low, "high": found.high} if found else None,
         "stands_on": known[2] if known else None,
     }

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashbed.errors import InputError
+from flashbed.exec.software import FREE, Costs
 from flashbed.formats.profiles import Board
 
 __all__ = ["FILE_SYSTEMS", "PATH_BYTES_MAX", "Put", "Request", "environment", "find", "puts_of"]
 
-FILE_SYSTEMS = ("ubifs", "jffs2")
+FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
 PATH_BYTES_MAX = 1023
 """agent/base/base.h MAX_PATH_BYTES."""
 PUTS_MAX = 100_000
@@ -62,7 +63,17 @@ class Request:
     puts: Sequence[Put] = ()
     memory_mib: int | None = None
     """The guest's; None for the board's."""
-    patience_s: float = 600.0
+    patience_s: float | None = 600.0
+    """None for no end, where somebody sits at a terminal."""
+    costs: Costs = FREE
+    until_s: float | None = None
+    """Of virtual time, after which it is told to end."""
+    keep: Path | None = None
+    """A folder for what it leaves on the flash."""
+    terminal: bool = False
+    """Whether the program has the user's terminal."""
+    shell: str | None = None
+    """That looks around on the terminal afterwards."""
 
     @property
     def memory(self) -> int:
@@ -84,6 +95,16 @@ class Request:
         for put in self.puts:
             source = f" {_field(put.source)}" if put.kind != "folder" else ""
             lines.append(f"{put.kind} {put.mode:o} {_field(put.path)}{source}")
+        if self.until_s is not None:
+            lines.append(f"until {round(self.until_s * 1e9)}")
+        lines += (
+            name
+            for name, given in (("keep yes", self.keep), ("terminal yes", self.terminal))
+            if given
+        )
+        if self.shell is not None:
+            lines.append(f"shell {_field(self.shell)}")
+        lines += (f"cost {cost.name} {cost.ns} {cost.byte_ps}" for cost in self.costs.kinds)
         lines += (f"arg {_field(word)}" for word in self.words)
         lines += (f"env {_field(f'{key}={value}')}" for key, value in self.variables.items())
         return "\n".join([*lines, "run", ""])

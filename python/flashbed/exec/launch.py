@@ -79,7 +79,9 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         (folder / "job").write_text(request.text(), encoding="ascii")
         shell = _TO_STANDARD_ERROR if output_aside else _SHELL
         if terminal is not None:
-            shell = f"{shell} {_TERMINAL}<>/proc/self/fd/{terminal.inner}"
+            # First: the others may take its number.
+            opened = f"{_TERMINAL}<>/proc/self/fd/{terminal.inner}"
+            shell = shell.replace('"$@"', f'"$@" {opened}')
         _boot(["/bin/sh", "-c", shell, "sh", *_command(kernel, request)],
               request, folder, say, terminal)  # fmt: skip
         answer = (folder / "answer").read_text(encoding="utf-8", errors="surrogateescape")

@@ -14,12 +14,19 @@ from flashbed.lifetime.observed import Subject, Workload
 
 __all__ = ["as_json", "text"]
 
+_WHERE = {
+    "uml": "user-mode Linux, virtual time",
+    "emulator": "emulated board, time by instructions",
+    "board": "the board's own time",
+}
 CALLS_SHOWN = 8
 FILES_SHOWN = 6
 
 
 def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
     """What lifetime is asked of; None if it took no time and nobody says how often it runs."""
+    if outcome.unseen is not None:
+        return None
     seconds = outcome.time_ns / 1e9
     if rounds is None and not outcome.time_ns:
         return None
@@ -29,7 +36,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subjec
         seconds=seconds,
         rounds_per_day=DAY_S / seconds if rounds is None else rounds,
         given_rate=rounds is not None,
-        bytes_written=outcome.bytes_written,
+        bytes_written=outcome.bytes_written if request.where == "uml" else None,
         bytes_by_cause=None,
         bytes_programmed=outcome.bytes_programmed,
         bytes_erased=sum(outcome.wear) * block_bytes,
@@ -46,7 +53,9 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subjec
         wl_threshold=UBI_WL_THRESHOLD if request.fs == "ubifs" else None,
     )
     erased = sum(count > 0 for count in outcome.wear)
-    return Subject(request.words[0], observed, request.board, erased, "uml", request.fs, workload)
+    return Subject(
+        request.words[0], observed, request.board, erased, request.where, request.fs, workload
+    )
 
 
 def _lifetime(
@@ -70,7 +79,7 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     """For a person, on several lines."""
     lines = [
         f"{request.words[0]} on {request.fs}, board {request.board.name},"
-        f" Linux {request.kernel} (user-mode Linux, virtual time)"
+        f" Linux {request.kernel} ({_WHERE[request.where]})"
     ]
 
     def fact(name: str, value: str) -> None:
@@ -82,19 +91,18 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
         fact("ended", f"by signal {outcome.signal}")
     else:
         fact("exit status", str(outcome.exit_status))
-    asked = sum(call.calls for call in outcome.calls)
-    fact(
-        "time",
-        f"{_time(outcome.time_ns)}, of it chip {_time(outcome.ran.busy_ns)};"
-        f" {asked:,} system calls; {request.costs.said()}",
-    )
-    fact("flash", _counts(outcome.ran))
-    fact("at sync after", _counts(outcome.flushed))
-    mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
-    fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
-                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
-    ratio = _ratio(outcome)
-    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
+    fact("time", _time_said(request, outcome))
+    if outcome.unseen is None:
+        fact("flash", _counts(outcome.ran))
+        fact("at sync after", _counts(outcome.flushed))
+    else:
+        fact("flash", f"not seen: {outcome.unseen}")
+    if outcome.missed:
+        fact("", f"WARNING: {outcome.missed:,} operations were not recorded")
+    if request.where == "uml":
+        _say_written(fact, outcome)
+    else:
+        fact("programmed", f"{_bytes(outcome.bytes_programmed)}")
     _say_lifetime(fact, request, outcome, rounds)
     for number, line in enumerate(_calls(outcome)):
         fact("calls" if number == 0 else "", line)
@@ -106,6 +114,24 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
         for path, why in kept.left_out:
             fact("", f"not {path}: {why}")
     return "\n".join(lines)
+
+
+def _time_said(request: Request, outcome: Outcome) -> str:
+    said = _time(outcome.time_ns)
+    if outcome.ran.busy_ns >= 0 and outcome.unseen is None:
+        said += f", of it chip {_time(outcome.ran.busy_ns)}"
+    if request.where != "uml":
+        return f"{said}; software's time is in it"
+    asked = sum(call.calls for call in outcome.calls)
+    return f"{said}; {asked:,} system calls; {request.costs.said()}"
+
+
+def _say_written(fact: Any, outcome: Outcome) -> None:
+    mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
+    fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
+                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
+    ratio = _ratio(outcome)
+    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
 
 
 def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float | None) -> None:
@@ -133,7 +159,7 @@ def _rate(a_day: float) -> str:
 def _counts(counts: Counts) -> str:
     return (
         f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
-        f" in {_time(counts.busy_ns)}"
+        f"{f' in {_time(counts.busy_ns)}' if counts.busy_ns >= 0 else ''}"
     )
 
 
@@ -198,21 +224,24 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
     """All of it; unknown is null."""
     known = _lifetime(request, outcome, rounds)
     found = known[1] if known else None
+    seen, counted = outcome.unseen is None, request.where == "uml"
     return {
         "command": list(request.words),
         "fs": request.fs,
         "board": request.board.name,
         "kernel": request.kernel,
+        "on": request.address or request.where,
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,
         "time_ns": outcome.time_ns,
-        "run": vars(outcome.ran),
-        "flush": vars(outcome.flushed),
-        "bytes_written": outcome.bytes_written,
+        "run": vars(outcome.ran) if seen else None,
+        "flush": vars(outcome.flushed) if seen else None,
+        "unseen": outcome.unseen,
+        "bytes_written": outcome.bytes_written if counted else None,
         "bytes_programmed": outcome.bytes_programmed,
-        "amplification": _ratio(outcome),
+        "amplification": _ratio(outcome) if counted else None,
         "erases_by_block": outcome.wear,
-        "bytes_mapped": outcome.bytes_mapped,
+        "bytes_mapped": outcome.bytes_mapped if counted else None,
         "software": {
             "how": request.costs.how,
             "syscall_ns": request.costs.each_ns,

@@ -80,6 +80,9 @@ class Outcome:
     files: list[File] = field(default_factory=list)
     until: int | None = None
     """The signal that it was sent when its time was up."""
+    unseen: str | None = None
+    """Why operations of the flash were not seen; then there are no counts."""
+    missed: int = 0
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
     kept: Kept | None = None
@@ -161,6 +164,10 @@ def _take(outcome: Outcome, word: str, words: list[str]) -> None:
     elif word == "file":
         path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
         outcome.files.append(File(os.fsdecode(path), *map(int, words[1:])))
+    elif word == "unseen":
+        outcome.unseen = " ".join(words)
+    elif word == "missed":
+        outcome.missed += int(words[0])
     elif word == "until":
         outcome.until = int(words[0])
     elif word == "wear":

@@ -163,7 +163,12 @@ def test_a_shell_has_a_terminal_with_a_size_and_keys_that_stop() -> None:
     time.sleep(1)
     shell.type(b"\x1a")
     assert shell.sees(b"Stopped")
-    shell.type(b"kill -9 %1; wait; echo left > file; exit 5\n")
+    shell.type(b"fg\n")
+    assert shell.sees(b"sleep 1000")
+    time.sleep(1)
+    shell.type(b"\x03")
+    assert shell.sees(b"ready> ")
+    shell.type(b"echo left > file; exit 5\n")
     assert shell.sees(b"exit status    5")
     assert shell.sees(b"written        5 bytes")
     assert shell.status() == 5

@@ -48,6 +48,7 @@ struct host_request {
 	bool keep;         /* what is left on the flash goes to HOST_KEEP */
 	bool terminal;     /* of the program's; else it has the host's descriptors */
 	const char *shell; /* that looks around on a terminal afterwards; NULL for none */
+	bool symbols;      /* only the kernel's symbols are wanted, of the emulated board */
 	char **costs;      /* lines for the kernel's flashbed_costs; NULL for none */
 	char **arguments;  /* ends with NULL, as the next one */
 	char **environment;

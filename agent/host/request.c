@@ -4,7 +4,7 @@
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
- *   until NS | keep yes | terminal yes | shell PATH | cost NAME NS PS_PER_BYTE
+ *   until NS | keep yes | terminal yes | symbols yes | shell PATH | cost NAME NS PS_PER_BYTE
  *   arg WORD | env NAME=VALUE
  *   run
  *
@@ -124,6 +124,8 @@ static bool read_option(struct host_request *request, const char *word, char *re
 		request->keep = true;
 	else if (strcmp(word, "terminal") == 0)
 		request->terminal = true;
+	else if (strcmp(word, "symbols") == 0)
+		request->symbols = true;
 	else if (strcmp(word, "shell") == 0)
 		request->shell = decoded(rest);
 	else

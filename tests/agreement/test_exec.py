@@ -275,6 +275,10 @@ def _keepers(memory: str) -> list[int]:
     return found
 
 
+def _shared() -> list[str]:
+    return sorted(path.name for path in Path("/dev/shm").iterdir())
+
+
 KILLED = {"flashbed": "201", "kernel": "202", "interrupted": "203", "stub": "204", "keeper": "205"}
 STATUSES = {"kernel": 125, "stub": 139, "interrupted": 130}
 """Of a killed stub the guest sees a program that made a fault."""
@@ -283,7 +287,7 @@ STATUSES = {"kernel": 125, "stub": 139, "interrupted": 130}
 @pytest.mark.parametrize("killed", KILLED)
 def test_nothing_is_left_of_what_is_killed(killed: str) -> None:
     memory = KILLED[killed]
-    shared = sorted(os.listdir("/dev/shm"))
+    shared = _shared()
     process = _started("--memory", memory, "--", "sh", "-c", "echo up; while :; do :; done")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
@@ -304,12 +308,12 @@ def test_nothing_is_left_of_what_is_killed(killed: str) -> None:
         _exec("--", "true")  # which clears the folders of those that were killed
     until = time.monotonic() + 20
     while time.monotonic() < until and (
-        _kernels(memory) or _folders(memory) or sorted(os.listdir("/dev/shm")) != shared
+        _kernels(memory) or _folders(memory) or _shared() != shared
     ):
         time.sleep(0.2)
     assert _kernels(memory) == []
     assert _folders(memory) == []
-    assert sorted(os.listdir("/dev/shm")) == shared
+    assert _shared() == shared
     if killed in STATUSES:
         assert process.returncode == STATUSES[killed]
     process.communicate()

@@ -95,7 +95,7 @@ def _host() -> dict[str, tuple[int, ...]]:
     seen: dict[str, tuple[int, ...]] = {}
     for folder in WATCHED:
         try:
-            names = sorted(os.listdir(folder))
+            names = sorted(path.name for path in Path(folder).iterdir())
         except OSError:
             continue
         for name in ["", *names]:

@@ -1,4 +1,4 @@
-"""Programs on user-mode Linux: what they leave, a terminal, an end in virtual time, what is counted."""
+"""Programs on user-mode Linux: what they leave, their terminal, their end, what is counted."""
 
 from __future__ import annotations
 

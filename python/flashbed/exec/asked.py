@@ -112,13 +112,15 @@ def _sysroot(asked: Asked, say: Say) -> Sysroot:
 def _of_a_tree(asked: Asked, profile: Board, puts: Sequence[Put], sysroot: Sysroot) -> Make:
     variables = environment(asked.env, path=USUAL_PATH)
     program = asked.words[0]
+    # Who looks at a kernel takes his time.
+    patience = asked.patience or (None if asked.gdb else PATIENCE_S)
     if not any(put.path == os.path.normpath(program) for put in puts):
         program = sysroot.find(program, variables["PATH"])
 
     def made(fs: str, keep: Path | None) -> Request:
         return Request(
             profile, asked.kernel, fs, asked.words, program, variables, puts, asked.memory,
-            asked.patience or PATIENCE_S, FREE, asked.until, keep, where="emulator",
+            patience, FREE, asked.until, keep, where="emulator",
         )  # fmt: skip
 
     return made

@@ -6,10 +6,12 @@ is handed on when it has ended; its standard input is read to its end before the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -18,6 +20,7 @@ from flashbed.exec.answer import read_answer
 from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
+from flashbed.exec.symbols import elf, functions
 from flashbed.exec.sysroot import Sysroot
 from flashbed.storage.locking import scratch
 from flashbed.targets.base import Unavailable
@@ -55,16 +58,40 @@ def launch_emulated(
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder:
         image = _image(request, sysroot, kernel, given, say)
-        (folder / "image").write_bytes(image)
         # The board's own memory is the board's: what the initramfs takes comes on top.
         more_mib = (len(image) + sysroot.size_bytes) // _MIB + 1
         asked = command(
             qemu, request.board, bootable(kernel.image), Path("image"), more_mib=more_mib
         )
         if gdb is not None:
+            alike = _image(replace(request, symbols=True), sysroot, kernel, given, say)
+            (folder / "image").write_bytes(alike)
+            file = _symbols(asked, request, folder)
+            say(
+                f"the board waits for a debugger: gdb-multiarch {paths.shown(file)}"
+                f" -ex 'target remote 127.0.0.1:{gdb}' -ex 'hbreak FUNCTION' -ex continue"
+            )
             asked += ["-gdb", f"tcp:127.0.0.1:{gdb}", "-S"]
+        (folder / "image").write_bytes(image)
         _boot(asked, request, folder)
         return _outcome(request, folder, output_aside)
+
+
+def _symbols(asked: list[str], request: Request, folder: Path) -> Path:
+    """Boots the board once for the addresses of its functions: a file that stays."""
+    _boot(asked, request, folder)
+    said = folder / "answer"
+    found = functions(said.read_text(encoding="ascii", errors="replace"))
+    if not found:
+        raise NotRunError(f"the board did not say where its functions are: {_last_words(folder)}")
+    said.unlink()
+    content = elf(found)
+    file = cache_folder() / f"symbols-{hashlib.sha256(content).hexdigest()[:12]}.elf"
+    if not file.is_file():
+        with scratch(file.parent, "fetch-") as work:
+            (work / "part").write_bytes(content)
+            (work / "part").replace(file)
+    return file
 
 
 def _standard_input() -> bytes:

@@ -20,7 +20,10 @@ from flashbed.exec.software import FREE, Costs
 from flashbed.formats.profiles import Board
 
 __all__ = [
+    "AT",
+    "COVERS",
     "FILE_SYSTEMS",
+    "KERNELS",
     "PATH_BYTES_MAX",
     "USUAL_PATH",
     "Put",
@@ -87,6 +90,8 @@ class Request:
     where: Literal["uml", "emulator", "board"] = "uml"
     address: str = ""
     """Of a board over ssh."""
+    symbols: bool = False
+    """Only the symbols of the emulated board's kernel are wanted."""
     home: str = ""
     """The agent's folder there."""
 
@@ -123,7 +128,11 @@ class Request:
             lines.append(f"until {round(self.until_s * 1e9)}")
         lines += (
             name
-            for name, given in (("keep yes", self.keep), ("terminal yes", self.terminal))
+            for name, given in (
+                ("keep yes", self.keep),
+                ("terminal yes", self.terminal),
+                ("symbols yes", self.symbols),
+            )
             if given
         )
         if self.shell is not None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.errors import InputError
+from flashbed.exec.request import AT, COVERS, KERNELS
 from flashbed.storage.locking import locked, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, unpack
@@ -52,7 +53,18 @@ class Sysroot:
 
     def more(self, files: dict[str, tuple[int, bytes]], folders: Sequence[str]) -> More:
         """With other files beside it."""
-        return More([*folders, *self.folders], {**files, **self.files}, self.links)
+        return More([*folders, *self._with_mounts()], {**files, **self.files}, self.links)
+
+    def _with_mounts(self) -> list[str]:
+        """Its folders, and those that something is mounted on."""
+        there = [*self.folders]
+        for place in (*COVERS, *KERNELS, AT):
+            parts = f"{_VIEW}{place}".split("/")
+            for count in range(2, len(parts) + 1):
+                path = "/".join(parts[:count])
+                if path not in there and path not in self.links:
+                    there.append(path)
+        return there
 
     def find(self, word: str, search: str) -> str:
         """The path of a command in the tree. Raises `InputError`."""

@@ -43,9 +43,7 @@ def _said(what: str) -> None:
         ({"words": ["a\0b"]}, "NUL"),
     ],
 )
-def test_what_a_target_cannot_do_is_refused_by_name(
-    changes: dict[str, object], why: str
-) -> None:
+def test_what_a_target_cannot_do_is_refused_by_name(changes: dict[str, object], why: str) -> None:
     with pytest.raises(InputError, match=why):
         requests_of(replace(ASKED, **changes), ["ubifs"], _said)  # type: ignore[arg-type]
 

@@ -101,7 +101,7 @@ int host_adopt(void);           /* they become this process's when their parents
 size_t host_signal(int number); /* sends it to all of them; how many there are */
 void host_kill_the_rest(void);
 
-/* answer.c: what the program did to the flash, as lines */
+/* outcome.c: what the program did to the flash, as lines */
 
 struct host_counts {
 	struct flash_counts flash;

@@ -2,13 +2,19 @@
 /* A fresh file system, what is put on it, the program, and what it did to the flash: as process 1
  * of the kernel for programs and of the emulated board, and on a board of the user's.
  *
- * The answer, a line each: `ran exit N`, `ran signal N` or `cannot ERRNO`; `time NS` from its first
- * instruction to its end; `counts WHEN READS PROGRAMS ERASES BUSY_NS` with WHEN `run`, then `flush`
- * for what sync(2) still wrote; `call NAME CALLS NS BYTES` a kind; `file` and a line of flashbed_files;
- * `wear ERASES…`, of the blocks in both; `page BYTES`; `until SIGNAL` if its time was up; `unseen
- * WHY` for no counts, `missed N`; `stdout BYTES` and `stderr BYTES` with the bytes; `end`.
- * `error WORDS` and nothing more if something failed. What the program leaves running is killed
- * when it has ended.
+ * The answer, a line each:
+ *   ran exit N | ran signal N | cannot ERRNO
+ *   until SIGNAL                               if it was ended because its time was up
+ *   time NS                                    from its first instruction to its end
+ *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, and `flush` for what sync(2) wrote
+ *   missed N | unseen WHY                      operations that were not recorded; all of them
+ *   call NAME CALLS NS BYTES                   a kind of system call
+ *   file ...                                   a line of flashbed_files
+ *   wear ERASES...                             of the blocks, in run and flush
+ *   page BYTES
+ *   stdout BYTES | stderr BYTES                with the bytes, where they are not the host's
+ *   end | error WORDS
+ * What the program leaves running is killed when it has ended.
  *
  * Kernel interfaces: /sys/kernel/debug/flashbed_calls, _files and _costs, fork(2), execve(2).
  */

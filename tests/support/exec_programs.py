@@ -22,13 +22,17 @@ FLASHBED = Path(sys.executable).parent / "flashbed"
 FILE_SYSTEMS = ("ubifs", "jffs2")
 _PYTHON = """
 import os, sqlite3, subprocess, threading
-d = sqlite3.connect('p.db'); d.execute('pragma journal_mode=persist'); d.execute('create table t(a)')
-for n in range(20): d.execute('insert into t values (?)', ('x' * n * 10,)); d.commit()
+d = sqlite3.connect('p.db'); d.execute('pragma journal_mode=persist')
+d.execute('create table t(a)')
+for n in range(20):
+    d.execute('insert into t values (?)', ('x' * n * 10,)); d.commit()
 def work(n):
-    with open(f'f{n}', 'wb') as out: out.write(os.urandom(5000)); out.flush(); os.fsync(out.fileno())
+    with open(f'f{n}', 'wb') as out:
+        out.write(os.urandom(5000)); out.flush(); os.fsync(out.fileno())
 ts = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 [t.start() for t in ts]; [t.join() for t in ts]
-print(subprocess.check_output(['ls', '-l']).decode(), d.execute('select count(*) from t').fetchone())
+print(subprocess.check_output(['ls', '-l']).decode())
+print(d.execute('select count(*) from t').fetchone())
 """
 _REDIS = """
 redis-server --dir . --port 7777 --save '' --appendonly yes --appendfsync always >log &
@@ -43,7 +47,8 @@ git gc -q; git fsck; git log --format=%H
 """
 _DPKG = """
 mkdir -p p/DEBIAN p/usr/share/a; seq 1 20000 >p/usr/share/a/b
-printf 'Package: a\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: a\\n' >p/DEBIAN/control
+{ printf 'Package: a\\nVersion: 1\\nArchitecture: all\\n'
+printf 'Maintainer: a <a@b>\\nDescription: a\\n'; } >p/DEBIAN/control
 dpkg-deb -b p a.deb; dpkg-deb -I a.deb; dpkg-deb -x a.deb out; wc out/usr/share/a/b
 """
 
@@ -105,32 +110,27 @@ def run(program: TriedProgram, fs: str) -> tuple[dict[str, Any], str, str]:
     return json.loads(out)["exec"][0], out, err
 
 
-def row(name: str, fs: str, answer: dict[str, Any], same: bool) -> str:
+def row(name: str, fs: str, answer: dict[str, Any]) -> str:
     """Of the table."""
     ran, flushed = answer["run"], answer["flush"]
-    counts = [str(ran[kind] + flushed[kind]) for kind in ("reads", "programs", "erases")]
+    counts = [f"{ran[kind] + flushed[kind]:,}" for kind in ("reads", "programs", "erases")]
     calls = sum(call["calls"] for call in answer["system_calls"])
-    cells = [
-        f"`{name}`", fs, f"{calls:,}", f"{answer['bytes_written'] / 1024:,.0f}", *counts,
-        f"{answer['time_ns'] / 1e6:,.1f}", str(answer["exit_status"]), "yes" if same else "NO",
-    ]  # fmt: skip
+    cells = [f"`{name}`", fs, f"{calls:,}", f"{answer['bytes_written'] / 1024:,.0f}", *counts,
+             f"{answer['time_ns'] / 1e6:,.1f}"]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Prints the table."""
-    print(
-        "| program | on | calls | written, KiB | reads | programs | erases | time, ms | status | same |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| program | on | calls | written, KiB | reads | programs | erases | time, ms |")
+    print("|---|---|---|---|---|---|---|---|")
     for name, program in PROGRAMS.items():
-        if shutil.which(program.needs) is None:
-            print(f"| `{name}` | not installed | | | | | | | | |")
-            continue
         for fs in FILE_SYSTEMS:
-            (answer, *first), (_, *second) = run(program, fs), run(program, fs)
-            print(row(name, fs, answer, first == second), flush=True)
-            Path(f"/tmp/exec-{name}-{fs}").write_text("\n=====\n".join([*first, *second]))
+            if shutil.which(program.needs) is None or fs in program.fails:
+                continue
+            first, second = run(program, fs), run(program, fs)
+            assert first == second, (name, fs)
+            print(row(name, fs, first[0]), flush=True)
 
 
 if __name__ == "__main__":

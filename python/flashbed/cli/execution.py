@@ -174,7 +174,7 @@ def _launched(
 ) -> tuple[Request, Outcome]:
     """Runs it where it is to be run."""
     if not isinstance(target, str):
-        from flashbed.exec.on_board import launch_on_board
+        from flashbed.exec.ssh_program import launch_on_board
 
         return launch_on_board(request, target, _note, output_aside=aside)
     if tree is not None:

@@ -229,7 +229,7 @@ static int kind_of(const char *name)
 
 static ssize_t costs_write(struct file *file, const char __user *text, size_t count, loff_t *at)
 {
-	struct cost cost = { .given = true };
+	struct cost cost = {.given = true};
 	char line[64] = "";
 	char name[32];
 	int nr;

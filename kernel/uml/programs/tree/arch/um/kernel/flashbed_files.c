@@ -85,10 +85,10 @@ static struct file_row *row_of(struct file *file)
 	const struct inode *inode = file_inode(file);
 	struct file_row *row;
 
-	hash_for_each_possible(rows, row, node, inode->i_ino)
-		if (row->sb == inode->i_sb && row->inode == inode->i_ino &&
-		    row->generation == inode->i_generation)
-			return row;
+	hash_for_each_possible(rows, row, node,
+			       inode->i_ino) if (row->sb == inode->i_sb &&
+						 row->inode == inode->i_ino &&
+						 row->generation == inode->i_generation) return row;
 	return rows_count < FILES_MOST ? add_row(file, inode) : other_files();
 }
 
@@ -146,8 +146,7 @@ static int files_show(struct seq_file *out, void *unused)
 	struct file_row *row;
 	int bucket;
 
-	hash_for_each(rows, bucket, row, node)
-		show_row(out, row);
+	hash_for_each(rows, bucket, row, node) show_row(out, row);
 	if (others)
 		show_row(out, others);
 	return 0;
@@ -164,7 +163,8 @@ static ssize_t files_write(struct file *file, const char __user *text, size_t co
 	struct hlist_node *next;
 	int bucket;
 
-	hash_for_each_safe(rows, bucket, next, row, node) {
+	hash_for_each_safe(rows, bucket, next, row, node)
+	{
 		hash_del(&row->node);
 		kfree(row);
 	}

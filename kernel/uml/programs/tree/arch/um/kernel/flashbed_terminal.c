@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A terminal of the host's as a terminal of the guest (242:0), for `flashbed exec --shell`. The
- * kernel's own line discipline edits lines, echoes, and sends SIGINT and SIGTSTP; the host's is raw.
+ * kernel's own line discipline edits lines, echoes, sends SIGINT and SIGTSTP; the host's is raw.
  *
  * `flashbed_terminal=FD` on the command line says which descriptor it is. While a program has it
  * open, the guest waits in real time: the clock moves on as the host's does until the next event
@@ -48,7 +48,7 @@ static void resize(struct work_struct *unused)
 	if (!tty)
 		return;
 	flashbed_host_window(host_fd, &rows, &columns);
-	size = (struct winsize){ .ws_row = rows, .ws_col = columns };
+	size = (struct winsize){.ws_row = rows, .ws_col = columns};
 	tty_do_resize(tty, &size);
 	tty_kref_put(tty);
 }
@@ -71,7 +71,7 @@ static void receive(struct time_travel_event *unused)
 		schedule_work(&resizing);
 }
 
-static struct time_travel_event came = { .fn = receive };
+static struct time_travel_event came = {.fn = receive};
 
 void flashbed_terminal_looks(void)
 {
@@ -108,7 +108,7 @@ static int activate(struct tty_port *unused, struct tty_struct *tty)
 	unsigned short columns;
 
 	flashbed_host_window(host_fd, &rows, &columns);
-	tty->winsize = (struct winsize){ .ws_row = rows, .ws_col = columns };
+	tty->winsize = (struct winsize){.ws_row = rows, .ws_col = columns};
 	flashbed_host_watch(host_fd);
 	is_open = true;
 	return 0;

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 from flashbed.errors import Interrupted
@@ -79,8 +80,6 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
 
 
 def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
-    from io import BytesIO
-
     stream = BytesIO(data)
     answer = read_answer(stream)
     aside = sys.stderr if output_aside else sys.stdout

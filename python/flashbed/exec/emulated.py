@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from flashbed import paths
-from flashbed.exec.answer import read_answer
+from flashbed.exec.answer_stream import read_answer
 from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request

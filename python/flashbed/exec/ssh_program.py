@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 from flashbed.errors import Interrupted
-from flashbed.exec.answer import read_answer
+from flashbed.exec.answer_stream import read_answer
 from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request

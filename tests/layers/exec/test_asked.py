@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.errors import InputError
-from flashbed.exec.answer import read_answer
+from flashbed.exec.answer_stream import read_answer
 from flashbed.exec.asked import Asked, requests_of
 from flashbed.exec.outcome import outcome_of
 from flashbed.exec.software import costs_of

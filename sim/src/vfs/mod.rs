@@ -33,7 +33,7 @@ use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
 use crate::ops::{Advice, Flags, SLOTS};
-use crate::profile::{MemoryProfile, SoftwareCosts};
+use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts};
 use crate::sched::Ticks;
 use crate::units::Ns;
 use completions::Completions;
@@ -104,13 +104,12 @@ impl<S: FlashFs> Vfs<S> {
         kernel: KernelReadAhead,
         costs: SoftwareCosts,
         memory: MemoryProfile,
-        ticks: Ticks,
+        facts: KernelFacts,
         slots: usize,
     ) -> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
-        // User-mode Linux is for one processor.
-        let is_smp = costs.sched_clock_ns < ticks.tick_ns();
-        let completions = Completions::new(ticks, is_smp, Ns::ZERO);
+        let ticks = Ticks::new(facts.ticks_per_second);
+        let completions = Completions::new(&facts, Ns::ZERO);
         Vfs {
             fs,
             kernel,

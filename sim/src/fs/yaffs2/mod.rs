@@ -30,6 +30,7 @@ use crate::fs::{
     Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Thread;
@@ -67,6 +68,7 @@ const TNODE_POINTERS: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct Yaffs2<F> {
     mtd: Mtd<F>,
+    facts: KernelFacts,
     ticks: Ticks,
     pages_per_block: u32,
     chunks_per_summary: u32,
@@ -102,8 +104,8 @@ pub struct Yaffs2<F> {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// An erased partition is an empty YAFFS2: mounts it. `ticks_per_second` is the kernel's HZ.
-    pub fn format(mtd: Mtd<F>, now: Ns, ticks_per_second: u64) -> Result<(Self, Ns)> {
+    /// An erased partition is an empty YAFFS2: mounts it.
+    pub fn format(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
             let message = format!(
@@ -122,10 +124,10 @@ impl<F: Flash> Yaffs2<F> {
             ));
         }
         let pages = mtd.blocks() * pages_per_block;
-        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Yaffs2 {
-            ticks,
-            tasks: Tasks::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            ticks: Ticks::new(facts.ticks_per_second),
+            tasks: Tasks::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             pages_per_block,
             chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),

@@ -97,7 +97,7 @@ static int check(const char *path)
 	const int status = load_ops(path, &ops, &text);
 
 	if (!status)
-		(void)puts("flashbed-ops 1");
+		ops_print_header(&ops, stdout);
 	if (!status)
 		for (size_t i = 0; i < ops.count; i++)
 			ops_print(&ops.list[i], stdout);

@@ -5,7 +5,9 @@
  * Mirrored by sim/src/ and python/flashbed/formats/operations.py. Uses no kernel interface.
  */
 #define _GNU_SOURCE
-#include "base/base.h"
+#include <string.h>
+
+#include "base/reader.h"
 
 /* Half a byte at a time: a table that needs no setting up and is fast enough for what is not
  * timed. */
@@ -63,4 +65,31 @@ void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 				*buffer++ = (uint8_t)(value >> (8 * (at % 8)));
 		}
 	}
+}
+
+/* A NUMBER, and what is behind it. */
+static bool take_number(const char **text, uint64_t *value)
+{
+	const size_t length = strspn(*text, "0123456789");
+	const char *digits = *text;
+
+	*text += length;
+	return number_parse(digits, length, value);
+}
+
+bool data_next_piece(const char **text, struct piece *piece)
+{
+	const char *at = *text;
+	bool good =
+		take_number(&at, &piece->common) && *at++ == '+' && take_number(&at, &piece->own);
+
+	piece->times = 1;
+	if (good && *at == 'x') {
+		at++;
+		good = take_number(&at, &piece->times) && piece->times >= 2;
+	}
+	if (!good || (*at != ',' && *at != '\0') || piece->common > MAX_NUMBER - piece->own)
+		piece->times = 0;
+	*text = at + 1;
+	return piece->times && *at == ',';
 }

@@ -98,6 +98,8 @@ struct runner {
 	struct sql_run sql;
 };
 
+void calls_close_all(void);
+int64_t calls_execute(struct runner *runner, const struct op *op);
 int run_init(struct runner *runner);
 int run_open_directory(struct runner *runner, const char *path);
 int run_ops(struct runner *runner, const struct ops *ops, bool measure);

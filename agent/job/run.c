@@ -56,6 +56,7 @@ static void free_words(struct runner *runner)
 void run_close_all(struct runner *runner)
 {
 	sql_close_all();
+	calls_close_all();
 	for (int slot = 0; slot < SLOTS; slot++) {
 		if (runner->fd[slot] >= 0)
 			(void)close(runner->fd[slot]);
@@ -194,7 +195,7 @@ static int64_t execute(struct runner *runner, const struct op *op)
 	case OP_MARK:
 		return 0;
 	default:
-		return execute_file(runner, op);
+		return op->kind > OP_MARK ? calls_execute(runner, op) : execute_file(runner, op);
 	}
 }
 
@@ -210,7 +211,10 @@ static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start
 {
 	if (op->kind == OP_WRITE)
 		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3],
-			  op->number[4]);
+			  strtoull(op->field[4], NULL, 10));
+	else if (op->kind == OP_STORE)
+		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3],
+			  strtoull(op->field[4], NULL, 10));
 	else if (is_sql(op))
 		sql_ready(&runner->sql, op);
 	const uint64_t start = read_clock_ns();

@@ -359,6 +359,7 @@ class ReadAheadRules(Strict):
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
     window_is_added_first: bool
+    faults_around: bool
 
 
 class Jffs2Options(Strict):
@@ -373,6 +374,7 @@ class Jffs2Options(Strict):
     compr_option: list[Literal["none", "lzo", "zlib"]]
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
+    xattr: Literal["off", "on", "unknown"]
 
 
 class UbifsOptions(Strict):

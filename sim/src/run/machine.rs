@@ -40,6 +40,8 @@ pub(super) struct Machine<S> {
     /// Paths that operations have named, and which of them each slot holds.
     files: Vec<String>,
     slots: Vec<Option<u32>>,
+    /// And each mapping.
+    mappings: Vec<Option<u32>>,
     /// When it was made, and when it was prepared.
     fresh: FreeSpace,
     prepared: FreeSpace,
@@ -63,9 +65,18 @@ impl<S: Stack> Machine<S> {
     /// A stack that was made by now.
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
         let fresh = FreeSpace::of(&stack, board);
-        let slots = vec![None; ops::SLOTS];
+        let slots = vec![None; ops::SLOTS_AT_FIRST];
         let fill_byte_ps = board.software.fill_byte_ps;
-        Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
+        Machine {
+            stack,
+            now,
+            files: Vec::new(),
+            slots,
+            mappings: Vec::new(),
+            fresh,
+            prepared: fresh,
+            fill_byte_ps,
+        }
     }
 
     /// From here on it ends when the caller gives up.
@@ -370,7 +381,15 @@ impl<S: Stack> Machine<S> {
     /// Runs one operation; the time goes on, the result is the system call's.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
         if let Operation::Open { slot, path, .. } = *operation {
+            if slot >= self.slots.len() {
+                self.slots.resize(slot + 1, None);
+            }
             self.slots[slot] = Some(index_of(&mut self.files, path));
+        } else if let Operation::Mmap { mapping, slot, .. } = *operation {
+            if mapping >= self.mappings.len() {
+                self.mappings.resize(mapping + 1, None);
+            }
+            self.mappings[mapping] = self.slots[slot];
         }
         let (result, now) = self.stack.call(self.now, operation)?;
         if now > LIFETIME {
@@ -383,15 +402,12 @@ impl<S: Stack> Machine<S> {
     /// The index of the file an operation is about.
     #[inline]
     fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
-        match *operation {
-            Operation::Mkdir { path }
-            | Operation::Unlink { path }
-            | Operation::Rmdir { path }
-            | Operation::Rename { old: path, .. }
-            | Operation::SqlOpen { path, .. }
-            | Operation::Sql { path, .. }
-            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
-            _ => self.slots[operation.slot()?],
+        match operation.path() {
+            Some(path) => Some(index_of(&mut self.files, path)),
+            None => match operation.mapping() {
+                Some(mapping) => self.mappings[mapping],
+                None => self.slots[operation.slot()?],
+            },
         }
     }
 }
@@ -428,14 +444,7 @@ fn request(
     changes: u64,
     result: i64,
 ) -> Request {
-    let (offset_bytes, length_bytes) = match *operation {
-        Operation::Read { offset, length, .. }
-        | Operation::Write { offset, length, .. }
-        | Operation::Erase { offset, length, .. }
-        | Operation::Fadvise { offset, length, .. } => (Some(offset), Some(length)),
-        Operation::Truncate { length, .. } => (None, Some(length)),
-        _ => (None, None),
-    };
+    let (offset_bytes, length_bytes) = (operation.offset(), operation.length());
     let op = operation.code();
     Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
 }

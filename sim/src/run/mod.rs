@@ -4,6 +4,7 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
+mod calls;
 mod laboratory;
 mod machine;
 mod mount_options;
@@ -342,8 +343,8 @@ where
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let facts = setting.kernel.kernel;
-    let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS), now));
+    let mounted = formatted
+        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST), now));
     run_stack(setting, cases, mounted)
 }
 

@@ -1,5 +1,6 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
+use super::calls;
 use super::laboratory::Laboratory;
 use super::survey::{survey, Survey};
 use crate::content::Source;
@@ -7,7 +8,7 @@ use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
-use crate::ops::Operation;
+use crate::ops::{Fill, Operation};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -86,7 +87,7 @@ where
             Operation::Open { slot, path, flags } => vfs.open(now, slot, path, flags),
             Operation::Close { slot } => vfs.close(now, slot),
             Operation::Read { slot, offset, length } => vfs.read(now, slot, offset, length),
-            Operation::Write { slot, offset, length, seed, compressibility } => {
+            Operation::Write { slot, offset, length, seed, fill: Fill::Even(compressibility) } => {
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
             }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
@@ -108,7 +109,9 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
+            ref other => calls::call(vfs, now, other),
         };
+        vfs.refuse_reclaimed()?;
         answered(outcome, now)
     }
 

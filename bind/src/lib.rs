@@ -2,12 +2,14 @@
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` holds what comes in, `results.rs` and
 //! `columns.rs` what goes out, `errors.rs` the exceptions and `operations.rs` the functions over
-//! flashbed-ops files. `wait.rs` waits for the simulator's threads and looks for Ctrl-C meanwhile;
-//! the interpreter lock is released. `bug.rs` makes one line of a panic.
+//! flashbed-ops files, `compressors.rs` that over bytes. `wait.rs` waits for the simulator's
+//! threads and looks for Ctrl-C meanwhile; the interpreter lock is released. `bug.rs` makes one line
+//! of a panic.
 
 mod bug;
 mod case;
 mod columns;
+mod compressors;
 mod errors;
 mod operations;
 mod results;
@@ -78,6 +80,7 @@ mod _sim {
     #[pymodule_export]
     use super::{
         case::{Case, Chip, Faults, Recorded},
+        compressors::compressed_size,
         errors::{FormatError, NotModelled},
         fresh_bytes,
         operations::{body_offset, check_operations},

@@ -24,6 +24,7 @@ from flashbed.cli import (
     power,
     powercut,
     prepare,
+    recordings,
     run,
     show,
     trace,
@@ -48,6 +49,7 @@ listing.register(app)
 run.register(app)
 execution.register(app)
 trace.register(app)
+recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)

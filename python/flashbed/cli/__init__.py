@@ -24,6 +24,7 @@ from flashbed.cli import (
     power,
     powercut,
     prepare,
+    recorded,
     recordings,
     run,
     show,
@@ -48,6 +49,7 @@ app = typer.Typer(
 listing.register(app)
 run.register(app)
 execution.register(app)
+recorded.register(app)
 trace.register(app)
 recordings.register(app)
 powercut.register(app)

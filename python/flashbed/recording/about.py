@@ -30,7 +30,8 @@ class About(Strict):
             its task used before it. `gaps`: only when calls began and ended. `none`: no times.
         step_ps: how long one step of `compute` takes on that machine; None if nobody measured it.
         mapped: how reads and writes of mapped files were seen. `faults`: at the page fault.
-            `whole`: each mapping counts as touched whole. `none`: not at all.
+            `present`: each page that was in the page table when its mapping went counts as read
+            once. `whole`: each mapping counts as touched whole. `none`: not at all.
         complete: whether the recorder ended by itself.
         not_followed: what the recorder saw and does not know, and how often: calls by name, `lost`
             for those that it was too slow for.
@@ -43,7 +44,7 @@ class About(Strict):
     machine: _Word = ""
     think: Think = "none"
     step_ps: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    mapped: Literal["faults", "whole", "none"] = "none"
+    mapped: Literal["faults", "present", "whole", "none"] = "none"
     complete: bool = True
     not_followed: Annotated[dict[str, int], Field(max_length=_WORDS_MAX)] = Field(
         default_factory=dict

@@ -24,6 +24,8 @@
  *       guarded; its standard input is the agent's, the answer goes to standard output (host/)
  *   flashmon | vfsmon | funcmon | trace ...
  *       the tracers (trace_main.c)
+ *   record [--below DIR]... -- COMMAND...
+ *       records a program's system calls (record_main.c)
  *
  * As process 1 it is the init of the emulated board (init.c).
  * Exit status: 0, 1 for a run that failed, 2 for bad input.
@@ -41,6 +43,7 @@
 #include "board/board.h"
 #include "fs/fs.h"
 #include "job/job.h"
+#include "record/record.h"
 #include "tracing/tracing.h"
 
 /* A whole file with one byte to spare; NULL and a message for an error. */
@@ -299,6 +302,8 @@ int main(int argc, char **argv)
 		guarded.program = true;
 		return guard_run(&guarded);
 	}
+	if (argc >= 2 && strcmp(argv[1], "record") == 0)
+		return record_main(argc, argv);
 	static const char *const tracers[] = {"flashmon", "vfsmon", "funcmon", "trace"};
 
 	for (size_t i = 0; argc >= 2 && i < sizeof(tracers) / sizeof(tracers[0]); i++)
@@ -307,7 +312,8 @@ int main(int argc, char **argv)
 	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | "
 		    "run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | "
 		    "board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR) | "
-		    "program --home FOLDER --mtd N --name NAME\n",
+		    "program --home FOLDER --mtd N --name NAME | "
+		    "record [--below DIR]... -- COMMAND...\n",
 		    stderr);
 	return 2;
 }

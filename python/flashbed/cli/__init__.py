@@ -24,6 +24,8 @@ from flashbed.cli import (
     power,
     powercut,
     prepare,
+    recorded,
+    recordings,
     run,
     show,
     trace,
@@ -47,7 +49,9 @@ app = typer.Typer(
 listing.register(app)
 run.register(app)
 execution.register(app)
+recorded.register(app)
 trace.register(app)
+recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)

@@ -40,6 +40,7 @@ class Worker:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder = folder
+        self.calls = 0
         self._environment = {
             **os.environ, "FLASHBED_ROOT": str(root), "POLARS_MAX_THREADS": "2",
             "RAYON_NUM_THREADS": "2", "COLUMNS": "200",
@@ -78,6 +79,7 @@ class Worker:
 
     def ends(self, call: Call) -> tuple[int, str]:
         """Its status, and what it said on standard error. Raises `EndedError`."""
+        self.calls += 1
         work = self.folder / "work"
         shutil.rmtree(work, ignore_errors=True)
         lay_out(work, call.files)

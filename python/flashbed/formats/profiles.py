@@ -53,8 +53,8 @@ __all__ = [
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
+"""CONFIG_HZ of 250 in kernel/uml/config."""
 HOST_POINTER_BYTES = 8
-"""CONFIG_HZ of 250."""
 
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
@@ -313,7 +313,25 @@ def _is_table(given: Any) -> bool:
     return isinstance(given, type) and issubclass(given, Strict)
 
 
-class KernelFacts(Strict):
+Rcu = Literal["tiny", "tree", "softirqs"]
+
+
+class Configuration(Strict):
+    """How a kernel is configured for its machine, as far as tasks and counters show it.
+
+    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
+    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
+    """
+
+    source: Text
+    smp: bool
+    rcu: Rcu
+    task_groups: bool
+    first_idle_tick: bool
+    longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
+
+
+class KernelFacts(Configuration):
     """`[kernel]`: what it is, and which targets can run it.
 
     `ticks_per_second` is CONFIG_HZ.
@@ -322,7 +340,6 @@ class KernelFacts(Strict):
     name: Name
     title: Text
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
-    source: Text
     ticks_per_second: Hertz
 
 
@@ -410,6 +427,7 @@ class Kernel(FromFile):
     """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
 
     kernel: KernelFacts
+    uml: Configuration | None = None
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
     ubifs: UbifsOptions | None = None
@@ -419,7 +437,17 @@ class Kernel(FromFile):
     def _simulated_whole(self) -> Self:
         if "sim" in self.kernel.targets and not (self.readahead and self.jffs2 and self.ubifs):
             raise ValueError("kernel.targets: sim needs [readahead], [jffs2] and [ubifs]")
+        if ("uml" in self.kernel.targets) != (self.uml is not None):
+            raise ValueError("kernel.targets: uml and [uml] need each other")
         return self
+
+    @cached_property
+    def in_user_mode(self) -> Kernel:
+        """The kernel as user-mode Linux is configured; itself where it is not built."""
+        if self.uml is None:
+            return self
+        facts = self.kernel.model_copy(update=self.uml.model_dump(exclude={"source"}))
+        return self.model_copy(update={"kernel": facts})
 
     @property
     def name(self) -> str:
@@ -447,7 +475,8 @@ class Kernel(FromFile):
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
         tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
-        tables["kernel"] = {"ticks_per_second": self.kernel.ticks_per_second}
+        told = {"source", "name", "title", "targets"}
+        tables["kernel"] = self.kernel.model_dump(exclude=told)
         of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
         if compressor == USUAL_COMPRESSOR:
             return json.dumps(tables)

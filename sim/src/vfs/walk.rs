@@ -2,8 +2,7 @@
 //!
 //! Mirrors fs/namei.c of Linux 6.1 (link_path_walk, step_into, pick_link, nd_jump_root). A path
 //! that meets no link is never copied; one that does is taken apart from its beginning, and what
-//! was looked up is known by then. Left out, and refused by name: links to absolute paths, which
-//! leave the file system.
+//! was looked up is known by then. Left out, and refused by name: links that leave the file system.
 //!
 //! Invariant: what a walk returns has no symbolic link on its way, so that it is a key of
 //! `Names::paths`.
@@ -16,6 +15,8 @@ use std::borrow::Cow;
 
 /// MAXSYMLINKS.
 const LINKS_MAX: u32 = 40;
+/// What is refused: an absolute target, or one with more ".." than there are directories.
+const LEAVES: &str = "a symbolic link that leaves the file system";
 /// The directory that a program began in, which has no name.
 pub(super) const TOP: &str = ".";
 
@@ -120,7 +121,7 @@ impl<S: FlashFs> Vfs<S> {
             match name.as_str() {
                 "" | "." => continue,
                 ".." => {
-                    at.pop();
+                    at.pop().ok_or(FsError::NotModelled(LEAVES))?;
                     continue;
                 }
                 _ => {}
@@ -138,7 +139,7 @@ impl<S: FlashFs> Vfs<S> {
                     return Ok((Err(ELOOP), now));
                 }
                 if target.starts_with('/') {
-                    return Err(FsError::NotModelled("a symbolic link to an absolute path"));
+                    return Err(FsError::NotModelled(LEAVES));
                 }
                 now = self.fs.get_link(now, self.inodes[index].ino)?;
                 names.extend(reversed(&target));

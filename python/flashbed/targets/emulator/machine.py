@@ -33,14 +33,16 @@ def find_qemu(program: str = QEMU) -> str:
     return path
 
 
-def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]:
-    """QEMU's command line for a board."""
+def command(
+    qemu: str, board: Board, kernel: Path, initramfs: Path, *, more_mib: int = 0
+) -> list[str]:
+    """QEMU's command line for a board; `more_mib` is memory beside the board's own."""
     emulator = board.emulator
     if emulator is None:
         raise Unavailable(f"{board.path}: the board has no [emulator]")
     return [
         qemu,
-        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib)),
+        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib + more_mib)),
         *("-icount", f"shift={emulator.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm", "-seed", "7"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),

@@ -47,6 +47,7 @@ use crate::fs::{
     Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Collector;
@@ -107,6 +108,7 @@ pub struct Jffs2<F> {
     /// Blocks are powers of two.
     block_shift: u32,
     space: Space,
+    facts: KernelFacts,
     ticks: Ticks,
     collector: Collector,
     sched: Sched,
@@ -150,13 +152,12 @@ pub struct Jffs2<F> {
 
 impl<F: Flash> Jffs2<F> {
     /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
-    /// and mounts it. `ticks_per_second` is the kernel's HZ: the tick's number decides what is
-    /// collected next.
+    /// and mounts it. The number of the kernel's tick decides what is collected next.
     pub fn format(
         mut mtd: Mtd<F>,
         mut now: Ns,
         options: Options,
-        ticks_per_second: u64,
+        facts: KernelFacts,
     ) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         assert!(block_bytes.is_power_of_two(), "checked profiles");
@@ -176,15 +177,15 @@ impl<F: Flash> Jffs2<F> {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
-        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
             block_shift: block_bytes.trailing_zeros(),
             space: fresh(&mtd),
-            ticks,
+            ticks: Ticks::new(facts.ticks_per_second),
             collector: Collector::default(),
-            sched: tasks::new_sched(&options, mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             foreground: Some(Task::Program),
             alloc_sem: Mutex::default(),
             chip_lock: Mutex::default(),

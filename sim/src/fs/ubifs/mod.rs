@@ -53,6 +53,7 @@ use crate::fs::{
     Scheduled, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -120,7 +121,12 @@ pub struct Ubifs<F> {
 impl<F: Flash> Ubifs<F> {
     /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
     /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
-    pub fn format(mtd: Mtd<F>, now: Ns, options: Options) -> Result<(Ubifs<F>, Ns)> {
+    pub fn format(
+        mtd: Mtd<F>,
+        now: Ns,
+        options: Options,
+        facts: KernelFacts,
+    ) -> Result<(Ubifs<F>, Ns)> {
         let overhead = ubi::overhead_blocks(&mtd);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
@@ -139,7 +145,7 @@ impl<F: Flash> Ubifs<F> {
             )));
         }
         let geometry = Geometry::new(leb_bytes, blocks - overhead, page)?;
-        let (mut ubi, now) = Ubi::attach_formatted(mtd, now)?;
+        let (mut ubi, now) = Ubi::attach_formatted(mtd, now, facts)?;
         let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
         let main = geometry.main_first;
         let root_place =

@@ -10,13 +10,14 @@
 //! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from
 //!    1, and from the first chunk of that; 0 is none.
 
+mod aliases;
 mod background;
 mod blocks;
 mod cache;
 mod checkptrw;
 mod file;
 mod gc;
-mod links;
+mod kind;
 mod nand;
 mod object;
 mod scan;
@@ -30,6 +31,7 @@ use crate::fs::{
     Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Thread;
@@ -37,8 +39,9 @@ use blocks::Blocks;
 use cache::Cache;
 use checkptrw::Saved;
 use gc::Gc;
+use kind::Kind;
 use nand::OnFlash;
-use object::{Kind, Objects};
+use object::Objects;
 use tasks::Tasks;
 
 /// A chunk's place; 0 is none.
@@ -67,6 +70,7 @@ const TNODE_POINTERS: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct Yaffs2<F> {
     mtd: Mtd<F>,
+    facts: KernelFacts,
     ticks: Ticks,
     pages_per_block: u32,
     chunks_per_summary: u32,
@@ -102,8 +106,8 @@ pub struct Yaffs2<F> {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// An erased partition is an empty YAFFS2: mounts it. `ticks_per_second` is the kernel's HZ.
-    pub fn format(mtd: Mtd<F>, now: Ns, ticks_per_second: u64) -> Result<(Self, Ns)> {
+    /// An erased partition is an empty YAFFS2: mounts it.
+    pub fn format(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
             let message = format!(
@@ -122,10 +126,10 @@ impl<F: Flash> Yaffs2<F> {
             ));
         }
         let pages = mtd.blocks() * pages_per_block;
-        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Yaffs2 {
-            ticks,
-            tasks: Tasks::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            ticks: Ticks::new(facts.ticks_per_second),
+            tasks: Tasks::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             pages_per_block,
             chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
@@ -235,7 +239,10 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        let now = self.locked(now, |fs, now| Ok(fs.find_by_name(now, at)?.1))?;
+        let now = self.locked(now, |fs, now| {
+            let (named, now) = fs.find_by_name(now, at)?;
+            named.map_or(Ok(now), |number| fs.load_equivalent(now, number))
+        })?;
         let is_new = found.is_some_and(|ino| self.iget(ino.0));
         Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
     }

@@ -3,14 +3,17 @@
 # It needs sqlite3, git, python3, tar and postmark, and flashbed on the PATH.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+# Recordings name the command that ran: from a place that is the same on each machine.
+scripts=/tmp/flashbed-programs
+rm -rf "$scripts" && cp -r "$here/run" "$scripts"
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 command_of() {
 	case $1 in
-	logger | git | unpack | update) echo "sh $here/run/$1.sh" ;;
-	config) echo "python3 -S $here/run/config.py" ;;
-	sqlite-*) echo "sh $here/run/sqlite.sh ${1#sqlite-}" ;;
-	postmark) echo "postmark $here/run/postmark.cfg" ;;
+	logger | git | unpack | update) echo "sh $scripts/$1.sh" ;;
+	config) echo "python3 -S $scripts/config.py" ;;
+	sqlite-*) echo "sh $scripts/sqlite.sh ${1#sqlite-}" ;;
+	postmark) echo "postmark $scripts/postmark.cfg" ;;
 	*) echo "no program $1" >&2 && return 1 ;;
 	esac
 }
@@ -23,3 +26,4 @@ for name in "${@:-logger config sqlite-delete sqlite-truncate sqlite-persist sql
 		rm -r "$folder"
 	done
 done
+rm -r "$scripts"

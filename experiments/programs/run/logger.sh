@@ -2,8 +2,8 @@
 # A logger with rotation: a line a message, fdatasync every tenth, five files of 8 KiB kept.
 set -eu
 rotate() {
-	for number in 4 3 2 1; do
-		if [ -e "log.$number" ]; then mv "log.$number" "log.$((number + 1))"; fi
+	for old in 4 3 2 1; do
+		if [ -e "log.$old" ]; then mv "log.$old" "log.$((old + 1))"; fi
 	done
 	mv log log.1
 }

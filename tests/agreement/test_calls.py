@@ -1,7 +1,8 @@
-"""Metadata calls and mapped files: the simulator answers as the kernel, and does the same to the flash.
+"""Metadata calls and mapped files: the simulator answers as the kernel does, and so does its flash.
 
-Each program is for one call, alone and among writes, syncs, remounts and dropped caches. Results and
-flash operations are compared one by one, on user-mode Linux, whose file systems are the kernel's.
+Each program is for one call, alone and among writes, syncs, remounts and dropped caches. Results
+and flash operations are compared one by one, on user-mode Linux, whose file systems are the
+kernel's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
 
 import pytest
 
@@ -30,6 +30,7 @@ FILE_SYSTEMS = ["jffs2", "ubifs", "yaffs2"]
 def uml_kernel() -> Kernel:
     """Linux 6.1 as it is built for user-mode Linux, whose JFFS2 has no extended attributes."""
     kernel = load_kernel("6.1")
+    assert kernel.jffs2 is not None
     return kernel.model_copy(update={"jffs2": kernel.jffs2.model_copy(update={"xattr": "off"})})
 
 

@@ -4,9 +4,9 @@
 //! 1. Cases of one preparation start from equal states, whatever ran before them.
 //! 2. Rows cover the operations after the mark, or all after the preparation if there is none.
 
-mod calls;
 mod laboratory;
 mod machine;
+mod metadata;
 mod mount_options;
 pub mod parallel;
 mod results;

@@ -1,7 +1,7 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
-use super::calls;
 use super::laboratory::Laboratory;
+use super::metadata;
 use super::survey::{survey, Survey};
 use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
@@ -109,7 +109,7 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
-            ref other => calls::call(vfs, now, other),
+            ref other => metadata::call(vfs, now, other),
         };
         vfs.refuse_reclaimed()?;
         answered(outcome, now)

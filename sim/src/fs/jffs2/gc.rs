@@ -208,7 +208,7 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_metadata: the same as of an entry, but that a symbolic link's target is
+    /// jffs2_garbage_collect_metadata: the same as of an entry, but a symbolic link's target is
     /// read.
     fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = self.nodes.get(id);

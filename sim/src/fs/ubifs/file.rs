@@ -1,8 +1,8 @@
 //! Files: pages that become dirty, are read and written, and sizes that change.
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
-//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime, ubifs_vm_page_mkwrite) and compress.c of Linux
-//! 6.1. Bulk-read is bulk.rs's.
+//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime, ubifs_vm_page_mkwrite)
+//! and compress.c of Linux 6.1. Bulk-read is bulk.rs's.
 
 use super::budget::Request;
 use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};

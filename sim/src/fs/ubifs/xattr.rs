@@ -28,8 +28,8 @@ const VALUE_BYTES_MAX: u32 = 4096;
 const NAMES_BYTES_MAX: u32 = 65536;
 
 impl<F: Flash> Ubifs<F> {
-    /// Walks the entries of an inode's attributes as ubifs_tnc_next_ent does, and hands the inode of
-    /// each value over.
+    /// Walks the entries of an inode's attributes as ubifs_tnc_next_ent does, and hands the inode
+    /// of each value over.
     pub(super) fn each_attribute(
         &mut self,
         now: Ns,
@@ -78,7 +78,7 @@ impl<F: Flash> Ubifs<F> {
         self.tnc.remove_range(&mut self.ubi, &mut self.lpt, now, first, last)
     }
 
-    /// ubifs_tnc_lookup_nm of an attribute: the inode of its value, which is in memory (iget_xattr).
+    /// ubifs_tnc_lookup_nm of an attribute: the inode of its value, which is in memory then.
     fn find_attribute(&mut self, now: Ns, host: Ino, name: &str) -> Result<(Option<u32>, Ns)> {
         let hash = hash_of(name);
         let (leaf, now) = self.tnc.lookup(&mut self.ubi, now, Key::xent(host.0, hash))?;

@@ -9,8 +9,9 @@
 //! its blocks was erased since.
 
 use super::blocks::{Blocks, State};
+use super::kind::Kind;
 use super::nand::{Ecc, Payload, Tags};
-use super::object::{Kind, Object};
+use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
 use crate::flash::Flash;
 use crate::fs::{FsError, Result};

@@ -10,13 +10,14 @@
 //! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from
 //!    1, and from the first chunk of that; 0 is none.
 
+mod aliases;
 mod background;
 mod blocks;
 mod cache;
 mod checkptrw;
 mod file;
 mod gc;
-mod links;
+mod kind;
 mod nand;
 mod object;
 mod scan;
@@ -38,8 +39,9 @@ use blocks::Blocks;
 use cache::Cache;
 use checkptrw::Saved;
 use gc::Gc;
+use kind::Kind;
 use nand::OnFlash;
-use object::{Kind, Objects};
+use object::Objects;
 use tasks::Tasks;
 
 /// A chunk's place; 0 is none.

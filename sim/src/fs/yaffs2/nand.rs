@@ -9,7 +9,7 @@
 //! 1. `tags` is what a mount would find; what was erased says nothing.
 //! 2. All chunks of a block have its sequence number.
 
-use super::object::Kind;
+use super::kind::Kind;
 use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
 use crate::content::Contents;

@@ -3,7 +3,7 @@
 //!
 //! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
 //! yaffs_update_oh, yaffs_create_obj, yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj,
-//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c; links.rs has links. An object that
+//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c; aliases.rs has links. An object that
 //! loses its name moves to a directory nobody sees; it is deleted when its inode goes. Headers of
 //! directories wait for the background thread. Left out: special files, extended attributes, names
 //! that differ in case only.
@@ -12,6 +12,7 @@
 //! 1. An object is among the children of its parent exactly once.
 //! 2. An object that is freed but has an inode (`deferred`) is nobody's child and has no header.
 
+use super::kind::Kind;
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
@@ -24,17 +25,6 @@ use crate::units::Ns;
 pub(super) const BUCKETS: u32 = 256;
 /// YAFFS_SHORT_NAME_LENGTH: a longer name is only in the header.
 pub(super) const SHORT_NAME_BYTES: usize = 15;
-
-/// enum yaffs_obj_type and the variant of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    File,
-    Directory,
-    /// A symbolic link, and where it leads.
-    Link(Box<str>),
-    /// Another name of an object (equiv_id).
-    Name(u32),
-}
 
 /// struct yaffs_obj.
 #[derive(Clone, Debug)]

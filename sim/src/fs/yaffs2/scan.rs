@@ -11,8 +11,9 @@
 use super::blocks::{Blocks, State};
 use super::checkptrw;
 use super::gc::Gc;
+use super::kind::Kind;
 use super::nand::{Ecc, Header, Tags, SUMMARY};
-use super::object::{Kind, Objects};
+use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::content::Contents;
 use crate::flash::{Flash, Torn};

@@ -7,7 +7,8 @@
 //!
 //! Invariant: the numbers in an object's `other_names` are of objects that are its names.
 
-use super::object::{Kind, SHORT_NAME_BYTES};
+use super::kind::Kind;
+use super::object::SHORT_NAME_BYTES;
 use super::{Yaffs2, LOST_AND_FOUND, UNLINKED};
 use crate::errno::ENAMETOOLONG;
 use crate::flash::Flash;

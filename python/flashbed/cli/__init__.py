@@ -19,6 +19,7 @@ from flashbed.cli import (
     execution,
     fuzz,
     lifetime,
+    listing,
     model,
     power,
     powercut,
@@ -43,6 +44,7 @@ app = typer.Typer(
     help="What will a raw NAND storage stack of embedded Linux do to a program?",
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
+listing.register(app)
 run.register(app)
 execution.register(app)
 trace.register(app)

@@ -1,7 +1,7 @@
 """The first of the two seams: what every target takes and gives.
 
-A target sees operations only (docs/operations.md) and does not know which workload they came from. It
-gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
+A target sees operations only (docs/operations.md) and does not know which workload they came from.
+It gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
 `targets/` knows which one it is talking to.
 """
 

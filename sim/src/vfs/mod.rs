@@ -27,7 +27,7 @@ mod walk;
 mod wb_workfn;
 mod writeback;
 
-use crate::content::{Overwritten, Source};
+use crate::content::{Overwritten, Source, Written};
 use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
@@ -45,6 +45,7 @@ use namei::Names;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, ReadAheadState, Window};
 use std::ops::Range;
+use std::sync::Arc;
 use truncate::Truncated;
 
 pub use mmap::Sharing;
@@ -89,6 +90,10 @@ pub struct Vfs<S> {
     /// Open files by slot, and from `SLOTS` on those that are mapped and closed.
     slots: Vec<Option<OpenFile>>,
     mappings: Vec<Option<Mapping>>,
+    /// How many writes had bytes that no source generates, and those of the write that is under
+    /// way.
+    written: u64,
+    writing: Option<Arc<Written>>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
     /// Pages a read had to wait for.
@@ -121,6 +126,8 @@ impl<S: FlashFs> Vfs<S> {
             memory_pages,
             slots: vec![None; slots],
             mappings: Vec::new(),
+            written: 0,
+            writing: None,
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
@@ -295,6 +302,26 @@ impl<S: FlashFs> Vfs<S> {
         Ok(((at - start) as i64, now))
     }
 
+    /// pwrite of bytes that no source generates.
+    pub fn write_bytes(
+        &mut self,
+        now: Ns,
+        slot: usize,
+        (offset, length): (u64, u64),
+        written: Written,
+    ) -> Outcome {
+        self.written += 1;
+        self.writing = Some(Arc::new(written));
+        let outcome = self.write(now, slot, offset, length, Source::of_write(self.written));
+        self.writing = None;
+        outcome
+    }
+
+    /// Whether a file may hold bytes that no source generates.
+    pub fn has_written(&self) -> bool {
+        self.written > 0
+    }
+
     /// file_update_time.
     fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let second = self.inodes.stamp_s(now);
@@ -341,6 +368,9 @@ impl<S: FlashFs> Vfs<S> {
         let contents = &mut self.inodes[index].contents;
         let before =
             if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
+        if let Some(written) = &self.writing {
+            contents.keep(source, written);
+        }
         contents.write_from(at, to, source, offset);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {

@@ -113,7 +113,7 @@ static int count_anew(int calls, int files)
 }
 
 /* In the program's process; comes back only when it cannot be executed. */
-static int execute(const struct host_request *request, const struct host_place *place,
+static int execute_program(const struct host_request *request, const struct host_place *place,
 		   struct launch *launch)
 {
 	const int calls = open(CALLS, O_WRONLY | O_CLOEXEC);
@@ -176,7 +176,7 @@ static int start(const struct host_request *request, const struct host_place *pl
 		/* On a board it would go on if this process were killed. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(1);
-		launch->err = execute(request, place, launch);
+		launch->err = execute_program(request, place, launch);
 		_exit(1);
 	}
 	return *program < 0 ? -errno : 0;

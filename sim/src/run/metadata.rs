@@ -1,5 +1,6 @@
 //! Operations that version 2 of the format adds, on a mounted file system.
 
+use super::stack::written;
 use crate::content::Source;
 use crate::errno::{FsError, Outcome};
 use crate::fs::{Attribute, FlashFs};
@@ -34,6 +35,10 @@ pub fn call<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, operation: &Operation<'_>) ->
         Operation::Touch { mapping, offset, length } => vfs.touch(now, mapping, offset, length),
         Operation::Store { mapping, offset, length, seed, fill: Fill::Even(compressibility) } => {
             vfs.store(now, mapping, offset, length, Source { seed, compressibility })
+        }
+        Operation::Store { mapping, offset, length, seed, fill } => {
+            let bytes = written(vfs.mapped_offset(mapping) + offset, seed, fill);
+            vfs.store_bytes(now, mapping, (offset, length), bytes)
         }
         Operation::Msync { mapping, offset, length, how } => {
             vfs.msync(now, mapping, offset, length, how == Msync::Sync)

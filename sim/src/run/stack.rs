@@ -163,7 +163,7 @@ where
 }
 
 /// The bytes of a FILL that is not the same all over.
-fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
+pub(super) fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
     match fill {
         Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
         Fill::Pieces(text) => {

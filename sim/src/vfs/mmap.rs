@@ -16,13 +16,14 @@
 
 use super::readahead::{self, Window};
 use super::{Bytes, Vfs};
-use crate::content::Source;
+use crate::content::{Source, Written};
 use crate::errno::{errno, FsError, Outcome};
 use crate::errno::{EACCES, EBADF, EFAULT, EINVAL, ENODEV};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::ops::SLOTS;
 use crate::units::Ns;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// fault_around_bytes, in pages.
 const AROUND_PAGES: u32 = 16;
@@ -235,6 +236,27 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, now))
     }
 
+    /// The same of bytes that no source generates.
+    pub fn store_bytes(
+        &mut self,
+        now: Ns,
+        mapping: usize,
+        (offset, length): (u64, u64),
+        written: Written,
+    ) -> Outcome {
+        self.written += 1;
+        self.writing = Some(Arc::new(written));
+        let outcome = self.store(now, mapping, offset, length, Source::of_write(self.written));
+        self.writing = None;
+        outcome
+    }
+
+    /// Where in its file a mapping begins; 0 where mmap failed.
+    pub fn mapped_offset(&self, mapping: usize) -> u64 {
+        let map = self.mappings.get(mapping).and_then(Option::as_ref);
+        map.map_or(0, |map| u64::from(map.first_page) * u64::from(PAGE_BYTES))
+    }
+
     fn store_one(&mut self, now: Ns, mapping: usize, inode: usize, bytes: Bytes) -> Outcome {
         let Bytes { at, to, source, offset } = bytes;
         let page = page_of(at);
@@ -256,7 +278,11 @@ impl<S: FlashFs> Vfs<S> {
         if to > self.inodes[inode].size_bytes {
             return Err(FsError::NotModelled("a store behind the end of a mapped file"));
         }
-        self.inodes[inode].contents.write_from(at, to, source, offset);
+        let contents = &mut self.inodes[inode].contents;
+        if let Some(written) = &self.writing {
+            contents.keep(source, written);
+        }
+        contents.write_from(at, to, source, offset);
         Ok((0, now + Ns::from_ps(to - at, self.costs.copy_from_user_byte_ps)))
     }
 

@@ -32,6 +32,7 @@ from flashbed.recording.calls import (
     Piece,
     Written,
 )
+from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.files import read_text, whole
 from flashbed.storage.footer import extent
 from flashbed.storage.frames import (
@@ -48,17 +49,12 @@ __all__ = [
     "Recording",
     "RecordingError",
     "RecordingWriter",
-    "is_recording",
     "open_recording",
 ]
 
-KEY = "flashbed-recording"
-"""The key of the file's metadata; its value is JSON, the fields of `About`."""
-ABOUT = "recording.json"
 _ROWS_AT_ONCE = 1 << 16
 _DATA_AT_ONCE_BYTES = 32 << 20
 _PIECE = struct.Struct("<6H")
-_MAGIC = b"PAR1"
 
 SCHEMA: dict[str, pl.DataType] = {
     "task": pl.Int32(),
@@ -85,7 +81,7 @@ class RecordingWriter:
         """Raises `InputError` if a recorder that was killed left its parts there."""
         self.path = path
         self._about = about
-        self._folder = _parts_of(path)
+        self._folder = parts_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._folder.mkdir()
@@ -255,24 +251,9 @@ class Recording:
         return RecordingError(f"{shown(self.path)}: row {row}: {why}")
 
 
-def is_recording(path: Path) -> bool:
-    """Whether a path looks like a recording: a Parquet file, or what a killed recorder left."""
-    try:
-        if path.is_dir():
-            return (path / ABOUT).is_file()
-        if not path.exists():
-            return (_parts_of(path) / ABOUT).is_file()
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def open_recording(path: Path) -> Recording:
     """Looks at a recording: its facts, its columns, its size. Raises `RecordingError`."""
-    folder = path if path.is_dir() else _parts_of(path)
+    folder = path if path.is_dir() else parts_of(path)
     if not path.is_file() and (folder / ABOUT).is_file():
         files = tuple(sorted(folder.glob("*.parquet")))
         text = read_text(folder / ABOUT, error=RecordingError)
@@ -393,10 +374,6 @@ def _call(values: Sequence[Any]) -> Call:
             raise ValueError(f"{name[:40]}: sizes that are none")
         written = tuple(starmap(Piece, _PIECE.iter_unpack(sizes)))
     return Call(task, start_ns, duration_ns, cpu_ns, name, given, result, written)
-
-
-def _parts_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.parts")
 
 
 def _first_line(why: BaseException) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flashbed.recording.calls import CALLS, EXISTED, Call
+from flashbed.recording.file import open_recording
 from tests.support.recorded import NOT_OF_FILES, calls_of, needs, recorded
 
 PYTHON = """
@@ -186,8 +187,6 @@ def test_what_was_there_before_is_listed_with_its_sizes(tmp_path: Path) -> None:
     folder = fresh(tmp_path / "work")
     (folder / "link").symlink_to("tree/f1")
     recorded(["true"], folder, tmp_path / "x.parquet")
-    from flashbed.recording.file import open_recording
-
     listed = {
         call.path(): call.number("length")
         for call in open_recording(tmp_path / "x.parquet").existed()

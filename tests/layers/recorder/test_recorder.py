@@ -16,7 +16,7 @@ import pytest
 from flashbed._sim import PieceSizer
 from flashbed.recording.calls import Call
 from flashbed.recording.file import open_recording
-from flashbed.recording.measure import Sizer
+from flashbed.recording.sizer import Sizer
 from flashbed.recording.translate import translate
 from tests.support.recorded import calls_of, compiled, needs, recorded
 from tests.support.replayed import replay

@@ -12,7 +12,7 @@ use sim::fs::FlashFs;
 use sim::mtd::{Access, Mtd, MtdChar};
 use sim::ops::{Fill, Flags, Operation};
 use sim::profile::{BoardProfile, ChipProfile};
-use sim::sched::{Task, Ticks};
+use sim::sched::Task;
 use sim::stop::Stop;
 use sim::units::{BlockNo, Ns, PageNo};
 use sim::vfs::Vfs;

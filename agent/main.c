@@ -19,6 +19,9 @@
  *       reads a job from standard input and writes its stream to standard output. It erases mtd N
  *       if that is called NAME and may be erased, or works in a folder of DIR; FOLDER is the
  *       agent's own, removed at the end (guard.c)
+ *   program --home FOLDER --mtd N --name NAME
+ *       runs the program of FOLDER/request on a fresh file system on that partition, likewise
+ *       guarded; its standard input is the agent's, the answer goes to standard output (host/)
  *   flashmon | vfsmon | funcmon | trace ...
  *       the tracers (trace_main.c)
  *   record [--below DIR]... -- COMMAND...
@@ -294,6 +297,11 @@ int main(int argc, char **argv)
 		return board(argc, argv);
 	if (argc >= 2 && strcmp(argv[1], "job") == 0 && parse_guarded(argc, argv, &guarded))
 		return guard_run(&guarded);
+	if (argc >= 2 && strcmp(argv[1], "program") == 0 && parse_guarded(argc, argv, &guarded) &&
+	    guarded.mtd >= 0) {
+		guarded.program = true;
+		return guard_run(&guarded);
+	}
 	if (argc >= 2 && strcmp(argv[1], "record") == 0)
 		return record_main(argc, argv);
 	static const char *const tracers[] = {"flashmon", "vfsmon", "funcmon", "trace"};
@@ -304,6 +312,7 @@ int main(int argc, char **argv)
 	(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon | trace ... | check FILE | "
 		    "run FILE --dir DIR [--contents] | survey FILE --dir DIR | window --dir DIR | "
 		    "board [--dir DIR] | job --home FOLDER (--mtd N --name NAME | --dir DIR) | "
+		    "program --home FOLDER --mtd N --name NAME | "
 		    "record [--below DIR]... -- COMMAND...\n",
 		    stderr);
 	return 2;

@@ -125,6 +125,11 @@ void ops_free(struct ops *ops);
 
 void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 	       uint64_t compressibility);
+/* the same, by a FILL that is pieces */
+void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
+		      const char *pieces);
+/* what `list[index]` writes, with the `data` above it; `shift`: from its OFFSET to the file's */
+void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift);
 
 /* `times` pages, whose bytes are `common` ones that all pieces share, `own` ones, and zeroes; 0 for
  * a text that is no piece */
@@ -156,6 +161,7 @@ int channel_open_mounted(struct channel *channel, const char *path, bool write);
 /* length without LF, -ENODATA at the end, -EMSGSIZE */
 int channel_get_line(struct channel *channel, char *line, size_t size);
 int channel_flush(struct channel *channel);
+int channel_put(struct channel *channel, const char *bytes, size_t count);
 int channel_printf(struct channel *channel, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -93,3 +93,52 @@ bool data_next_piece(const char **text, struct piece *piece)
 	*text = at + 1;
 	return piece->times && *at == ',';
 }
+
+void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
+		      const char *pieces)
+{
+	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
+	const uint64_t end = offset + length;
+	struct piece piece = {0, 0, 0};
+	uint64_t at = offset;
+
+	memset(buffer, 0, (size_t)length);
+	for (bool more = true; more;) {
+		more = data_next_piece(&pieces, &piece);
+		for (uint64_t i = 0; i < piece.times && at < end; i++) {
+			uint8_t *bytes = buffer + (at - offset);
+			const uint64_t page_end = (at / 4096 + 1) * 4096;
+
+			data_fill(bytes, 0, piece.common, common_seed, 0);
+			data_fill(bytes + piece.common, at + piece.common, piece.own, seed, 0);
+			at = page_end < end ? page_end : end;
+		}
+	}
+}
+
+static void copy_data(uint8_t *buffer, const struct op *list, size_t index)
+{
+	size_t first = index;
+
+	while (first && list[first - 1].kind == OP_DATA)
+		first--;
+	for (; first < index; first++) {
+		memcpy(buffer, list[first].field[0], (size_t)list[first].number[0]);
+		buffer += list[first].number[0];
+	}
+}
+
+void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift)
+{
+	const struct op *op = &list[index];
+	const uint64_t offset = (op->kind == OP_SETXATTR ? 0 : op->number[1]) + shift;
+	const uint64_t seed = op->number[3];
+	uint64_t percent = 0;
+
+	if (strcmp(op->field[4], "data") == 0)
+		copy_data(buffer, list, index);
+	else if (strchr(op->field[4], '+'))
+		data_fill_pieces(buffer, offset, op->number[2], seed, op->field[4]);
+	else if (number_parse(op->field[4], strlen(op->field[4]), &percent))
+		data_fill(buffer, offset, op->number[2], seed, percent);
+}

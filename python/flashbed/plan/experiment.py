@@ -41,7 +41,7 @@ from flashbed.plan.quantities import (
     SavingMetric,
     StatementMetric,
 )
-from flashbed.recording.file import is_recording
+from flashbed.recording.recognised import is_recording
 
 __all__ = [
     "Claim",

@@ -91,6 +91,7 @@ def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
         for axis, about in AXES.items():
             if about.is_table:
                 grid[axis] = [about.type.model_validate(given) for given in grid[axis]]
+    values["usual"] = {}
     for name, wanted in settings.items():
         axis, dot, key = name.partition(".")
         if dot:

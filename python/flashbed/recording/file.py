@@ -32,15 +32,14 @@ from flashbed.recording.calls import (
     Piece,
     Written,
 )
+from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.files import read_text, whole
-from flashbed.storage.footer import extent
 from flashbed.storage.frames import (
     UNREADABLE,
     DamagedError,
-    check_columns,
     check_extent,
     check_text,
-    silent,
+    scan_parquet,
 )
 
 __all__ = [
@@ -48,17 +47,12 @@ __all__ = [
     "Recording",
     "RecordingError",
     "RecordingWriter",
-    "is_recording",
     "open_recording",
 ]
 
-KEY = "flashbed-recording"
-"""The key of the file's metadata; its value is JSON, the fields of `About`."""
-ABOUT = "recording.json"
 _ROWS_AT_ONCE = 1 << 16
 _DATA_AT_ONCE_BYTES = 32 << 20
 _PIECE = struct.Struct("<6H")
-_MAGIC = b"PAR1"
 
 SCHEMA: dict[str, pl.DataType] = {
     "task": pl.Int32(),
@@ -85,7 +79,7 @@ class RecordingWriter:
         """Raises `InputError` if a recorder that was killed left its parts there."""
         self.path = path
         self._about = about
-        self._folder = _parts_of(path)
+        self._folder = parts_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._folder.mkdir()
@@ -191,13 +185,14 @@ class Recording:
 
     path: Path
     about: About
-    files: tuple[Path, ...]
+    frames: tuple[pl.LazyFrame, ...]
+    """Its parts, as a process of its own has read them."""
 
     def rows(self) -> pl.LazyFrame:
         """All rows, as they are in the file: unchecked."""
-        if not self.files:
+        if not self.frames:
             return pl.LazyFrame(schema=SCHEMA)
-        return pl.scan_parquet(list(self.files)).select(list(SCHEMA))
+        return pl.concat(self.frames).select(list(SCHEMA))
 
     def calls(self) -> Iterator[Call]:
         """The calls, in their order. Raises `RecordingError` at the first that cannot be."""
@@ -218,11 +213,10 @@ class Recording:
         return int(self._one(pl.col("task").n_unique()))
 
     def _one(self, expression: pl.Expr) -> Any:
-        with silent():
-            try:
-                return self.rows().select(expression).collect(engine="streaming").item()
-            except UNREADABLE as why:
-                raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
+        try:
+            return self.rows().select(expression).collect(engine="streaming").item()
+        except UNREADABLE as why:
+            raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
 
     def _each(self, wanted: pl.Expr) -> Iterator[tuple[int, Call]]:
         for frame in self._frames(wanted):
@@ -237,17 +231,15 @@ class Recording:
     def _frames(self, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
         """Some rows at a time, with their numbers."""
         before = 0
-        for file in self.files:
-            rows = pl.scan_parquet(file)
-            count = extent(file).rows
+        for rows in self.frames:
+            count = rows.select(pl.len()).collect(engine="streaming").item()
             for at in range(0, count, _ROWS_AT_ONCE):
                 some = rows.slice(at, _ROWS_AT_ONCE).select(list(SCHEMA))
                 numbered = some.with_row_index("row", before + at + 1).filter(wanted)
-                with silent():
-                    try:
-                        frame = numbered.collect(engine="streaming")
-                    except UNREADABLE as why:
-                        raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
+                try:
+                    frame = numbered.collect(engine="streaming")
+                except UNREADABLE as why:
+                    raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
                 yield frame
             before += count
 
@@ -255,24 +247,9 @@ class Recording:
         return RecordingError(f"{shown(self.path)}: row {row}: {why}")
 
 
-def is_recording(path: Path) -> bool:
-    """Whether a path looks like a recording: a Parquet file, or what a killed recorder left."""
-    try:
-        if path.is_dir():
-            return (path / ABOUT).is_file()
-        if not path.exists():
-            return (_parts_of(path) / ABOUT).is_file()
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def open_recording(path: Path) -> Recording:
     """Looks at a recording: its facts, its columns, its size. Raises `RecordingError`."""
-    folder = path if path.is_dir() else _parts_of(path)
+    folder = path if path.is_dir() else parts_of(path)
     if not path.is_file() and (folder / ABOUT).is_file():
         files = tuple(sorted(folder.glob("*.parquet")))
         text = read_text(folder / ABOUT, error=RecordingError)
@@ -281,9 +258,8 @@ def open_recording(path: Path) -> Recording:
         if not path.exists():
             raise RecordingError(f"{shown(path)}: no such file")
     try:
-        text = _checked(files) if text is None else text
-        if folder in (file.parent for file in files):
-            _checked(files)
+        said, frames = _checked(files)
+        text = said if text is None else text
         about = about_of(text) if text is not None else None
     except DamagedError as why:
         raise RecordingError(f"{shown(path)}: no recording: {_first_line(why)}") from None
@@ -291,29 +267,30 @@ def open_recording(path: Path) -> Recording:
         raise RecordingError(f"{shown(path)}: {_first_line(why)}") from None
     if about is None:
         raise RecordingError(f"{shown(path)}: no recording: its metadata has no {KEY}")
-    return Recording(path, about, files)
+    return Recording(path, about, frames)
 
 
-def _checked(files: Iterable[Path]) -> str | None:
-    """Refuses files before they are read; what the first says of itself."""
+def _checked(files: Iterable[Path]) -> tuple[str | None, tuple[pl.LazyFrame, ...]]:
+    """Refuses files before they are read: what the first says of itself, and their rows."""
     first = None
+    frames = []
     for file in files:
         check_extent(file)
-        with silent():
-            try:
-                schema = pl.read_parquet_schema(file)
-                check_columns(schema)
-                if dict(schema) != SCHEMA:
-                    odd = [name for name in SCHEMA if schema.get(name) != SCHEMA[name]]
-                    odd += [name for name in schema if name not in SCHEMA]
-                    raise DamagedError(f"column {str((odd or ['order'])[0])[:40]!r}")
-                first = first or pl.read_parquet_metadata(file).get(KEY)
-                lengths = pl.scan_parquet(file).select(cs.binary().bin.size().sum(),
-                    cs.string().str.len_bytes().sum()).collect(engine="streaming")  # fmt: skip
-            except UNREADABLE as why:
-                raise DamagedError(str(why)) from None
+        try:
+            first = first or pl.read_parquet_metadata(file).get(KEY)
+            rows = scan_parquet(file)
+            schema = rows.collect_schema()
+            if dict(schema) != SCHEMA:
+                odd = [name for name in SCHEMA if schema.get(name) != SCHEMA[name]]
+                odd += [name for name in schema if name not in SCHEMA]
+                raise DamagedError(f"column {str((odd or ['order'])[0])[:40]!r}")
+            lengths = rows.select(cs.binary().bin.size().sum(),
+                cs.string().str.len_bytes().sum()).collect(engine="streaming")  # fmt: skip
+        except UNREADABLE as why:
+            raise DamagedError(str(why)) from None
         check_text(file, sum(lengths.row(0)))
-    return first
+        frames.append(rows)
+    return first, tuple(frames)
 
 
 def check(call: Call) -> None:
@@ -393,10 +370,6 @@ def _call(values: Sequence[Any]) -> Call:
             raise ValueError(f"{name[:40]}: sizes that are none")
         written = tuple(starmap(Piece, _PIECE.iter_unpack(sizes)))
     return Call(task, start_ns, duration_ns, cpu_ns, name, given, result, written)
-
-
-def _parts_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.parts")
 
 
 def _first_line(why: BaseException) -> str:

@@ -18,8 +18,9 @@ from flashbed.formats.operations import OperationError, canonical, each, header_
 from flashbed.paths import shown
 from flashbed.recording.about import About
 from flashbed.recording.calls import FOLDER, Call, is_outside
-from flashbed.recording.file import Recording, RecordingWriter, is_recording, open_recording
+from flashbed.recording.file import Recording, RecordingWriter, open_recording
 from flashbed.recording.fill import as_compressor
+from flashbed.recording.recognised import is_recording
 from flashbed.recording.translate import translate
 from flashbed.storage.files import OPERATIONS_BYTES_MAX, read_characters, whole
 

@@ -117,7 +117,7 @@ class Numbers:
 
 @dataclass
 class State:
-    """All of it. Handlers of calls (data_calls.py and its siblings) change it and add to `lines`."""
+    """All of it. Handlers of calls (data_calls.py and others) change it and add to `lines`."""
 
     filler: Filler
     tree: Tree = field(default_factory=Tree)

@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 255;
 const LENGTH_MAX: u64 = 1 << 30;
 const USER: &str = "user.";
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse_number(field: &str) -> Parsed<u64> {
     let mut number: u64 = 0;
     let mut good = !field.is_empty() && field.len() <= 19;
@@ -26,7 +26,7 @@ pub(super) fn parse_number(field: &str) -> Parsed<u64> {
     Ok(number)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse_below(field: &str, max: u64, what: &str) -> Parsed<u64> {
     let number = parse_number(field)?;
     if number > max {
@@ -35,7 +35,7 @@ pub(super) fn parse_below(field: &str, max: u64, what: &str) -> Parsed<u64> {
     Ok(number)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse_slot(field: &str, version: Version) -> Parsed<usize> {
     Ok(parse_below(field, version.slots() as u64 - 1, "slot")? as usize)
 }
@@ -45,7 +45,7 @@ pub(super) fn parse_index(field: &str, what: &str) -> Parsed<usize> {
     Ok(parse_below(field, SLOTS as u64 - 1, what)? as usize)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse_range(offset: &str, length: &str) -> Parsed<(u64, u64)> {
     let offset = parse_number(offset)?;
     let length = parse_below(length, LENGTH_MAX, "length")?;
@@ -71,7 +71,7 @@ pub(super) fn parse_page_range(offset: &str, length: &str) -> Parsed<(u64, u64)>
     parse_range(offset, length)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn check_end(offset: u64, length: u64) -> Parsed<()> {
     if offset + length > i64::MAX as u64 {
         return Err(refuse("bad-number", format!("{offset} + {length} is above 2^63 - 1")));
@@ -123,7 +123,7 @@ pub(super) fn parse_target(field: &str) -> Parsed<&str> {
 pub(super) fn parse_attribute(field: &str) -> Parsed<&str> {
     let length = encoded_len(field, Slash::Encoded);
     let is_user = field.len() > USER.len() && field.starts_with(USER);
-    if !is_user || !length.is_some_and(|length| length <= NAME_BYTES_MAX) {
+    if !is_user || length.is_none_or(|length| length > NAME_BYTES_MAX) {
         return Err(refuse("bad-path", format!("'{field}' is no name of a user attribute")));
     }
     Ok(field)

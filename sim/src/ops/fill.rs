@@ -95,8 +95,13 @@ fn sextet(character: u8) -> Option<u8> {
     })
 }
 
-/// How many bytes the BASE64 of a `data` line stands for.
-pub(super) fn parse_data(field: &str) -> Parsed<usize> {
+/// How many bytes the BASE64 of a `data` line stands for, which was checked.
+pub(super) fn data_len(field: &str) -> usize {
+    field.len() / 4 * 3 - field.bytes().rev().take_while(|&character| character == b'=').count()
+}
+
+/// Checks the BASE64 of a `data` line.
+pub(super) fn parse_data(field: &str) -> Parsed<()> {
     let bad = || refuse("bad-data", format!("'{field}' is no BASE64"));
     let characters = field.trim_end_matches('=').as_bytes();
     let padding = field.len() - characters.len();
@@ -111,12 +116,12 @@ pub(super) fn parse_data(field: &str) -> Parsed<usize> {
     if last % (1 << (2 * padding)) != 0 {
         return Err(bad());
     }
-    let bytes = field.len() / 4 * 3 - padding;
+    let bytes = data_len(field);
     if bytes > DATA_BYTES_MAX {
         let detail = format!("{bytes} bytes in a line, at most {DATA_BYTES_MAX}");
         return Err(refuse("bad-data", detail));
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// The bytes of the `data` lines of a part of a file, which was checked.

@@ -17,22 +17,15 @@ const STEPS_MAX: u64 = 1_000_000_000_000;
 /// Words and fields of a line: more than any operation takes.
 pub(super) const FIELDS_MAX: usize = 7;
 
-/// What a line is.
-#[derive(Debug)]
-pub(super) enum Line<'a> {
-    /// Empty, or a comment.
-    Nothing,
-    /// An operation.
-    Operation(Operation<'a>),
-    /// So many bytes of the operation below.
-    Data(usize),
-}
-
 pub(super) fn is_printable_or_line_feed(byte: u8) -> bool {
     (0x20..=0x7e).contains(&byte) || byte == b'\n'
 }
 
-pub(super) fn parse_line(line: &str, printable: bool, version: Version) -> Parsed<Line<'_>> {
+pub(super) fn parse_line<const NEW: bool>(
+    line: &str,
+    printable: bool,
+) -> Parsed<Option<Operation<'_>>> {
+    let version = if NEW { Version::Two } else { Version::One };
     if line.len() > LINE_BYTES_MAX {
         let detail = format!("{} bytes, at most {LINE_BYTES_MAX}", line.len());
         return Err(refuse("line-too-long", detail));
@@ -42,7 +35,7 @@ pub(super) fn parse_line(line: &str, printable: bool, version: Version) -> Parse
         return Err(refuse("bad-character", format!("byte 0x{byte:02x}")));
     }
     if line.is_empty() || line.starts_with('#') {
-        return Ok(Line::Nothing);
+        return Ok(None);
     }
     let (fields, count) = split_fields(line);
     let word = fields[0];
@@ -51,19 +44,19 @@ pub(super) fn parse_line(line: &str, printable: bool, version: Version) -> Parse
         return Err(refuse("unknown-operation", format!("'{word}'")));
     };
     if matches!(kind, Word::SqlOpen | Word::Sql) {
-        return parse_sql(kind, line, wanted, version).map(Line::Operation);
+        return parse_sql(kind, line, wanted, version).map(Some);
     }
     if count != wanted + 1 {
         return Err(refuse("wrong-arguments", format!("{word} takes {wanted}")));
     }
-    if kind == Word::Data {
-        return parse_data(fields[1]).map(Line::Data);
+    if NEW && kind == Word::Data {
+        return parse_data(fields[1]).map(|()| None);
     }
-    parse_fields(kind, &fields, version).map(Line::Operation)
+    parse_fields::<NEW>(kind, &fields).map(Some)
 }
 
 /// The line cut at every space; the last field holds whatever is too much. The line is ASCII.
-#[inline]
+#[inline(always)]
 fn split_fields(line: &str) -> ([&str; FIELDS_MAX], usize) {
     let mut fields = [""; FIELDS_MAX];
     let mut rest = line;
@@ -116,11 +109,11 @@ fn parse_statement(text: &str) -> Parsed<&str> {
     Ok(text)
 }
 
-fn parse_fields<'a>(
+fn parse_fields<'a, const NEW: bool>(
     word: Word,
     f: &[&'a str; FIELDS_MAX],
-    version: Version,
 ) -> Parsed<Operation<'a>> {
+    let version = if NEW { Version::Two } else { Version::One };
     Ok(match word {
         Word::Read => {
             let slot = parse_slot(f[1], version)?;
@@ -175,6 +168,7 @@ fn parse_fields<'a>(
         Word::Mark => Operation::Mark,
         Word::SqlClose => Operation::SqlClose { path: parse_path(f[1], version)? },
         Word::SqlOpen | Word::Sql => unreachable!("their fields are cut differently"),
-        _ => return parse_new_fields(word, f),
+        _ if NEW => return parse_new_fields(word, f),
+        _ => unreachable!("a word of version 2"),
     })
 }

@@ -23,7 +23,8 @@ pub use names::{name_bytes, name_len};
 pub use text::canonical;
 pub use words::{NAMES, PAUSE, READ, WRITE};
 
-use line::{is_printable_or_line_feed, parse_line, Line};
+use fill::data_len;
+use line::{is_printable_or_line_feed, parse_line};
 use state::State;
 use thiserror::Error;
 use words::Word;
@@ -298,26 +299,30 @@ impl<'a> Operations<'a> {
 
     /// A line, which begins `from` and what comes below it.
     fn read(&mut self, line: &'a str, from: &'a str) -> Parsed<Option<Operation<'a>>> {
-        match parse_line(line, self.printable, self.version)? {
-            Line::Nothing => Ok(None),
-            Line::Operation(mut operation) => {
-                if self.version == Version::Two {
-                    self.state.take_data(&mut operation, from)?;
-                }
-                self.state.check(&operation)?;
-                Ok(Some(operation))
-            }
-            Line::Data(bytes) => {
-                self.state.add_data(bytes, from, self.line)?;
-                Ok(None)
-            }
+        if self.version == Version::Two {
+            return self.read_new(line, from);
         }
+        // Compiled once for each version, so that version 1 does not pay for the other.
+        let operation = parse_line::<false>(line, self.printable)?;
+        operation.iter().try_for_each(|operation| self.state.check(operation))?;
+        Ok(operation)
+    }
+
+    #[inline(never)]
+    fn read_new(&mut self, line: &'a str, from: &'a str) -> Parsed<Option<Operation<'a>>> {
+        let mut operation = parse_line::<true>(line, self.printable)?;
+        if let Some(operation) = &mut operation {
+            self.state.take_data(operation, from)?;
+            self.state.check_new(operation)?;
+        } else if let Some(data) = line.strip_prefix("data ") {
+            self.state.add_data(data_len(data), from, self.line)?;
+        }
+        Ok(operation)
     }
 
     #[cold]
-    fn refused(&mut self, line: usize, refusal: Refusal) -> OperationError {
+    fn refused(&mut self, line: usize, (code, detail): (&'static str, String)) -> OperationError {
         self.rest = "";
-        let (code, detail) = *refusal;
         OperationError { line, code, detail }
     }
 }
@@ -337,12 +342,12 @@ impl<'a> Iterator for Operations<'a> {
                 Ok(Some(operation)) => return Some(Ok((self.line, operation))),
                 Err(refusal) => {
                     self.state.forget_data();
-                    return Some(Err(self.refused(self.line, refusal)));
+                    return Some(Err(self.refused(self.line, *refusal)));
                 }
             }
         }
         let line = self.state.forget_data()?;
-        Some(Err(self.refused(line, refuse("bad-data", "data with no operation after it"))))
+        Some(Err(self.refused(line, *refuse("bad-data", "data with no operation after it"))))
     }
 }
 

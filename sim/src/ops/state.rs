@@ -9,7 +9,7 @@ struct Numbers([u64; SLOTS / 64]);
 impl Numbers {
     #[inline]
     fn has(&self, number: usize) -> bool {
-        self.0[number / 64] >> (number % 64) & 1 == 1
+        self.0[number / 64 % (SLOTS / 64)] >> (number % 64) & 1 == 1
     }
 
     #[inline]
@@ -73,6 +73,25 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// An operation of version 2.
+    #[inline(never)]
+    pub fn check_new(&mut self, operation: &Operation<'a>) -> Parsed<()> {
+        match *operation {
+            Operation::Task { .. } | Operation::Spawn { .. } | Operation::Wait { .. } => {
+                self.check_task(operation)
+            }
+            Operation::Copy { from, to, .. } => {
+                self.must_be_open(from)?;
+                self.must_be_open(to)
+            }
+            ref other => match other.mapping() {
+                Some(mapping) => self.check_mapping(mapping, operation),
+                None => self.check(operation),
+            },
+        }
+    }
+
+    /// An operation that version 1 has.
     pub fn check(&mut self, operation: &Operation<'a>) -> Parsed<()> {
         match *operation {
             Operation::Open { slot, .. } => {
@@ -95,9 +114,6 @@ impl<'a> State<'a> {
                 }
             }
             Operation::Remount => self.all_closed("remount")?,
-            Operation::Task { .. } | Operation::Spawn { .. } | Operation::Wait { .. } => {
-                self.check_task(operation)?;
-            }
             Operation::Prepared => {
                 self.all_closed("prepared")?;
                 self.check_task(operation)?;
@@ -112,14 +128,8 @@ impl<'a> State<'a> {
                 }
                 self.mark = true;
             }
-            Operation::Copy { from, to, .. } => {
-                self.must_be_open(from)?;
-                self.must_be_open(to)?;
-            }
             ref other => {
-                if let Some(mapping) = other.mapping() {
-                    self.check_mapping(mapping, operation)?;
-                } else if let Some(slot) = other.slot() {
+                if let Some(slot) = other.slot() {
                     self.must_be_open(slot)?;
                     if matches!(other, Operation::Close { .. }) {
                         self.open.remove(slot);

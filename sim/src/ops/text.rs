@@ -35,8 +35,8 @@ impl fmt::Display for Flags {
 impl fmt::Display for Operation<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Fill::Data(lines)) = self.fill() {
-            let data = lines.split('\n').filter(|line| line.starts_with("data "));
-            data.map(|line| writeln!(out, "{line}")).collect::<fmt::Result>()?;
+            let mut data = lines.split('\n').filter(|line| line.starts_with("data "));
+            data.try_for_each(|line| writeln!(out, "{line}"))?;
         }
         out.write_str(NAMES[self.code()])?;
         match self {

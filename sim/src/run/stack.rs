@@ -1,8 +1,9 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
 use super::laboratory::Laboratory;
+use super::metadata;
 use super::survey::{survey, Survey};
-use crate::content::Source;
+use crate::content::{Source, Written};
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
@@ -89,6 +90,9 @@ where
             Operation::Write { slot, offset, length, seed, fill: Fill::Even(compressibility) } => {
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
             }
+            Operation::Write { slot, offset, length, seed, fill } => {
+                vfs.write_bytes(now, slot, (offset, length), written(offset, seed, fill))
+            }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
             Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
             Operation::Fadvise { slot, offset, length, advice } => {
@@ -108,8 +112,9 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
-            ref other => Err(FsError::NotModelled(ops::NAMES[other.code()])),
+            ref other => metadata::call(vfs, now, other),
         };
+        vfs.refuse_reclaimed()?;
         answered(outcome, now)
     }
 
@@ -150,7 +155,22 @@ where
     }
 
     fn survey(&mut self, at: Ns, change: u64, torn: Option<Torn>) -> Result<Survey, FsError> {
+        if self.has_written() {
+            return Err(FsError::NotModelled("a power cut of a program with data or pieces"));
+        }
         survey(self, at, change, torn)
+    }
+}
+
+/// The bytes of a FILL that is not the same all over.
+pub(super) fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
+    match fill {
+        Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
+        Fill::Pieces(text) => {
+            let pieces = ops::pieces(text).map(|piece| (piece.common, piece.own)).collect();
+            Written::Pieces { offset, seed, pieces }
+        }
+        Fill::Even(_) => unreachable!("which a source generates"),
     }
 }
 

@@ -11,14 +11,13 @@ from flashbed.errors import InputError
 from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED, Call, Piece
 from flashbed.recording.file import (
-    KEY,
     SCHEMA,
     RecordingError,
     RecordingWriter,
-    is_recording,
     open_recording,
 )
 from flashbed.recording.order import InOrder
+from flashbed.recording.recognised import KEY, is_recording
 
 ABOUT = About(source="test", command=("sh", "-c", "echo"), machine="Linux", think="cpu")
 PIECES = (Piece(10, 10, 9, 9, 8, 8), Piece(4096, 4096, 4096, 4096, 4096, 4096))

@@ -53,8 +53,8 @@ static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 static void *find_place(size_t length, uint64_t offset)
 {
 	const size_t room = length + 2 * AROUND;
-	uint8_t *const at = mmap(NULL, room, PROT_NONE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *const at =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED || munmap(at, room))
 		return NULL;

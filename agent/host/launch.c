@@ -114,7 +114,7 @@ static int count_anew(int calls, int files)
 
 /* In the program's process; comes back only when it cannot be executed. */
 static int execute_program(const struct host_request *request, const struct host_place *place,
-		   struct launch *launch)
+			   struct launch *launch)
 {
 	const int calls = open(CALLS, O_WRONLY | O_CLOEXEC);
 	const int files = open(FILES, O_WRONLY | O_CLOEXEC);

@@ -67,10 +67,8 @@ static int64_t map(struct mapping *mapping, const struct op *op, int fd)
 
 	mapping->length = (size_t)op->number[3];
 	mapping->offset = op->number[2];
-	void *const place = find_place(mapping->length, mapping->offset);
-
-	mapping->at = mmap(place, mapping->length, protection,
-			   op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
+	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length,
+			   protection, op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
 			   (off_t)op->number[2]);
 	return mapping->at == MAP_FAILED ? -errno : 0;
 }

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import shutil
 import struct
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import polars as pl
 import polars.selectors as cs
@@ -33,14 +35,10 @@ from flashbed.recording.calls import (
     Written,
 )
 from flashbed.recording.recognised import ABOUT, KEY, parts_of
+from flashbed.storage.copies import DamagedError, copy
 from flashbed.storage.files import read_text, whole
-from flashbed.storage.frames import (
-    UNREADABLE,
-    DamagedError,
-    check_extent,
-    check_text,
-    scan_parquet,
-)
+from flashbed.storage.footer import extent, key_value
+from flashbed.storage.frames import UNREADABLE, check_extent, check_text
 
 __all__ = [
     "SCHEMA",
@@ -179,20 +177,34 @@ class RecordingWriter:
             self.discard()
 
 
+class _Copies:
+    """Copies of files, open as long as this is there."""
+
+    def __init__(self) -> None:
+        self.files: dict[Path, IO[bytes]] = {}
+        weakref.finalize(self, _close_all, self.files)
+
+
+def _close_all(files: dict[Path, IO[bytes]]) -> None:
+    for file in files.values():
+        file.close()
+    files.clear()
+
+
 @dataclass(frozen=True)
 class Recording:
     """A recording that can be read, any number of times."""
 
     path: Path
     about: About
-    frames: tuple[pl.LazyFrame, ...]
-    """Its parts, as a process of its own has read them."""
+    files: tuple[Path, ...]
+    copies: _Copies = field(default_factory=lambda: _Copies(), compare=False, repr=False)
 
     def rows(self) -> pl.LazyFrame:
-        """All rows, as they are in the file: unchecked."""
-        if not self.frames:
-            return pl.LazyFrame(schema=SCHEMA)
-        return pl.concat(self.frames).select(list(SCHEMA))
+        """All rows, unchecked; of a recording that is whole."""
+        (file,) = self.files
+        with self._copy_of(file) as safe:
+            return pl.scan_parquet(_name(safe), glob=False).select(list(SCHEMA))
 
     def calls(self) -> Iterator[Call]:
         """The calls, in their order. Raises `RecordingError` at the first that cannot be."""
@@ -207,17 +219,6 @@ class Recording:
         """What was there before: a row for each file, folder and link."""
         return (call for _, call in self._each(pl.col("call") == EXISTED))
 
-    @property
-    def tasks(self) -> int:
-        """How many tasks made calls."""
-        return int(self._one(pl.col("task").n_unique()))
-
-    def _one(self, expression: pl.Expr) -> Any:
-        try:
-            return self.rows().select(expression).collect(engine="streaming").item()
-        except UNREADABLE as why:
-            raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
-
     def _each(self, wanted: pl.Expr) -> Iterator[tuple[int, Call]]:
         for frame in self._frames(wanted):
             for row, *values in frame.iter_rows():
@@ -231,17 +232,32 @@ class Recording:
     def _frames(self, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
         """Some rows at a time, with their numbers."""
         before = 0
-        for rows in self.frames:
-            count = rows.select(pl.len()).collect(engine="streaming").item()
-            for at in range(0, count, _ROWS_AT_ONCE):
-                some = rows.slice(at, _ROWS_AT_ONCE).select(list(SCHEMA))
-                numbered = some.with_row_index("row", before + at + 1).filter(wanted)
-                try:
-                    frame = numbered.collect(engine="streaming")
-                except UNREADABLE as why:
-                    raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
-                yield frame
+        for file in self.files:
+            with self._copy_of(file) as safe:
+                rows = pl.scan_parquet(_name(safe), glob=False)
+                count = extent(Path(_name(safe))).rows
+                for at in range(0, count, _ROWS_AT_ONCE):
+                    some = rows.slice(at, _ROWS_AT_ONCE).select(list(SCHEMA))
+                    numbered = some.with_row_index("row", before + at + 1).filter(wanted)
+                    yield numbered.collect(engine="streaming")
             before += count
+
+    @contextmanager
+    def _copy_of(self, file: Path) -> Iterator[IO[bytes]]:
+        """A copy that can be read; that of a whole recording is kept for the next time."""
+        kept = self.copies.files.get(file)
+        if kept is None:
+            try:
+                kept = copy(file)
+            except DamagedError as why:
+                raise RecordingError(f"{shown(self.path)}: {_first_line(why)}") from None
+            if len(self.files) == 1:
+                self.copies.files[file] = kept
+        try:
+            yield kept
+        finally:
+            if len(self.files) > 1:
+                kept.close()
 
     def _error(self, row: int, why: str) -> RecordingError:
         return RecordingError(f"{shown(self.path)}: row {row}: {why}")
@@ -257,40 +273,42 @@ def open_recording(path: Path) -> Recording:
         files, text = (path,), None
         if not path.exists():
             raise RecordingError(f"{shown(path)}: no such file")
+    copies = _Copies()
     try:
-        said, frames = _checked(files)
+        said = _checked(files, copies)
         text = said if text is None else text
         about = about_of(text) if text is not None else None
     except DamagedError as why:
         raise RecordingError(f"{shown(path)}: no recording: {_first_line(why)}") from None
-    except ValueError as why:
+    except UNREADABLE as why:
         raise RecordingError(f"{shown(path)}: {_first_line(why)}") from None
     if about is None:
         raise RecordingError(f"{shown(path)}: no recording: its metadata has no {KEY}")
-    return Recording(path, about, frames)
+    return Recording(path, about, files, copies if len(files) == 1 else _Copies())
 
 
-def _checked(files: Iterable[Path]) -> tuple[str | None, tuple[pl.LazyFrame, ...]]:
-    """Refuses files before they are read: what the first says of itself, and their rows."""
+def _checked(files: Iterable[Path], copies: _Copies) -> str | None:
+    """Refuses files before they are read; what the first says of itself."""
     first = None
-    frames = []
-    for file in files:
+    for number, file in enumerate(files):
         check_extent(file)
-        try:
-            first = first or pl.read_parquet_metadata(file).get(KEY)
-            rows = scan_parquet(file)
-            schema = rows.collect_schema()
-            if dict(schema) != SCHEMA:
-                odd = [name for name in SCHEMA if schema.get(name) != SCHEMA[name]]
-                odd += [name for name in schema if name not in SCHEMA]
-                raise DamagedError(f"column {str((odd or ['order'])[0])[:40]!r}")
-            lengths = rows.select(cs.binary().bin.size().sum(),
-                cs.string().str.len_bytes().sum()).collect(engine="streaming")  # fmt: skip
-        except UNREADABLE as why:
-            raise DamagedError(str(why)) from None
-        check_text(file, sum(lengths.row(0)))
-        frames.append(rows)
-    return first, tuple(frames)
+        first = key_value(file, KEY) if number == 0 else first
+        safe = copies.files[file] = copy(file)
+        rows = pl.scan_parquet(_name(safe), glob=False)
+        schema = dict(rows.collect_schema())
+        if schema != SCHEMA:
+            odd = [name for name in SCHEMA if schema.get(name) != SCHEMA[name]]
+            odd += [name for name in schema if name not in SCHEMA]
+            raise DamagedError(f"column {str((odd or ['order'])[0])[:40]!r}")
+        texts = (cs.binary().bin.size().sum(), cs.string().str.len_bytes().sum())
+        check_text(file, sum(rows.select(*texts).collect(engine="streaming").row(0)))
+        if number:
+            copies.files.pop(file).close()
+    return first
+
+
+def _name(file: IO[bytes]) -> str:
+    return f"/proc/self/fd/{file.fileno()}"
 
 
 def check(call: Call) -> None:

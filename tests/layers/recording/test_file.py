@@ -51,7 +51,6 @@ def test_a_recording_gives_back_its_calls_and_what_was_there(tmp_path: Path) -> 
     assert recording.about == ABOUT
     assert list(recording.calls()) == CALLS
     assert list(recording.existed()) == [THERE]
-    assert recording.tasks == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.rec"]
 
 

@@ -45,9 +45,9 @@ def recorded(folder: Path) -> Path:
     """A recording of one write that lzo, zlib and zstd make differently small."""
     path = folder / "my.rec"
     with RecordingWriter(path, About(source="test", think="gaps")) as writer:
-        opened = {"path": b"a", "flags": 0o102}
+        opened: dict[str, int | bytes] = {"path": b"a", "flags": 0o102}
         writer.add(Call(0, 0, 0, None, "openat", opened, 3))
-        moved = {"descriptor": 3, "length": 4096}
+        moved: dict[str, int | bytes] = {"descriptor": 3, "length": 4096}
         writer.add(Call(0, 5_000_000, 0, None, "write", moved, 4096, (SIZES,)))
         writer.add(Call(0, 5_000_000, 0, None, "fsync", {"descriptor": 3}))
     return path

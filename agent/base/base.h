@@ -18,9 +18,16 @@
 #include <sys/types.h>
 #include <time.h>
 
-enum { SLOTS = 64, MAX_LINE = 4096, MAX_PATH_BYTES = 1023, MAX_NAME_BYTES = 255, MAX_FIELDS = 5 };
+enum {
+	SLOTS = 1024,
+	MAX_TASKS = 1024,
+	MAX_LINE = 4096,
+	MAX_PATH_BYTES = 1023,
+	MAX_NAME_BYTES = 255,
+	MAX_FIELDS = 5
+};
 
-/* ops.c: the reader of flashbed-ops 1 */
+/* ops.c: the reader of flashbed-ops 1 and 2; reader.h has what it is made of */
 
 enum op_kind {
 	OP_MKDIR,
@@ -45,28 +52,59 @@ enum op_kind {
 	OP_SQL,
 	OP_SQL_CLOSE,
 	OP_PREPARED,
-	OP_MARK
+	OP_MARK,
+	/* version 2 */
+	OP_TASK,
+	OP_SPAWN,
+	OP_WAIT,
+	OP_STAT,
+	OP_READDIR,
+	OP_LINK,
+	OP_SYMLINK,
+	OP_READLINK,
+	OP_CHMOD,
+	OP_CHOWN,
+	OP_UTIMENS,
+	OP_SETXATTR,
+	OP_GETXATTR,
+	OP_LISTXATTR,
+	OP_REMOVEXATTR,
+	OP_FALLOCATE,
+	OP_COPY,
+	OP_SEND,
+	OP_SYNC_RANGE,
+	OP_SYNCFS,
+	OP_FLOCK,
+	OP_MMAP,
+	OP_TOUCH,
+	OP_STORE,
+	OP_MSYNC,
+	OP_MUNMAP,
+	OP_DATA
 };
 
 enum { SQL_FDATASYNC = 1, SQL_PREPARED = 2 };
+enum { MAP_TO_READ, MAP_TO_WRITE, MAP_PRIVATELY };
 
 struct op {
 	enum op_kind kind;
 	uint32_t line; /* in its file; the header is line 1 */
 	int slot;
 	int fields;
-	const char *field[MAX_FIELDS]; /* as written, in the file's text */
-	uint64_t number[MAX_FIELDS];   /* the value of a field that is a NUMBER or a SLOT */
-	int flags;                     /* open(2)'s, posix_fadvise(2)'s advice, or SQL_ */
+	/* as written, in the file's text, but for names and data, which are decoded */
+	char *field[MAX_FIELDS];
+	uint64_t number[MAX_FIELDS]; /* the value of a NUMBER or a SLOT; bytes of data */
+	int flags;                   /* open(2)'s, posix_fadvise(2)'s advice, SQL_, or HOW */
 };
 
 struct ops {
+	int version;
 	struct op *list;
 	size_t count;
 	size_t capacity;
 	/* index of the first measured operation: after mark, else after prepared, else 0 */
 	size_t measured_from;
-	uint64_t longest; /* bytes of the longest read or write */
+	uint64_t longest; /* bytes of the longest that are read or written from a buffer */
 };
 
 struct ops_error {
@@ -78,6 +116,7 @@ struct ops_error {
 /* Reads a whole file's text, which it changes and into which the operations point. -EINVAL with
  * `error` filled for a bad line. */
 int ops_parse(char *text, size_t length, struct ops *ops, struct ops_error *error);
+void ops_print_header(const struct ops *ops, FILE *out);
 void ops_print(const struct op *op, FILE *out);
 const char *ops_name(enum op_kind kind);
 void ops_free(struct ops *ops);
@@ -86,8 +125,23 @@ void ops_free(struct ops *ops);
 
 void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 	       uint64_t compressibility);
-uint64_t data_word(uint64_t seed, uint64_t k);           /* of which they are made */
-uint32_t data_crc32(const uint8_t *bytes, size_t count); /* IEEE 802.3, as zlib's crc32() */
+/* the same, by a FILL that is pieces */
+void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
+		      const char *pieces);
+/* what `list[index]` writes, with the `data` above it; `shift`: from its OFFSET to the file's */
+void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift);
+
+/* `times` pages, whose bytes are `common` ones that all pieces share, `own` ones, and zeroes; 0 for
+ * a text that is no piece */
+struct piece {
+	uint64_t common;
+	uint64_t own;
+	uint64_t times;
+};
+
+bool data_next_piece(const char **text, struct piece *piece); /* false after the last */
+uint64_t data_word(uint64_t seed, uint64_t k);                /* of which they are made */
+uint32_t data_crc32(const uint8_t *bytes, size_t count);      /* IEEE 802.3, as zlib's crc32() */
 
 /* channel.c: where a job comes from and where the stream goes: file descriptors, or the host's
  * files, by ARM semihosting or hostfs */
@@ -107,6 +161,7 @@ int channel_open_mounted(struct channel *channel, const char *path, bool write);
 /* length without LF, -ENODATA at the end, -EMSGSIZE */
 int channel_get_line(struct channel *channel, char *line, size_t size);
 int channel_flush(struct channel *channel);
+int channel_put(struct channel *channel, const char *bytes, size_t count);
 int channel_printf(struct channel *channel, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -5,7 +5,9 @@
  * Mirrored by sim/src/ and python/flashbed/formats/operations.py. Uses no kernel interface.
  */
 #define _GNU_SOURCE
-#include "base/base.h"
+#include <string.h>
+
+#include "base/reader.h"
 
 /* Half a byte at a time: a table that needs no setting up and is fast enough for what is not
  * timed. */
@@ -63,4 +65,80 @@ void data_fill(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 				*buffer++ = (uint8_t)(value >> (8 * (at % 8)));
 		}
 	}
+}
+
+/* A NUMBER, and what is behind it. */
+static bool take_number(const char **text, uint64_t *value)
+{
+	const size_t length = strspn(*text, "0123456789");
+	const char *digits = *text;
+
+	*text += length;
+	return number_parse(digits, length, value);
+}
+
+bool data_next_piece(const char **text, struct piece *piece)
+{
+	const char *at = *text;
+	bool good =
+		take_number(&at, &piece->common) && *at++ == '+' && take_number(&at, &piece->own);
+
+	piece->times = 1;
+	if (good && *at == 'x') {
+		at++;
+		good = take_number(&at, &piece->times) && piece->times >= 2;
+	}
+	if (!good || (*at != ',' && *at != '\0') || piece->common > MAX_NUMBER - piece->own)
+		piece->times = 0;
+	*text = at + 1;
+	return piece->times && *at == ',';
+}
+
+void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
+		      const char *pieces)
+{
+	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
+	const uint64_t end = offset + length;
+	struct piece piece = {0, 0, 0};
+	uint64_t at = offset;
+
+	memset(buffer, 0, (size_t)length);
+	for (bool more = true; more;) {
+		more = data_next_piece(&pieces, &piece);
+		for (uint64_t i = 0; i < piece.times && at < end; i++) {
+			uint8_t *bytes = buffer + (at - offset);
+			const uint64_t page_end = (at / 4096 + 1) * 4096;
+
+			data_fill(bytes, 0, piece.common, common_seed, 0);
+			data_fill(bytes + piece.common, at + piece.common, piece.own, seed, 0);
+			at = page_end < end ? page_end : end;
+		}
+	}
+}
+
+static void copy_data(uint8_t *buffer, const struct op *list, size_t index)
+{
+	size_t first = index;
+
+	while (first && list[first - 1].kind == OP_DATA)
+		first--;
+	for (; first < index; first++) {
+		memcpy(buffer, list[first].field[0], (size_t)list[first].number[0]);
+		buffer += list[first].number[0];
+	}
+}
+
+void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift)
+{
+	const struct op *op = &list[index];
+	const uint64_t offset = (op->kind == OP_SETXATTR ? 0 : op->number[1]) + shift;
+	const uint64_t seed = op->number[3];
+	uint64_t percent = 0;
+
+	if (strcmp(op->field[4], "data") == 0)
+		copy_data(buffer, list, index);
+	else if (strchr(op->field[4], '+'))
+		data_fill_pieces(buffer, offset, op->number[2], seed, op->field[4]);
+	else if (number_parse(op->field[4], strlen(op->field[4]), &percent))
+		data_fill(buffer, offset, op->number[2], seed, percent);
 }

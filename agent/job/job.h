@@ -56,7 +56,13 @@ int wear_erased_later(struct wear *wear, uint32_t block, bool flushed);
 int wear_say_flushed(const struct wear *wear, struct channel *out); /* `b` rows */
 void wear_free(struct wear *wear);
 
-/* run.c: executing operations */
+/* run.c: a program's operations, one after another; execute.c and mapped.c: the call of each */
+
+struct mapping {
+	uint8_t *at; /* NULL for none, MAP_FAILED for one that failed */
+	size_t length;
+	uint64_t offset; /* in its file */
+};
 
 struct row {
 	uint32_t line;
@@ -75,7 +81,13 @@ struct row {
 struct runner {
 	int directory; /* paths are relative to it; its own is sql.directory */
 	int fd[SLOTS];
+	struct mapping mapping[SLOTS];
 	int drop_caches; /* /proc/sys/vm/drop_caches, or -1 */
+	int null;        /* /dev/null, or -1 */
+	int task;        /* the current one */
+	uint64_t ready_ns[MAX_TASKS];
+	char path[2 * MAX_PATH_BYTES]; /* of an extended attribute */
+	uint8_t extra[65536];          /* what is read of names and attributes, and forgotten */
 	uint8_t *buffer;
 	size_t buffer_bytes;
 	struct row *rows;
@@ -98,6 +110,15 @@ struct runner {
 	struct sql_run sql;
 };
 
+/* what has to be there before the clock is read: the bytes that are written, a path */
+void execute_ready(struct runner *runner, const struct ops *ops, size_t index);
+int64_t execute(struct runner *runner, const struct op *op);
+int sleep_ns(uint64_t ns, bool until);
+
+int64_t mapped_execute(struct runner *runner, const struct op *op);
+uint64_t mapped_offset(const struct runner *runner, const struct op *op);
+void mapped_close_all(struct runner *runner);
+
 int run_init(struct runner *runner);
 int run_open_directory(struct runner *runner, const char *path);
 int run_ops(struct runner *runner, const struct ops *ops, bool measure);
@@ -118,6 +139,7 @@ struct contents {
 	size_t count;
 	size_t capacity;
 	char database[MAX_PATH_BYTES + 1]; /* that was opened last; empty for none */
+	bool unknown; /* a program of version 2 wrote, whose bytes have no name here */
 };
 
 /* what of it is not there yet */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executes operations and times each with CLOCK_MONOTONIC: one system call an operation, between
- * two readings of the clock.
+/* Runs operations and times each with CLOCK_MONOTONIC: one system call an operation (execute.c),
+ * between two readings of the clock.
  *
  * Before the mark an operation that fails ends the case; after it the result (bytes, or -errno) is
  * a row and the next one runs, as a program's would. Rows are kept in memory that was written to
@@ -17,22 +17,38 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "job/job.h"
+
+/* As many descriptors as a program may have, where that is allowed; else open(2) says EMFILE. */
+static void allow_slots(void)
+{
+	const rlim_t wanted = SLOTS + 64;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted;
+	if (limit.rlim_max < wanted)
+		limit.rlim_max = wanted;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 int run_init(struct runner *runner)
 {
 	memset(runner, 0, sizeof(*runner));
 	runner->directory = -1;
+	runner->null = -1;
 	for (int slot = 0; slot < SLOTS; slot++)
 		runner->fd[slot] = -1;
 	const int err = sql_init();
 
 	if (err)
 		return err;
+	allow_slots();
+	runner->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	runner->drop_caches = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 	return 0;
 }
@@ -56,6 +72,7 @@ static void free_words(struct runner *runner)
 void run_close_all(struct runner *runner)
 {
 	sql_close_all();
+	mapped_close_all(runner);
 	for (int slot = 0; slot < SLOTS; slot++) {
 		if (runner->fd[slot] >= 0)
 			(void)close(runner->fd[slot]);
@@ -69,156 +86,85 @@ void run_free(struct runner *runner)
 	(void)run_open_directory(runner, NULL);
 	if (runner->drop_caches >= 0)
 		(void)close(runner->drop_caches);
+	if (runner->null >= 0)
+		(void)close(runner->null);
 	free_words(runner);
 	free(runner->buffer);
 	free(runner->rows);
 }
 
-static int sleep_ns(uint64_t ns)
-{
-	struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-	int err;
-
-	do
-		err = clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left);
-	while (err == EINTR);
-	return -err;
-}
-
-/* One multiply-add that waits for the last; nothing is folded, and nothing stored. */
-static uint32_t step(uint32_t value)
-{
-	value = value * 1664525U + 1013904223U;
-	__asm__ volatile("" : "+r"(value));
-	return value;
-}
-
-static int64_t compute(uint64_t steps)
-{
-	uint32_t value = 1;
-
-	for (; steps >= 8; steps -= 8)
-		value = step(step(step(step(step(step(step(step(value))))))));
-	for (; steps; steps--)
-		value = step(value);
-	return 0;
-}
-
-static int64_t open_slot(struct runner *runner, const struct op *op)
-{
-	int *fd = &runner->fd[op->slot];
-
-	*fd = openat(runner->directory, op->field[1], op->flags | O_CLOEXEC, 0644);
-	return *fd < 0 ? -errno : 0;
-}
-
-static int64_t close_slot(struct runner *runner, const struct op *op)
-{
-	const int fd = runner->fd[op->slot];
-
-	runner->fd[op->slot] = -1;
-	return close(fd) ? -errno : 0;
-}
-
-static int64_t value_or_errno(int64_t value)
-{
-	return value < 0 ? -errno : value;
-}
-
-/* POSIX has it return the error; zig's C library for ARM returns -1 and sets errno. */
-static int64_t advise(int fd, const struct op *op)
-{
-	const int err = posix_fadvise(fd, (off_t)op->number[1], (off_t)op->number[2], op->flags);
-
-	return err < 0 ? -errno : -err;
-}
-
-static int64_t execute_file(struct runner *runner, const struct op *op)
-{
-	const int fd = runner->fd[op->slot];
-	const off_t offset = (off_t)op->number[1];
-	const size_t length = (size_t)op->number[2];
-
-	switch (op->kind) {
-	case OP_READ:
-		return value_or_errno(pread(fd, runner->buffer, length, offset));
-	case OP_WRITE:
-		return value_or_errno(pwrite(fd, runner->buffer, length, offset));
-	case OP_FSYNC:
-		return value_or_errno(fsync(fd));
-	case OP_FDATASYNC:
-		return value_or_errno(fdatasync(fd));
-	case OP_TRUNCATE:
-		return value_or_errno(ftruncate(fd, offset));
-	case OP_FADVISE:
-		return advise(fd, op);
-	case OP_ERASE:
-		return raw_erase(fd, op->number[1], op->number[2]);
-	default:
-		return -ENOSYS;
-	}
-}
-
-static int64_t execute(struct runner *runner, const struct op *op)
-{
-	switch (op->kind) {
-	case OP_MKDIR:
-		return value_or_errno(mkdirat(runner->directory, op->field[0], 0755));
-	case OP_OPEN:
-		return open_slot(runner, op);
-	case OP_CLOSE:
-		return close_slot(runner, op);
-	case OP_UNLINK:
-		return value_or_errno(unlinkat(runner->directory, op->field[0], 0));
-	case OP_RMDIR:
-		return value_or_errno(unlinkat(runner->directory, op->field[0], AT_REMOVEDIR));
-	case OP_RENAME:
-		return value_or_errno(
-			renameat(runner->directory, op->field[0], runner->directory, op->field[1]));
-	case OP_SYNC:
-		sync();
-		return 0;
-	case OP_DROP_CACHES:
-		return value_or_errno(write(runner->drop_caches, "3", 1)) < 0 ? -errno : 0;
-	case OP_REMOUNT:
-		return runner->remount ? runner->remount(runner->context) : -ENOSYS;
-	case OP_PAUSE:
-		return sleep_ns(op->number[0]);
-	case OP_COMPUTE:
-		return compute(op->number[0]);
-	case OP_SQL_OPEN:
-	case OP_SQL:
-	case OP_SQL_CLOSE:
-		return sql_execute(&runner->sql, op);
-	case OP_PREPARED:
-	case OP_MARK:
-		return 0;
-	default:
-		return execute_file(runner, op);
-	}
-}
-
-/* An operation on a slot whose open failed, which only happens after the mark, gets the kernel's
- * own EBADF. */
 static bool is_sql(const struct op *op)
 {
 	return op->kind == OP_SQL_OPEN || op->kind == OP_SQL || op->kind == OP_SQL_CLOSE;
 }
 
-static int64_t timed(struct runner *runner, const struct op *op, uint64_t *start_ns,
+/* Tasks, as docs/operations.md has them: calls do not overlap, and `pause` and `wait` make their task
+ * wait before its next line. A program of version 1 sleeps in the pause itself. */
+static int64_t execute_for_task(struct runner *runner, const struct op *op)
+{
+	uint64_t *ready = &runner->ready_ns[runner->task];
+
+	switch (op->kind) {
+	case OP_PAUSE:
+		*ready = read_clock_ns() + op->number[0];
+		return 0;
+	case OP_SPAWN:
+		runner->ready_ns[op->number[0]] = 0;
+		return 0;
+	case OP_WAIT:
+		if (runner->ready_ns[op->number[0]] > *ready)
+			*ready = runner->ready_ns[op->number[0]];
+		return 0;
+	default:
+		return execute(runner, op);
+	}
+}
+
+static int wait_until(uint64_t ns)
+{
+	return ns > read_clock_ns() ? sleep_ns(ns, true) : 0;
+}
+
+/* Until no task sleeps any longer. */
+static int wait_for_tasks(const struct runner *runner)
+{
+	uint64_t last = 0;
+
+	for (int task = 0; task < MAX_TASKS; task++)
+		if (runner->ready_ns[task] > last)
+			last = runner->ready_ns[task];
+	return last ? wait_until(last) : 0;
+}
+
+static int64_t timed(struct runner *runner, const struct ops *ops, size_t index, uint64_t *start_ns,
 		     uint64_t *latency_ns)
 {
-	if (op->kind == OP_WRITE)
-		data_fill(runner->buffer, op->number[1], op->number[2], op->number[3],
-			  op->number[4]);
-	else if (is_sql(op))
-		sql_ready(&runner->sql, op);
+	const struct op *op = &ops->list[index];
+	const uint64_t ready = runner->ready_ns[runner->task];
+
+	if (ready) {
+		const int err = wait_until(ready);
+
+		if (err)
+			return err;
+	}
+	execute_ready(runner, ops, index);
+	int64_t (*const call)(struct runner *, const struct op *) =
+		ops->version == 1 ? execute : execute_for_task;
 	const uint64_t start = read_clock_ns();
-	const int64_t result = execute(runner, op);
+	const int64_t result = call(runner, op);
 
 	*latency_ns = read_clock_ns() - start;
 	*start_ns = start;
 	return result;
+}
+
+/* What is no call: it belongs to the operations below it. */
+static bool is_said(struct runner *runner, const struct op *op)
+{
+	if (op->kind == OP_TASK)
+		runner->task = (int)op->number[0];
+	return op->kind == OP_TASK || op->kind == OP_DATA;
 }
 
 /* Memory for the whole case, written to so that it is there. */
@@ -248,11 +194,15 @@ static int reserve(struct runner *runner, const struct ops *ops)
 }
 
 /* What must not fail before the mark; a short write means a full file system. */
-static int unmeasured(struct runner *runner, const struct op *op)
+static int unmeasured(struct runner *runner, const struct ops *ops, size_t index)
 {
+	const struct op *op = &ops->list[index];
 	uint64_t start_ns;
 	uint64_t latency_ns;
-	int64_t result = timed(runner, op, &start_ns, &latency_ns);
+
+	if (is_said(runner, op))
+		return 0;
+	int64_t result = timed(runner, ops, index, &start_ns, &latency_ns);
 
 	if (op->kind == OP_WRITE && result >= 0 && (uint64_t)result < op->number[2])
 		result = -ENOSPC;
@@ -263,6 +213,30 @@ static int unmeasured(struct runner *runner, const struct op *op)
 	return (int)result;
 }
 
+static void measured(struct runner *runner, const struct ops *ops, size_t index)
+{
+	const struct op *op = &ops->list[index];
+	struct row *row = &runner->rows[runner->rows_count];
+
+	if (is_said(runner, op))
+		return;
+	calls_next_row(runner->rows_count++);
+	row->line = op->line;
+	row->flash_ns = 0;
+	row->result = timed(runner, ops, index, &row->start_ns, &row->latency_ns);
+	if (!is_sql(op) || !sql_version())
+		row->result = result_number(row->result);
+	row->changes = runner->changes ? nandlog_changes() : -1;
+	row->summed = runner->contents && op->kind == OP_READ && row->result >= 0;
+	row->words = is_sql(op) && row->result < 0 ? strdup(runner->sql.words) : NULL;
+	if (row->summed)
+		row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
+	if (runner->contents && op->kind == OP_SQL && row->result >= 0) {
+		row->summed = true;
+		row->crc32 = runner->sql.sum;
+	}
+}
+
 int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 {
 	const size_t marked = measure ? ops->measured_from : ops->count;
@@ -271,39 +245,23 @@ int run_ops(struct runner *runner, const struct ops *ops, bool measure)
 
 	runner->failed_line = 0;
 	runner->failed_op = NULL;
+	runner->task = 0;
+	memset(runner->ready_ns, 0, sizeof(runner->ready_ns));
 	runner->sql.words[0] = '\0';
 	runner->sql.sum_rows = runner->contents;
 	calls_begin(NULL);
 	for (size_t i = 0; i < marked && !err; i++)
-		err = unmeasured(runner, &ops->list[i]);
+		err = unmeasured(runner, ops, i);
 	if (!err && measure && runner->before_mark)
 		err = runner->before_mark(runner->context);
 	if (err || !measure)
-		return err;
+		return err ? err : wait_for_tasks(runner);
 	if (runner->calls)
 		calls_begin(runner->sql.directory);
 	runner->mark_ns = read_clock_ns();
-	for (size_t i = marked; i < ops->count; i++) {
-		struct row *row = &runner->rows[runner->rows_count];
-
-		calls_next_row(runner->rows_count++);
-		row->line = ops->list[i].line;
-		row->flash_ns = 0;
-		row->result = timed(runner, &ops->list[i], &row->start_ns, &row->latency_ns);
-		if (!is_sql(&ops->list[i]) || !sql_version())
-			row->result = result_number(row->result);
-		row->changes = runner->changes ? nandlog_changes() : -1;
-		row->summed = runner->contents && ops->list[i].kind == OP_READ && row->result >= 0;
-		row->words =
-			is_sql(&ops->list[i]) && row->result < 0 ? strdup(runner->sql.words) : NULL;
-		if (row->summed)
-			row->crc32 = data_crc32(runner->buffer, (size_t)row->result);
-		if (runner->contents && ops->list[i].kind == OP_SQL && row->result >= 0) {
-			row->summed = true;
-			row->crc32 = runner->sql.sum;
-		}
-	}
-	return 0;
+	for (size_t i = marked; i < ops->count; i++)
+		measured(runner, ops, i);
+	return wait_for_tasks(runner);
 }
 
 void run_print_row(const struct runner *runner, size_t index, char *text, size_t size)

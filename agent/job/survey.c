@@ -9,7 +9,8 @@
  * what equals none of them.
  *
  * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that
- * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links.
+ * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links, and
+ * refuses what a program of version 2 left (EOPNOTSUPP): pieces and data have no seed to be named by.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -35,7 +36,8 @@ struct surveyor {
 
 int contents_add(struct contents *contents, const struct ops *ops)
 {
-	for (size_t i = 0; i < ops->count; i++) {
+	contents->unknown |= ops->version != 1;
+	for (size_t i = 0; i < ops->count && ops->version == 1; i++) {
 		const struct content new = {ops->list[i].number[3], ops->list[i].number[4]};
 		size_t known = 0;
 
@@ -342,6 +344,9 @@ static int survey_below(struct surveyor *surveyor, int directory)
 int survey(struct channel *out, const struct contents *contents, const char *path)
 {
 	struct surveyor surveyor = {.out = out, .contents = contents};
+
+	if (contents->unknown)
+		return -EOPNOTSUPP;
 	const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const int err = directory < 0 ? -errno : survey_below(&surveyor, directory);
 

@@ -7,7 +7,11 @@ use sim::ops::{self, Operation};
 
 #[pyfunction]
 pub fn check_operations(py: Python<'_>, text: &str) -> PyResult<String> {
-    let parsed = bug::caught(|| ops::parse(text).map(|operations| ops::canonical(&operations)))?;
+    let canonical = || {
+        let version = ops::operations(text)?.version();
+        ops::parse(text).map(|operations| ops::canonical(version, &operations))
+    };
+    let parsed = bug::caught(canonical)?;
     parsed.map_err(|error| errors::format_error(py, &error))
 }
 

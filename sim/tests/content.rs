@@ -1,9 +1,11 @@
 //! What a file holds: the bytes that were generated, kept as extents.
 
 use proptest::prelude::*;
-use sim::content::{Contents, Source};
+use sim::content::{Contents, Source, Written};
+use std::sync::Arc;
 
 const GENERATED: &str = include_str!("../../tests/corpus/content/generated.csv");
+const PIECES: &str = include_str!("../../tests/corpus/content/pieces.csv");
 /// Where what is changed at random lies in the file: contents are kept in regions of 256 KiB.
 const REGION: u64 = 1 << 18;
 const BYTES: Place = Place { base: REGION - 300, space: 700 };
@@ -30,6 +32,63 @@ fn the_bytes_are_those_python_generates() {
         let source = Source { seed, compressibility: compressibility as u8 };
         assert_eq!(u64::from(crc32(&generated(offset, length, source))), crc, "{line}");
     }
+}
+
+/// A file with this write in it, and nothing else.
+fn written(written: Written, start: u64, end: u64) -> Contents {
+    let mut contents = Contents::default();
+    contents.keep(Source::of_write(1), &Arc::new(written));
+    contents.write(start, end, Source::of_write(1));
+    contents
+}
+
+#[test]
+fn the_pieces_are_those_python_makes_wherever_one_begins_to_read() {
+    for line in PIECES.lines().skip(1) {
+        let (numbers, rest) = line.split_once(",\"").unwrap();
+        let (fill, crc) = rest.split_once("\",").unwrap();
+        let numbers: Vec<u64> = numbers.split(',').map(|field| field.parse().unwrap()).collect();
+        let [offset, length, seed] = numbers[..] else { panic!("{line}") };
+        let pieces = sim::ops::pieces(fill).map(|piece| (piece.common, piece.own)).collect();
+        let contents = written(Written::Pieces { offset, seed, pieces }, offset, offset + length);
+        let mut whole = vec![1; length as usize];
+        contents.fill(offset, &mut whole);
+        assert_eq!(crc32(&whole).to_string(), crc, "{line}");
+        for at in (0..length).step_by(509) {
+            let mut part = vec![1; (length - at).min(700) as usize];
+            contents.fill(offset + at, &mut part);
+            assert_eq!(part, whole[at as usize..][..part.len()], "{line} from {at}");
+        }
+        assert!(!contents.is_random(offset, offset + length));
+    }
+}
+
+#[test]
+fn real_bytes_move_with_what_is_copied() {
+    let bytes: Vec<u8> = (0..9000_u32).map(|at| (at * 7 % 251) as u8).collect();
+    let from = written(Written::Bytes { offset: 100, bytes: bytes.clone() }, 100, 9100);
+    let mut to = Contents::default();
+    to.move_from(&from, (50, 9000), 300_000);
+    let mut read = vec![1; 8950];
+    to.fill(300_000, &mut read);
+    assert!(read[..50].iter().all(|&byte| byte == 0));
+    assert_eq!(read[50..], bytes[..8900]);
+}
+
+#[test]
+fn a_file_that_is_overwritten_keeps_the_writes_it_still_has() {
+    let mut contents = Contents::default();
+    for number in 0..1000_u64 {
+        let (source, start) = (Source::of_write(number), number % 7 * 4096);
+        let written = Written::Bytes { offset: start, bytes: vec![number as u8; 4096] };
+        contents.keep(source, &Arc::new(written));
+        contents.write(start, start + 4096, source);
+    }
+    let mut bytes = vec![0; 7 * 4096];
+    contents.fill(0, &mut bytes);
+    let pages = bytes.chunks(4096).map(|page| (page[0], page[4095]));
+    let last = |page: u64| (993..1000_u64).find(|number| number % 7 == page).unwrap() as u8;
+    assert!(pages.eq((0..7).map(|page| (last(page), last(page)))));
 }
 
 #[test]

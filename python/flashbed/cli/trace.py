@@ -259,7 +259,7 @@ def _program(
 def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Program:
     """A file of operations as a case: what stands before `prepared` is its preparation."""
     from flashbed._sim import FormatError, body_offset
-    from flashbed.formats.operations import HEADER
+    from flashbed.formats.operations import header_of
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.targets.base import Program
 
@@ -274,12 +274,13 @@ def _of_operations(path: Path, fs: str, board: str, read_ahead_kib: int) -> Prog
         at = body_offset(text)
     except FormatError as why:
         raise InputError(f"{shown(path)}:{why.line}: {why.code}: {why.detail}") from None
-    prepare, body = f"{HEADER}\nprepared\n", text
+    header = header_of(text)
+    prepare, body = f"{header}\nprepared\n", text
     if at:
         prepare = text[:at]
         # Read again: two long texts would be in memory at once.
         del text, body
-        body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{HEADER}\n", skip=at)
+        body = read_characters(path, OPERATIONS_BYTES_MAX, begin=f"{header}\n", skip=at)
     return Program(
         case_id=path.stem,
         fs=kind,
@@ -318,9 +319,8 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
-        held = traced.held() if isinstance(traced, LongTrace) else traced
         with whole(out / PERFETTO) as new:
-            write_perfetto(held, new)
+            write_perfetto(traced, new)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bytes", "generated", "generated_word"]
+from flashbed.formats.operation_fields import PAGE_BYTES, pieces
+
+__all__ = ["Bytes", "generated", "generated_pieces", "generated_word"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -17,6 +19,7 @@ _LINE_BYTES = 64
 _WORD_BYTES = 8
 _ZERO_LINES_AT = 2**62
 _MASK = 2**64 - 1
+_COMMON_SEED = 0x636F6D6D6F6E
 
 
 def _words(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -50,3 +53,17 @@ def generated(offset_bytes: int, length_bytes: int, seed: int, compressibility: 
             words.reshape(lines, -1)[zero] = 0
     start = offset_bytes - first_line * _LINE_BYTES
     return words.astype("<u8").view(np.uint8)[start : start + length_bytes]
+
+
+def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str) -> Bytes:
+    """The bytes of a whole write whose FILL is pieces, at its offset of a file."""
+    content = np.zeros(length_bytes, np.uint8)
+    at, end = offset_bytes, offset_bytes + length_bytes
+    for common, own, times in pieces(fill):
+        for _ in range(times):
+            first = at - offset_bytes
+            content[first : first + common] = generated(0, common, _COMMON_SEED, 0)
+            first += common
+            content[first : first + own] = generated(at + common, own, seed, 0)
+            at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
+    return content

@@ -5,6 +5,9 @@
 //! extents and their sources, and made only when a compressor asks for them. Bytes no extent covers
 //! are zero: holes, and what a file was truncated to and grown again.
 //!
+//! What no source generates, pieces and real bytes (`written.rs`), is kept once beside the extents and
+//! shared by all copies.
+//!
 //! Extents are kept in regions of 256 KiB (`region.rs`): a write moves those of its region only,
 //! and looks at one or two lines of memory.
 //!
@@ -13,12 +16,16 @@
 
 mod region;
 mod source;
+mod written;
 
 pub use source::Source;
+pub use written::Written;
 
 use crate::collections::search::partition_point_near;
 use core::ops::Range;
 use region::{joined, Extent, Region, REGION_BYTES};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a write has replaced: most often one extent, which needs no list.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +38,21 @@ pub struct Overwritten {
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     regions: Vec<Region>,
+    written: Option<Box<Kept>>,
+}
+
+/// What writes have left in a file, by the seed of their extents.
+#[derive(Clone, Debug)]
+struct Kept {
+    writes: BTreeMap<u64, Arc<Written>>,
+    /// So many are kept before those without an extent go.
+    limit: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { writes: BTreeMap::new(), limit: 64 }
+    }
 }
 
 impl PartialEq for Contents {
@@ -44,7 +66,7 @@ impl Eq for Contents {}
 impl Contents {
     /// Of an empty file.
     pub const fn new() -> Contents {
-        Contents { regions: Vec::new() }
+        Contents { regions: Vec::new(), written: None }
     }
 
     /// Bytes `start..end` become what a write of `source` at `start` writes.
@@ -56,6 +78,27 @@ impl Contents {
     pub fn write_from(&mut self, start: u64, end: u64, source: Source, offset: u64) {
         assert!(start <= end);
         self.write_extent(Extent { start, end, source, shift: offset.wrapping_sub(start) });
+    }
+
+    /// Keeps what a write is about to have here; [`Source::of_write`] is its source.
+    pub fn keep(&mut self, source: Source, written: &Arc<Written>) {
+        let kept = self.written.get_or_insert_default();
+        if kept.writes.contains_key(&source.seed) {
+            return;
+        }
+        if kept.writes.len() >= kept.limit {
+            let extents = self.regions.iter().flat_map(|region| region.extents_from(0));
+            let live = extents.filter(|extent| extent.source.is_written());
+            let live: BTreeSet<u64> = live.map(|extent| extent.source.seed).collect();
+            kept.writes.retain(|number, _| live.contains(number));
+            kept.limit = kept.limit.max(2 * kept.writes.len());
+        }
+        kept.writes.insert(source.seed, Arc::clone(written));
+    }
+
+    /// What the bytes of an extent are kept as, if they are.
+    fn written_of(&self, source: Source) -> Option<&Arc<Written>> {
+        self.written.as_ref().filter(|_| source.is_written())?.writes.get(&source.seed)
     }
 
     fn write_extent(&mut self, new: Extent) {
@@ -106,7 +149,25 @@ impl Contents {
     /// Bytes `start..end` become what they are in `other`.
     pub fn copy_from(&mut self, other: &Contents, start: u64, end: u64) {
         self.clear(start, end);
-        other.clipped(start, end).for_each(|extent| self.write_extent(extent));
+        other.clipped(start, end).for_each(|extent| self.take_extent(other, extent));
+    }
+
+    /// Bytes from `at` on become those of `start..end` in `other`.
+    pub fn move_from(&mut self, other: &Contents, (start, end): (u64, u64), at: u64) {
+        self.clear(at, at + (end - start));
+        for extent in other.clipped(start, end) {
+            let moved = |position: u64| position - start + at;
+            let shift = extent.shift.wrapping_add(start).wrapping_sub(at);
+            let (start, end) = (moved(extent.start), moved(extent.end));
+            self.take_extent(other, Extent { start, end, source: extent.source, shift });
+        }
+    }
+
+    fn take_extent(&mut self, other: &Contents, extent: Extent) {
+        if let Some(written) = other.written_of(extent.source) {
+            self.keep(extent.source, written);
+        }
+        self.write_extent(extent);
     }
 
     /// What a write to `start..end` is about to replace; nothing is copied where nothing was
@@ -131,7 +192,11 @@ impl Contents {
             let (hole, after) = rest.split_at_mut((extent.start - at) as usize);
             let (bytes, after) = after.split_at_mut((extent.end - extent.start) as usize);
             hole.fill(0);
-            extent.source.fill(extent.start.wrapping_add(extent.shift), bytes);
+            let from = extent.start.wrapping_add(extent.shift);
+            match self.written_of(extent.source) {
+                Some(written) => written.fill(from, bytes),
+                None => extent.source.fill(from, bytes),
+            }
             at = extent.end;
             rest = after;
         }

@@ -3,6 +3,8 @@
 //! Byte i of a write depends on i, the seed and the compressibility alone; agent/base/data.c and
 //! python/flashbed/formats/content.py generate the same.
 
+/// Compressibility of a [`Source`] that generates nothing: its seed says which write it is of.
+pub(super) const WRITTEN: u8 = u8::MAX;
 const LINE_BYTES: u64 = 64;
 const WORD_BYTES: u64 = 8;
 /// Where the words stand that say which lines are zero.
@@ -18,6 +20,16 @@ pub struct Source {
 }
 
 impl Source {
+    /// The bytes of a [`Written`](super::Written), by a number that no other write of the stack has.
+    pub const fn of_write(number: u64) -> Source {
+        Source { seed: number, compressibility: WRITTEN }
+    }
+
+    /// Whether its bytes are those of a [`Written`](super::Written).
+    pub const fn is_written(self) -> bool {
+        self.compressibility == WRITTEN
+    }
+
     /// splitmix64 at position `k`.
     #[inline]
     fn word(self, k: u64) -> u64 {

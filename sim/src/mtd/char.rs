@@ -15,7 +15,7 @@ use crate::errno::{FsError, Outcome};
 use crate::errno::{EBADF, EBADMSG, EINVAL, EIO, ENOENT, ENOSPC, ENOTTY, EPERM};
 use crate::flash::{Failed, Fault, Flash};
 use crate::mtd::Mtd;
-use crate::ops::{Flags, Operation, SLOTS};
+use crate::ops::{Flags, Operation, NAMES, SLOTS_AT_FIRST};
 use crate::profile::SoftwareCosts;
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
@@ -41,13 +41,13 @@ pub struct MtdChar<F> {
     mtd: Mtd<F>,
     costs: SoftwareCosts,
     access: Access,
-    slots: [Option<Flags>; SLOTS],
+    slots: Vec<Option<Flags>>,
 }
 
 impl<F: Flash> MtdChar<F> {
     /// A partition of a new chip, every block erased.
     pub fn new(mtd: Mtd<F>, access: Access) -> MtdChar<F> {
-        MtdChar { costs: *mtd.costs(), mtd, access, slots: [None; SLOTS] }
+        MtdChar { costs: *mtd.costs(), mtd, access, slots: vec![None; SLOTS_AT_FIRST] }
     }
 
     /// The driver.
@@ -97,18 +97,22 @@ impl<F: Flash> MtdChar<F> {
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
+            ref other => Err(FsError::NotModelled(NAMES[other.code()])),
         }
     }
 
     fn open(&mut self, slot: usize, path: &str, flags: Flags) -> Result<i64, FsError> {
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, None);
+        }
         if path != PARTITION {
             return match flags.create {
                 true => Err(FsError::NotModelled("names where there is no file system")),
                 false => Ok(ENOENT),
             };
         }
-        if flags.excl || flags.direct {
-            return Err(FsError::NotModelled("opening a partition with excl or direct"));
+        if flags.excl || flags.direct || flags.directory || flags.tmpfile {
+            return Err(FsError::NotModelled("opening a partition with such flags"));
         }
         self.slots[slot] = Some(flags);
         Ok(0)

@@ -1,23 +1,66 @@
-//! Operations: the text of docs/operations.md (`flashbed-ops 1`), read and checked.
+//! Operations: the text of docs/operations.md (`flashbed-ops 1` and `2`), read and checked.
 //!
 //! One of three readers; agent/base/ops.c and python/flashbed/formats/operations.py accept and
 //! refuse the same files with the same line and code, and a test holds them to it.
 //!
 //! Invariants:
-//! 1. A line's grammar is checked (line.rs) before its slots and repetition.
-//! 2. Every slot that is used is open.
+//! 1. A line's grammar is checked (line.rs, and calls.rs for what version 2 adds) before its slots,
+//!    tasks and repetition (state.rs).
+//! 2. Every slot and mapping that is used is open.
+//! 3. A file's header decides its version, and version 1 knows nothing of version 2.
 
+mod calls;
+mod fields;
+mod fill;
 mod line;
+mod names;
+mod state;
+mod text;
+mod words;
 
-use core::fmt::{self, Write};
-use line::{is_printable_or_line_feed, parse_line, Word};
+pub use fill::{data_bytes, pieces, Fill, PieceSizes};
+pub use names::{name_bytes, name_len};
+pub use text::canonical;
+pub use words::{NAMES, PAUSE, READ, WRITE};
+
+use fill::data_len;
+use line::{is_printable_or_line_feed, parse_line};
+use state::State;
 use thiserror::Error;
+use words::Word;
 
 /// So much of what is wrong with a line is shown.
 const DETAIL_CHARS_MAX: usize = 120;
-const HEADER: &str = "flashbed-ops 1";
-/// Slots a program has.
-pub const SLOTS: usize = 64;
+/// Slots, mappings and tasks that a program may have.
+pub const SLOTS: usize = 1024;
+/// Slots that most programs do with.
+pub const SLOTS_AT_FIRST: usize = 64;
+const PAGE_BYTES: u64 = 4096;
+
+/// Which version of the format a file is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `flashbed-ops 1`
+    One,
+    /// `flashbed-ops 2`
+    Two,
+}
+
+impl Version {
+    const fn header(self) -> &'static str {
+        match self {
+            Version::One => "flashbed-ops 1",
+            Version::Two => "flashbed-ops 2",
+        }
+    }
+
+    const fn slots(self) -> usize {
+        match self {
+            Version::One => SLOTS_AT_FIRST,
+            Version::Two => SLOTS,
+        }
+    }
+}
 
 /// Flags of `open`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +75,84 @@ pub struct Flags {
     pub sync: bool,
     pub dsync: bool,
     pub direct: bool,
+    pub directory: bool,
+    pub nofollow: bool,
+    pub tmpfile: bool,
+}
+
+/// What `fallocate` does to a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Fallocation {
+    Allocate,
+    Keep,
+    Punch,
+    Zero,
+    Collapse,
+    Insert,
+}
+
+const FALLOCATE: [(&str, Fallocation); 6] = [
+    ("allocate", Fallocation::Allocate),
+    ("keep", Fallocation::Keep),
+    ("punch", Fallocation::Punch),
+    ("zero", Fallocation::Zero),
+    ("collapse", Fallocation::Collapse),
+    ("insert", Fallocation::Insert),
+];
+
+/// Flags of `sync_range`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RangeFlags {
+    pub wait_before: bool,
+    pub write: bool,
+    pub wait_after: bool,
+}
+
+/// What `flock` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Locking {
+    Shared,
+    Exclusive,
+    Unlock,
+}
+
+const FLOCK: [(&str, Locking); 3] =
+    [("shared", Locking::Shared), ("exclusive", Locking::Exclusive), ("unlock", Locking::Unlock)];
+
+/// How `mmap` maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapped {
+    /// Shared, to read.
+    Read,
+    /// Shared, to read and write.
+    ReadWrite,
+    /// Private.
+    Private,
+}
+
+const MAP: [(&str, Mapped); 3] =
+    [("ro", Mapped::Read), ("rw", Mapped::ReadWrite), ("private", Mapped::Private)];
+
+/// Whether `msync` waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Msync {
+    Sync,
+    Async,
+}
+
+const MSYNC: [(&str, Msync); 2] = [("sync", Msync::Sync), ("async", Msync::Async)];
+
+/// What `link` links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linked<'a> {
+    /// A file by its name.
+    Path(&'a str),
+    /// The file of a slot, opened with `tmpfile`.
+    Slot(usize),
 }
 
 /// Advice of `fadvise`.
@@ -55,7 +176,8 @@ const ADVICE: [(&str, Advice); 6] = [
     ("noreuse", Advice::NoReuse),
 ];
 
-/// One operation; field names as in docs/operations.md.
+/// One operation; field names as in docs/operations.md. Paths are as in the file: bytes of a name
+/// may be encoded ([`name_bytes`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operation<'a> {
@@ -63,7 +185,7 @@ pub enum Operation<'a> {
     Open { slot: usize, path: &'a str, flags: Flags },
     Close { slot: usize },
     Read { slot: usize, offset: u64, length: u64 },
-    Write { slot: usize, offset: u64, length: u64, seed: u64, compressibility: u8 },
+    Write { slot: usize, offset: u64, length: u64, seed: u64, fill: Fill<'a> },
     Fsync { slot: usize },
     Fdatasync { slot: usize },
     Truncate { slot: usize, length: u64 },
@@ -82,41 +204,33 @@ pub enum Operation<'a> {
     SqlClose { path: &'a str },
     Prepared,
     Mark,
+    Task { task: usize },
+    Spawn { task: usize },
+    Wait { task: usize },
+    Stat { path: &'a str },
+    ReadDir { slot: usize },
+    Link { old: Linked<'a>, new: &'a str },
+    Symlink { target: &'a str, path: &'a str },
+    ReadLink { path: &'a str },
+    Chmod { path: &'a str, mode: u32 },
+    Chown { path: &'a str, user: u32, group: u32 },
+    Utimens { path: &'a str },
+    SetXattr { path: &'a str, name: &'a str, length: u32, seed: u64, fill: Fill<'a> },
+    GetXattr { path: &'a str, name: &'a str },
+    ListXattr { path: &'a str },
+    RemoveXattr { path: &'a str, name: &'a str },
+    Fallocate { slot: usize, offset: u64, length: u64, how: Fallocation },
+    Copy { from: usize, from_offset: u64, to: usize, to_offset: u64, length: u64 },
+    Send { slot: usize, offset: u64, length: u64 },
+    SyncRange { slot: usize, offset: u64, length: u64, flags: RangeFlags },
+    SyncFs { slot: usize },
+    Flock { slot: usize, how: Locking },
+    Mmap { mapping: usize, slot: usize, offset: u64, length: u64, how: Mapped },
+    Touch { mapping: usize, offset: u64, length: u64 },
+    Store { mapping: usize, offset: u64, length: u64, seed: u64, fill: Fill<'a> },
+    Msync { mapping: usize, offset: u64, length: u64, how: Msync },
+    Munmap { mapping: usize },
 }
-
-/// Names by `Operation::code`.
-pub const NAMES: [&str; 23] = [
-    "mkdir",
-    "open",
-    "close",
-    "read",
-    "write",
-    "fsync",
-    "fdatasync",
-    "truncate",
-    "fadvise",
-    "erase",
-    "unlink",
-    "rmdir",
-    "rename",
-    "sync",
-    "drop_caches",
-    "remount",
-    "pause",
-    "compute",
-    "sql_open",
-    "sql",
-    "sql_close",
-    "prepared",
-    "mark",
-];
-
-/// `Operation::code` of a read.
-pub const READ: usize = Word::Read as usize;
-/// `Operation::code` of a write.
-pub const WRITE: usize = Word::Write as usize;
-/// `Operation::code` of a pause.
-pub const PAUSE: usize = Word::Pause as usize;
 
 /// The first bad line, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -151,14 +265,15 @@ pub fn parse(text: &str) -> Result<Vec<(usize, Operation<'_>)>, OperationError> 
 /// Reads a file one operation after another, up to the first bad line.
 pub fn operations(text: &str) -> Result<Operations<'_>, OperationError> {
     let (header, rest) = next_line(text);
-    if header != HEADER {
-        let detail = format!("the first line is not '{HEADER}'");
+    let version = [Version::One, Version::Two].into_iter().find(|of| of.header() == header);
+    let Some(version) = version else {
+        let detail = format!("the first line is not '{}'", Version::One.header());
         return Err(OperationError { line: 1, code: "bad-header", detail });
-    }
+    };
     // Looked at once as a whole, which the compiler turns into wide comparisons; a bad byte sends
     // every line to its own check.
     let printable = text.bytes().fold(true, |all, byte| all & is_printable_or_line_feed(byte));
-    Ok(Operations { rest, line: 1, printable, state: State::default() })
+    Ok(Operations { rest, line: 1, printable, version, state: State::default() })
 }
 
 /// The operations of a file with their lines; nothing of it is kept but what is open.
@@ -167,6 +282,7 @@ pub struct Operations<'a> {
     rest: &'a str,
     line: usize,
     printable: bool,
+    version: Version,
     state: State<'a>,
 }
 
@@ -176,10 +292,38 @@ impl<'a> Operations<'a> {
         self.rest.len()
     }
 
-    fn read(&mut self, line: &'a str) -> Parsed<Option<Operation<'a>>> {
-        let operation = parse_line(line, self.printable)?;
+    /// The version of the file.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// A line, which begins `from` and what comes below it.
+    fn read(&mut self, line: &'a str, from: &'a str) -> Parsed<Option<Operation<'a>>> {
+        if self.version == Version::Two {
+            return self.read_new(line, from);
+        }
+        // Compiled once for each version, so that version 1 does not pay for the other.
+        let operation = parse_line::<false>(line, self.printable)?;
         operation.iter().try_for_each(|operation| self.state.check(operation))?;
         Ok(operation)
+    }
+
+    #[inline(never)]
+    fn read_new(&mut self, line: &'a str, from: &'a str) -> Parsed<Option<Operation<'a>>> {
+        let mut operation = parse_line::<true>(line, self.printable)?;
+        if let Some(operation) = &mut operation {
+            self.state.take_data(operation, from)?;
+            self.state.check_new(operation)?;
+        } else if let Some(data) = line.strip_prefix("data ") {
+            self.state.add_data(data_len(data), from, self.line)?;
+        }
+        Ok(operation)
+    }
+
+    #[cold]
+    fn refused(&mut self, line: usize, (code, detail): (&'static str, String)) -> OperationError {
+        self.rest = "";
+        OperationError { line, code, detail }
     }
 }
 
@@ -189,20 +333,21 @@ impl<'a> Iterator for Operations<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         while !self.rest.is_empty() {
-            let (line, after) = next_line(self.rest);
+            let from = self.rest;
+            let (line, after) = next_line(from);
             self.line += 1;
             self.rest = after;
-            match self.read(line) {
+            match self.read(line, from) {
                 Ok(None) => {}
                 Ok(Some(operation)) => return Some(Ok((self.line, operation))),
                 Err(refusal) => {
-                    self.rest = "";
-                    let (code, detail) = *refusal;
-                    return Some(Err(OperationError { line: self.line, code, detail }));
+                    self.state.forget_data();
+                    return Some(Err(self.refused(self.line, *refusal)));
                 }
             }
         }
-        None
+        let line = self.state.forget_data()?;
+        Some(Err(self.refused(line, *refuse("bad-data", "data with no operation after it"))))
     }
 }
 
@@ -212,77 +357,6 @@ fn next_line(text: &str) -> (&str, &str) {
     match memchr::memchr(b'\n', text.as_bytes()) {
         Some(end) => (&text[..end], &text[end + 1..]),
         None => (text, ""),
-    }
-}
-
-/// What a file has opened and marked so far.
-#[derive(Debug, Default)]
-struct State<'a> {
-    open: u64,
-    database: Option<&'a str>,
-    prepared: bool,
-    mark: bool,
-}
-
-impl<'a> State<'a> {
-    fn check(&mut self, operation: &Operation<'a>) -> Parsed<()> {
-        match *operation {
-            Operation::Open { slot, .. } => {
-                if self.open & (1 << slot) != 0 {
-                    return Err(refuse("slot-open", format!("slot {slot} is open already")));
-                }
-                self.open |= 1 << slot;
-            }
-            Operation::SqlOpen { path, .. } => {
-                if let Some(open) = self.database.replace(path) {
-                    return Err(refuse("slot-open", format!("database {open} is open already")));
-                }
-            }
-            Operation::Sql { path, .. } | Operation::SqlClose { path } => {
-                if self.database != Some(path) {
-                    return Err(refuse("slot-closed", format!("database {path} is not open")));
-                }
-                if matches!(operation, Operation::SqlClose { .. }) {
-                    self.database = None;
-                }
-            }
-            Operation::Remount => self.all_closed("remount")?,
-            Operation::Prepared => {
-                self.all_closed("prepared")?;
-                if self.prepared || self.mark {
-                    return Err(refuse("repeated", "prepared may come once, before mark"));
-                }
-                self.prepared = true;
-            }
-            Operation::Mark => {
-                if self.mark {
-                    return Err(refuse("repeated", "mark may come once"));
-                }
-                self.mark = true;
-            }
-            ref other => {
-                if let Some(slot) = other.slot() {
-                    if self.open & (1 << slot) == 0 {
-                        return Err(refuse("slot-closed", format!("slot {slot} is not open")));
-                    }
-                    if matches!(other, Operation::Close { .. }) {
-                        self.open &= !(1 << slot);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn all_closed(&self, at: &str) -> Parsed<()> {
-        if self.open != 0 {
-            let slot = self.open.trailing_zeros();
-            return Err(refuse("slot-open", format!("slot {slot} is open at {at}")));
-        }
-        if let Some(path) = self.database {
-            return Err(refuse("slot-open", format!("database {path} is open at {at}")));
-        }
-        Ok(())
     }
 }
 
@@ -317,10 +391,36 @@ impl Operation<'_> {
             Operation::SqlClose { .. } => Word::SqlClose,
             Operation::Prepared => Word::Prepared,
             Operation::Mark => Word::Mark,
+            Operation::Task { .. } => Word::Task,
+            Operation::Spawn { .. } => Word::Spawn,
+            Operation::Wait { .. } => Word::Wait,
+            Operation::Stat { .. } => Word::Stat,
+            Operation::ReadDir { .. } => Word::ReadDir,
+            Operation::Link { .. } => Word::Link,
+            Operation::Symlink { .. } => Word::Symlink,
+            Operation::ReadLink { .. } => Word::ReadLink,
+            Operation::Chmod { .. } => Word::Chmod,
+            Operation::Chown { .. } => Word::Chown,
+            Operation::Utimens { .. } => Word::Utimens,
+            Operation::SetXattr { .. } => Word::SetXattr,
+            Operation::GetXattr { .. } => Word::GetXattr,
+            Operation::ListXattr { .. } => Word::ListXattr,
+            Operation::RemoveXattr { .. } => Word::RemoveXattr,
+            Operation::Fallocate { .. } => Word::Fallocate,
+            Operation::Copy { .. } => Word::Copy,
+            Operation::Send { .. } => Word::Send,
+            Operation::SyncRange { .. } => Word::SyncRange,
+            Operation::SyncFs { .. } => Word::SyncFs,
+            Operation::Flock { .. } => Word::Flock,
+            Operation::Mmap { .. } => Word::Mmap,
+            Operation::Touch { .. } => Word::Touch,
+            Operation::Store { .. } => Word::Store,
+            Operation::Msync { .. } => Word::Msync,
+            Operation::Munmap { .. } => Word::Munmap,
         }
     }
 
-    /// The slot it uses, if it uses one.
+    /// The slot it uses, the first if it uses two.
     pub fn slot(&self) -> Option<usize> {
         match *self {
             Operation::Open { slot, .. }
@@ -331,77 +431,105 @@ impl Operation<'_> {
             | Operation::Fdatasync { slot }
             | Operation::Truncate { slot, .. }
             | Operation::Fadvise { slot, .. }
-            | Operation::Erase { slot, .. } => Some(slot),
+            | Operation::Erase { slot, .. }
+            | Operation::ReadDir { slot }
+            | Operation::Link { old: Linked::Slot(slot), .. }
+            | Operation::Fallocate { slot, .. }
+            | Operation::Copy { from: slot, .. }
+            | Operation::Send { slot, .. }
+            | Operation::SyncRange { slot, .. }
+            | Operation::SyncFs { slot }
+            | Operation::Flock { slot, .. }
+            | Operation::Mmap { slot, .. } => Some(slot),
             _ => None,
         }
     }
-}
 
-impl fmt::Display for Flags {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match (self.read, self.write) {
-            (true, true) => "rw",
-            (true, false) => "ro",
-            _ => "wo",
-        })?;
-        let named = [
-            (self.create, ",create"),
-            (self.excl, ",excl"),
-            (self.trunc, ",trunc"),
-            (self.append, ",append"),
-            (self.sync, ",sync"),
-            (self.dsync, ",dsync"),
-            (self.direct, ",direct"),
-        ];
-        named.iter().filter(|(set, _)| *set).try_for_each(|(_, name)| out.write_str(name))
-    }
-}
-
-impl fmt::Display for Operation<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(NAMES[self.code()])?;
-        match self {
-            Operation::Mkdir { path } | Operation::Unlink { path } | Operation::Rmdir { path } => {
-                write!(out, " {path}")
-            }
-            Operation::Open { slot, path, flags } => write!(out, " {slot} {path} {flags}"),
-            Operation::Close { slot }
-            | Operation::Fsync { slot }
-            | Operation::Fdatasync { slot } => write!(out, " {slot}"),
-            Operation::Read { slot, offset, length }
-            | Operation::Erase { slot, offset, length } => {
-                write!(out, " {slot} {offset} {length}")
-            }
-            Operation::Write { slot, offset, length, seed, compressibility } => {
-                write!(out, " {slot} {offset} {length} {seed} {compressibility}")
-            }
-            Operation::Truncate { slot, length } => write!(out, " {slot} {length}"),
-            Operation::Fadvise { slot, offset, length, advice } => {
-                let name = ADVICE.iter().find(|(_, a)| a == advice).map_or("", |(name, _)| name);
-                write!(out, " {slot} {offset} {length} {name}")
-            }
-            Operation::Rename { old, new } => write!(out, " {old} {new}"),
-            Operation::Pause { ns } => write!(out, " {ns}"),
-            Operation::Compute { steps } => write!(out, " {steps}"),
-            Operation::SqlOpen { path, seed, usage, settings } => {
-                write!(out, " {path} {seed} {usage} {settings}")
-            }
-            Operation::Sql { path, statement } => write!(out, " {path} {statement}"),
-            Operation::SqlClose { path } => write!(out, " {path}"),
-            Operation::Sync
-            | Operation::DropCaches
-            | Operation::Remount
-            | Operation::Prepared
-            | Operation::Mark => Ok(()),
+    /// The mapping it uses, if it uses one.
+    pub fn mapping(&self) -> Option<usize> {
+        match *self {
+            Operation::Mmap { mapping, .. }
+            | Operation::Touch { mapping, .. }
+            | Operation::Store { mapping, .. }
+            | Operation::Msync { mapping, .. }
+            | Operation::Munmap { mapping } => Some(mapping),
+            _ => None,
         }
     }
-}
 
-/// The canonical text of a file: header and operations, no comments or empty lines, flags in order.
-pub fn canonical(operations: &[(usize, Operation<'_>)]) -> String {
-    let mut text = format!("{HEADER}\n");
-    for (_, operation) in operations {
-        writeln!(text, "{operation}").expect("a String takes everything");
+    /// The path it is about, the first if it names two; none where it uses a slot or a mapping.
+    pub fn path(&self) -> Option<&str> {
+        match *self {
+            Operation::Mkdir { path }
+            | Operation::Open { path, .. }
+            | Operation::Unlink { path }
+            | Operation::Rmdir { path }
+            | Operation::Rename { old: path, .. }
+            | Operation::SqlOpen { path, .. }
+            | Operation::Sql { path, .. }
+            | Operation::SqlClose { path }
+            | Operation::Stat { path }
+            | Operation::Link { old: Linked::Path(path), .. }
+            | Operation::Symlink { path, .. }
+            | Operation::ReadLink { path }
+            | Operation::Chmod { path, .. }
+            | Operation::Chown { path, .. }
+            | Operation::Utimens { path }
+            | Operation::SetXattr { path, .. }
+            | Operation::GetXattr { path, .. }
+            | Operation::ListXattr { path }
+            | Operation::RemoveXattr { path, .. } => Some(path),
+            _ => None,
+        }
     }
-    text
+
+    /// Where the bytes come from that it writes.
+    pub fn fill(&self) -> Option<Fill<'_>> {
+        match *self {
+            Operation::Write { fill, .. }
+            | Operation::Store { fill, .. }
+            | Operation::SetXattr { fill, .. } => Some(fill),
+            _ => None,
+        }
+    }
+
+    /// Its LENGTH.
+    pub fn length(&self) -> Option<u64> {
+        match *self {
+            Operation::Read { length, .. }
+            | Operation::Write { length, .. }
+            | Operation::Truncate { length, .. }
+            | Operation::Fadvise { length, .. }
+            | Operation::Erase { length, .. }
+            | Operation::Fallocate { length, .. }
+            | Operation::Copy { length, .. }
+            | Operation::Send { length, .. }
+            | Operation::SyncRange { length, .. }
+            | Operation::Mmap { length, .. }
+            | Operation::Touch { length, .. }
+            | Operation::Store { length, .. }
+            | Operation::Msync { length, .. } => Some(length),
+            Operation::SetXattr { length, .. } => Some(u64::from(length)),
+            _ => None,
+        }
+    }
+
+    /// The OFFSET of its LENGTH, the first if it has two.
+    pub fn offset(&self) -> Option<u64> {
+        match *self {
+            Operation::Read { offset, .. }
+            | Operation::Write { offset, .. }
+            | Operation::Fadvise { offset, .. }
+            | Operation::Erase { offset, .. }
+            | Operation::Fallocate { offset, .. }
+            | Operation::Copy { from_offset: offset, .. }
+            | Operation::Send { offset, .. }
+            | Operation::SyncRange { offset, .. }
+            | Operation::Mmap { offset, .. }
+            | Operation::Touch { offset, .. }
+            | Operation::Store { offset, .. }
+            | Operation::Msync { offset, .. } => Some(offset),
+            _ => None,
+        }
+    }
 }

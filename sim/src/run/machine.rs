@@ -13,6 +13,7 @@ use crate::mtd::EccStats;
 use crate::ops::{self, Operation, OperationError, Operations};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 
 // The phases of a case, as docs/formats.md has them and agent/job/phases.c.
@@ -39,6 +40,8 @@ pub(super) struct Machine<S> {
     /// Paths that operations have named, and which of them each slot holds.
     files: Vec<String>,
     slots: Vec<Option<u32>>,
+    /// And each mapping.
+    mappings: Vec<Option<u32>>,
     /// When it was made, and when it was prepared.
     fresh: FreeSpace,
     prepared: FreeSpace,
@@ -62,9 +65,23 @@ impl<S: Stack> Machine<S> {
     /// A stack that was made by now.
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
         let fresh = FreeSpace::of(&stack, board);
-        let slots = vec![None; ops::SLOTS];
+        let slots = vec![None; ops::SLOTS_AT_FIRST];
         let fill_byte_ps = board.software.fill_byte_ps;
-        Machine { stack, now, files: Vec::new(), slots, fresh, prepared: fresh, fill_byte_ps }
+        Machine {
+            stack,
+            now,
+            files: Vec::new(),
+            slots,
+            mappings: Vec::new(),
+            fresh,
+            prepared: fresh,
+            fill_byte_ps,
+        }
+    }
+
+    /// From here on it ends when the caller gives up.
+    pub fn obey(&mut self, stop: &Stop) {
+        self.stack.mtd_mut().obey(stop.clone());
     }
 
     fn flash(&self) -> &S::Flash {
@@ -107,7 +124,7 @@ impl<S: Stack> Machine<S> {
         operation: &Operation<'_>,
         watch: &dyn Watch,
     ) -> Result<(), RunError> {
-        if watch.is_stopped() {
+        if watch.stop().is_thrown() {
             return Err(RunError::Stopped);
         }
         let failed = |message: String| RunError::Failed {
@@ -176,7 +193,7 @@ impl<S: Stack> Machine<S> {
         let mut taken = mark.counts;
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
@@ -208,6 +225,9 @@ impl<S: Stack> Machine<S> {
         measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();
+            if watch.stop().is_thrown() {
+                return Err(RunError::Stopped); // and not a model that refuses to flush
+            }
         }
         if measured.flush.is_some() {
             let now = self.block_erases(setting);
@@ -321,12 +341,15 @@ impl<S: Stack> Machine<S> {
         self.flash_mut().cut_power_in(change);
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
             match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
+                Err(FsError::PowerLost(_)) if watch.stop().is_thrown() => {
+                    return Err(RunError::Stopped);
+                }
                 Err(FsError::PowerLost(at)) => {
                     let torn = self.flash_mut().power_on();
                     return self.stack.survey(at, change, torn).map_err(failed);
@@ -358,7 +381,15 @@ impl<S: Stack> Machine<S> {
     /// Runs one operation; the time goes on, the result is the system call's.
     fn step(&mut self, operation: &Operation<'_>) -> Result<i64, FsError> {
         if let Operation::Open { slot, path, .. } = *operation {
+            if slot >= self.slots.len() {
+                self.slots.resize(slot + 1, None);
+            }
             self.slots[slot] = Some(index_of(&mut self.files, path));
+        } else if let Operation::Mmap { mapping, slot, .. } = *operation {
+            if mapping >= self.mappings.len() {
+                self.mappings.resize(mapping + 1, None);
+            }
+            self.mappings[mapping] = self.slots[slot];
         }
         let (result, now) = self.stack.call(self.now, operation)?;
         if now > LIFETIME {
@@ -371,15 +402,12 @@ impl<S: Stack> Machine<S> {
     /// The index of the file an operation is about.
     #[inline]
     fn file_of(&mut self, operation: &Operation<'_>) -> Option<u32> {
-        match *operation {
-            Operation::Mkdir { path }
-            | Operation::Unlink { path }
-            | Operation::Rmdir { path }
-            | Operation::Rename { old: path, .. }
-            | Operation::SqlOpen { path, .. }
-            | Operation::Sql { path, .. }
-            | Operation::SqlClose { path } => Some(index_of(&mut self.files, path)),
-            _ => self.slots[operation.slot()?],
+        match operation.path() {
+            Some(path) => Some(index_of(&mut self.files, path)),
+            None => match operation.mapping() {
+                Some(mapping) => self.mappings[mapping],
+                None => self.slots[operation.slot()?],
+            },
         }
     }
 }
@@ -416,14 +444,7 @@ fn request(
     changes: u64,
     result: i64,
 ) -> Request {
-    let (offset_bytes, length_bytes) = match *operation {
-        Operation::Read { offset, length, .. }
-        | Operation::Write { offset, length, .. }
-        | Operation::Erase { offset, length, .. }
-        | Operation::Fadvise { offset, length, .. } => (Some(offset), Some(length)),
-        Operation::Truncate { length, .. } => (None, Some(length)),
-        _ => (None, None),
-    };
+    let (offset_bytes, length_bytes) = (operation.offset(), operation.length());
     let op = operation.code();
     Request { op, file, offset_bytes, length_bytes, start, latency, flash_time, changes, result }
 }

@@ -6,6 +6,7 @@
 
 mod laboratory;
 mod machine;
+mod metadata;
 mod mount_options;
 pub mod parallel;
 mod results;
@@ -26,6 +27,7 @@ use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
 use crate::profile::{BoardProfile, EccKind, KernelFacts};
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
@@ -54,21 +56,23 @@ pub struct KernelProfile {
 /// A caller that has enough after so many rows:
 ///
 /// ```
-/// use sim::{flash::FlashOp, run::{Request, Watch}};
+/// use sim::{flash::FlashOp, run::{Request, Watch}, stop::Stop};
 /// use std::cell::Cell;
-/// struct Enough(Cell<usize>);
+/// struct Enough { left: Cell<usize>, stop: Stop }
 ///
 /// impl Watch for Enough {
-///     fn is_stopped(&self) -> bool { self.0.get() == 0 }
+///     fn stop(&self) -> &Stop { &self.stop }
 ///     fn rows_at_once(&self) -> usize { 1024 }
 ///     fn take(&self, _: usize, requests: Vec<Request>, _: Vec<FlashOp>, _: &[String]) {
-///         self.0.set(self.0.get().saturating_sub(requests.len()));
+///         self.left.set(self.left.get().saturating_sub(requests.len()));
+///         if self.left.get() == 0 { self.stop.throw(); }
 ///     }
 /// }
 /// ```
 pub trait Watch {
-    /// Whether the caller has given up; checked before every operation.
-    fn is_stopped(&self) -> bool;
+    /// Thrown when the caller has given up. It is looked at before every operation, and within one
+    /// at every page.
+    fn stop(&self) -> &Stop;
     /// Rows of a table from which on they are handed over.
     fn rows_at_once(&self) -> usize;
     /// The next rows of a case, by its index; `files` are those that are named so far.
@@ -76,11 +80,12 @@ pub trait Watch {
 }
 
 /// Nobody: cases run to their end and keep their rows.
-struct Unwatched;
+#[derive(Default)]
+struct Unwatched(Stop);
 
 impl Watch for Unwatched {
-    fn is_stopped(&self) -> bool {
-        false
+    fn stop(&self) -> &Stop {
+        &self.0
     }
 
     fn rows_at_once(&self) -> usize {
@@ -216,7 +221,7 @@ pub fn run_cases_on(
     state: &ChipState,
     cases: &[CaseInput<'_>],
 ) -> Vec<Result<Measured, RunError>> {
-    run_cases_watched(setting, state, cases, &Unwatched)
+    run_cases_watched(setting, state, cases, &Unwatched::default())
 }
 
 /// The same while somebody watches.
@@ -338,8 +343,8 @@ where
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
     let facts = setting.kernel.kernel;
-    let mounted =
-        formatted.map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS), now));
+    let mounted = formatted
+        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST), now));
     run_stack(setting, cases, mounted)
 }
 
@@ -351,10 +356,11 @@ fn run_stack<S: Stack>(
     let (cases, watch) = cases;
     let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
         let mut machine = Machine::new(stack, now, setting.board);
+        machine.obey(watch.stop());
         machine.prepare(setting, watch)?;
         Ok(machine)
     });
-    let run = |(index, case): (usize, &CaseInput<'_>)| {
+    let measured = |(index, case): (usize, &CaseInput<'_>)| {
         let mut machine = prepared.clone()?;
         machine.begin_case(case.read_ahead_kib);
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
@@ -365,5 +371,8 @@ fn run_stack<S: Stack>(
         }
         Ok(measured)
     };
+    // A layer that has stopped says that the power was lost.
+    let stopped = |error| if watch.stop().is_thrown() { RunError::Stopped } else { error };
+    let run = |case| measured(case).map_err(stopped);
     cases.iter().enumerate().map(run).collect()
 }

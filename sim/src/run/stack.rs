@@ -1,13 +1,14 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
 use super::laboratory::Laboratory;
+use super::metadata;
 use super::survey::{survey, Survey};
-use crate::content::Source;
+use crate::content::{Source, Written};
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
-use crate::ops::Operation;
+use crate::ops::{self, Fill, Operation};
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -86,8 +87,11 @@ where
             Operation::Open { slot, path, flags } => vfs.open(now, slot, path, flags),
             Operation::Close { slot } => vfs.close(now, slot),
             Operation::Read { slot, offset, length } => vfs.read(now, slot, offset, length),
-            Operation::Write { slot, offset, length, seed, compressibility } => {
+            Operation::Write { slot, offset, length, seed, fill: Fill::Even(compressibility) } => {
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
+            }
+            Operation::Write { slot, offset, length, seed, fill } => {
+                vfs.write_bytes(now, slot, (offset, length), written(offset, seed, fill))
             }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
             Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
@@ -108,7 +112,9 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
+            ref other => metadata::call(vfs, now, other),
         };
+        vfs.refuse_reclaimed()?;
         answered(outcome, now)
     }
 
@@ -149,7 +155,22 @@ where
     }
 
     fn survey(&mut self, at: Ns, change: u64, torn: Option<Torn>) -> Result<Survey, FsError> {
+        if self.has_written() {
+            return Err(FsError::NotModelled("a power cut of a program with data or pieces"));
+        }
         survey(self, at, change, torn)
+    }
+}
+
+/// The bytes of a FILL that is not the same all over.
+pub(super) fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
+    match fill {
+        Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
+        Fill::Pieces(text) => {
+            let pieces = ops::pieces(text).map(|piece| (piece.common, piece.own)).collect();
+            Written::Pieces { offset, seed, pieces }
+        }
+        Fill::Even(_) => unreachable!("which a source generates"),
     }
 }
 

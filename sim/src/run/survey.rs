@@ -26,6 +26,9 @@ const READ_ONLY: Flags = Flags {
     sync: false,
     dsync: false,
     direct: false,
+    directory: false,
+    nofollow: false,
+    tmpfile: false,
 };
 
 /// Bytes of a file in a row that are all one thing.

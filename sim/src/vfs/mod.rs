@@ -2,7 +2,8 @@
 //!
 //! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c,
 //! fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single
-//! writer sees (writeback.rs). Left out: direct I/O, mmap. docs/vfs.md has the list.
+//! writer sees (writeback.rs); mmap.rs has mapped files. Left out: direct I/O. docs/vfs.md has the
+//! list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
@@ -14,21 +15,24 @@ mod filemap;
 mod flusher;
 mod inode;
 mod inodes;
+mod links;
+mod mmap;
 mod namei;
 mod page_writeback;
 pub mod readahead;
 mod reclaim;
 mod rename;
 mod truncate;
+mod walk;
 mod wb_workfn;
 mod writeback;
 
-use crate::content::{Overwritten, Source};
+use crate::content::{Overwritten, Source, Written};
 use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
-use crate::ops::{Advice, Flags};
+use crate::ops::{Advice, Flags, SLOTS};
 use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts};
 use crate::sched::Ticks;
 use crate::units::Ns;
@@ -36,11 +40,15 @@ use completions::Completions;
 use flusher::{background_pages, Flusher};
 use inode::Inode;
 use inodes::Inodes;
+use mmap::Mapping;
 use namei::Names;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, ReadAheadState, Window};
 use std::ops::Range;
+use std::sync::Arc;
 use truncate::Truncated;
+
+pub use mmap::Sharing;
 
 /// What a step of a system call found, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
@@ -48,6 +56,10 @@ type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsErro
 #[derive(Clone, Debug)]
 struct OpenFile {
     inode: usize,
+    /// The path by which it was opened, as it is called now.
+    path: Box<str>,
+    /// That name was taken away, or there never was one.
+    is_deleted: bool,
     flags: Flags,
     readahead: ReadAheadState,
     /// The page it was read from last (of `ra->prev_pos`).
@@ -75,7 +87,13 @@ pub struct Vfs<S> {
     limits: DirtyLimits,
     /// Free when the kernel has started.
     memory_pages: u64,
+    /// Open files by slot, and from `SLOTS` on those that are mapped and closed.
     slots: Vec<Option<OpenFile>>,
+    mappings: Vec<Option<Mapping>>,
+    /// How many writes had bytes that no source generates, and those of the write that is under
+    /// way.
+    written: u64,
+    writing: Option<Arc<Written>>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
     /// Pages a read had to wait for.
@@ -85,7 +103,7 @@ pub struct Vfs<S> {
 }
 
 impl<S: FlashFs> Vfs<S> {
-    /// A fresh mount. `slots` is how many files can be open at once.
+    /// A fresh mount, with room for so many open files at first.
     pub fn new(
         fs: S,
         kernel: KernelReadAhead,
@@ -107,6 +125,9 @@ impl<S: FlashFs> Vfs<S> {
             limits: DirtyLimits::new(memory_pages),
             memory_pages,
             slots: vec![None; slots],
+            mappings: Vec::new(),
+            written: 0,
+            writing: None,
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
@@ -131,11 +152,14 @@ impl<S: FlashFs> Vfs<S> {
     /// close: the last one of a file without a name ends it.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
-        let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
-        let flushed = self.fs.flush(now, self.inodes[open.inode].ino).map(|later| (0, later));
-        let (result, now) = answered(flushed, now)?;
-        let now = self.put_inode(now, open.inode)?;
-        self.fs.call_rcu(now); // file_free
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        let (index, ino) = (open.inode, self.inodes[open.inode].ino);
+        let flushed = self.fs.flush(now, ino).map(|later| (0, later));
+        let (result, mut now) = answered(flushed, now)?;
+        if !self.keep_mapped(slot) {
+            now = self.put_inode(now, index)?;
+            self.fs.call_rcu(now); // file_free
+        }
         Ok((result, now))
     }
 
@@ -178,6 +202,8 @@ impl<S: FlashFs> Vfs<S> {
         match truncated {
             Ok(later) => {
                 self.inodes[index].modified_s = self.inodes.stamp_s(now);
+                let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
+                self.unmap_from(index, u32::try_from(pages).unwrap_or(u32::MAX));
                 Ok((0, self.truncate_inode_pages(later, gone)?))
             }
             Err(error) => errno(error, now),
@@ -188,7 +214,9 @@ impl<S: FlashFs> Vfs<S> {
     /// what there is.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now, torn)?;
+        self.slots.truncate(SLOTS);
         self.slots.fill(None);
+        self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
         self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);
         self.limits = DirtyLimits::new(self.memory_pages);
@@ -274,6 +302,26 @@ impl<S: FlashFs> Vfs<S> {
         Ok(((at - start) as i64, now))
     }
 
+    /// pwrite of bytes that no source generates.
+    pub fn write_bytes(
+        &mut self,
+        now: Ns,
+        slot: usize,
+        (offset, length): (u64, u64),
+        written: Written,
+    ) -> Outcome {
+        self.written += 1;
+        self.writing = Some(Arc::new(written));
+        let outcome = self.write(now, slot, offset, length, Source::of_write(self.written));
+        self.writing = None;
+        outcome
+    }
+
+    /// Whether a file may hold bytes that no source generates.
+    pub fn has_written(&self) -> bool {
+        self.written > 0
+    }
+
     /// file_update_time.
     fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let second = self.inodes.stamp_s(now);
@@ -320,6 +368,9 @@ impl<S: FlashFs> Vfs<S> {
         let contents = &mut self.inodes[index].contents;
         let before =
             if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
+        if let Some(written) = &self.writing {
+            contents.keep(source, written);
+        }
         contents.write_from(at, to, source, offset);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {

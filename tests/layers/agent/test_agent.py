@@ -59,9 +59,10 @@ def generated(offset: int, length: int, seed: int, compressibility: int) -> byte
 
 
 def in_order(line: str) -> list[str]:
-    """A line's words, with the flags of an `open` in one order."""
+    """A line's words, with the flags of an `open` or `sync_range` in one order."""
     words = line.split(" ")
-    return [*words[:3], *sorted(words[3].split(","))] if words[0] == "open" else words
+    has_flags = words[0] in ("open", "sync_range")
+    return [*words[:-1], *sorted(words[-1].split(","))] if has_flags else words
 
 
 def test_flags_are_printed_in_the_order_of_the_format(tmp_path: Path) -> None:

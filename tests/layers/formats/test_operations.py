@@ -48,7 +48,7 @@ def test_a_bad_line_is_refused_with_its_code(line: str, code: str) -> None:
     ("text", "line", "code"),
     [
         ("", 1, "bad-header"),
-        ("flashbed-ops 2\n", 1, "bad-header"),
+        ("flashbed-ops 3\n", 1, "bad-header"),
         (f"{HEADER}\nopen 0 a ro\nopen 0 b ro", 3, "slot-open"),
         (f"{HEADER}\nopen 0 a ro\nprepared", 3, "slot-open"),
         (f"{HEADER}\nmark\nmark", 3, "repeated"),

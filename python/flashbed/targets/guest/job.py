@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from flashbed.formats.names import SHIPPED
-from flashbed.formats.operations import canonical, each, writes
+from flashbed.formats.operations import canonical, each, header_of, writes
 from flashbed.formats.sql import statement_kind
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.nand import begin_commands, setup_commands
@@ -141,7 +141,7 @@ def items_of(programs: Sequence[Program], numbers: Mapping[str, int]) -> list[It
 
 def _canonical(text: str) -> str:
     """The canonical text, which a long one should not be beside."""
-    found = canonical(each(text))
+    found = canonical(each(text), header_of(text))
     return text if found == text else found
 
 
@@ -220,6 +220,7 @@ def text_of(groups: Sequence[Group], *, trace_flash: bool, our_chip: bool) -> st
 def described(text: str) -> Iterator[tuple[int, Described]]:
     """Line and what is at it, of canonical operations; a slot is named by the file in it."""
     slots: dict[str, str] = {}
+    mapped: dict[str, str | None] = {}
     for number, name, fields in _lines(text):
         file: str | None = None
         offset: int | None = None
@@ -228,13 +229,28 @@ def described(text: str) -> Iterator[tuple[int, Described]]:
         match name:
             case "open":
                 slots[fields[0]] = file = fields[1]
-            case "close" | "fsync" | "fdatasync":
+            case "close" | "fsync" | "fdatasync" | "readdir" | "syncfs" | "flock":
                 file = slots.get(fields[0])
             case "truncate":
                 file, length = slots.get(fields[0]), int(fields[1])
-            case "read" | "write" | "fadvise" | "erase":
+            case "read" | "write" | "fadvise" | "erase" | "send" | "fallocate" | "sync_range":
                 file, offset, length = slots.get(fields[0]), int(fields[1]), int(fields[2])
-            case "mkdir" | "unlink" | "rmdir" | "rename":
+            case "copy":
+                file, offset, length = slots.get(fields[0]), int(fields[1]), int(fields[4])
+            case "mmap":
+                mapped[fields[0]] = file = slots.get(fields[1])
+                offset, length = int(fields[2]), int(fields[3])
+            case "touch" | "store" | "msync":
+                file, offset, length = mapped.get(fields[0]), int(fields[1]), int(fields[2])
+            case "munmap":
+                file = mapped.get(fields[0])
+            case "link" if fields[0].startswith("SLOT:"):
+                file = slots.get(fields[0].removeprefix("SLOT:"))
+            case "symlink":
+                file = fields[1]
+            case "setxattr":
+                file, length = fields[0], int(fields[2])
+            case name if name in _OF_A_PATH:
                 file = fields[0]
             case "sql_open" | "sql_close":
                 file = fields[0]
@@ -245,6 +261,10 @@ def described(text: str) -> Iterator[tuple[int, Described]]:
         yield number, Described(name, file, offset, length, kind)
 
 
+_OF_A_PATH = frozenset(
+    {"mkdir", "unlink", "rmdir", "rename", "link", "stat", "readlink", "chmod", "chown", "utimens",
+     "getxattr", "listxattr", "removexattr"}
+)  # fmt: skip
 _MARKING = re.compile(r"^(?:remount|sql)\b", re.MULTILINE)
 _LINE = re.compile(r"([^ \n]+)(?: ([^\n]*))?\n?")
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operation writes, FILL of docs/operations.md, as it is read: pieces, and the BASE64 of
+ * `data` lines. The bytes are made in data.c. Uses no kernel interface. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/reader.h"
+
+enum { PAGE = 4096, MAX_DATA_BYTES = 3000 };
+
+static bool pieces_check(const char *text, uint64_t offset, uint64_t length)
+{
+	const uint64_t end = offset + length;
+	struct piece piece;
+	uint64_t at = offset;
+
+	for (bool more = true; more;) {
+		more = data_next_piece(&text, &piece);
+		if (piece.times == 0)
+			return false;
+		for (uint64_t i = 0; i < piece.times; i++) {
+			const uint64_t page_end = (at / PAGE + 1) * PAGE;
+			const uint64_t stop = page_end < end ? page_end : end;
+
+			if (at == end || piece.common + piece.own > stop - at)
+				return false;
+			at = stop;
+		}
+	}
+	return at == end;
+}
+
+bool fill_check(const char *text, uint64_t offset, uint64_t length, uint64_t seed)
+{
+	uint64_t percent = 0;
+
+	if (strcmp(text, "data") == 0)
+		return seed == 0;
+	if (strchr(text, '+'))
+		return pieces_check(text, offset, length);
+	return number_parse(text, strlen(text), &percent) && percent <= 100;
+}
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int64_t data_decode(char *text)
+{
+	const size_t length = strlen(text);
+	const size_t used = strspn(text, alphabet);
+	const size_t padding = length - used;
+	const char *const end = text + used;
+	uint8_t *out = (uint8_t *)text;
+	uint32_t bits = 0;
+
+	if (!length || length % 4 || padding > 2 || strspn(end, "=") != padding)
+		return -1;
+	const int64_t count = (int64_t)(length / 4 * 3 - padding);
+
+	if (count > MAX_DATA_BYTES)
+		return -1;
+	for (size_t i = 0; i < used; i++) {
+		bits = bits << 6 | (uint32_t)(strchr(alphabet, text[i]) - alphabet);
+		if (i % 4)
+			*out++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+	}
+	/* the last character's bits that are no byte's */
+	return padding && bits & ((1U << (2 * padding)) - 1) ? -1 : count;
+}
+
+void data_print(const char *bytes, uint64_t count, FILE *out)
+{
+	for (uint64_t i = 0; i < count; i += 3) {
+		const uint64_t left = count - i;
+		uint32_t bits = (uint32_t)(uint8_t)bytes[i] << 16;
+
+		if (left > 1)
+			bits |= (uint32_t)(uint8_t)bytes[i + 1] << 8;
+		if (left > 2)
+			bits |= (uint8_t)bytes[i + 2];
+		(void)fprintf(out, "%c%c%c%c", alphabet[bits >> 18], alphabet[bits >> 12 & 63],
+			      left > 1 ? alphabet[bits >> 6 & 63] : '=',
+			      left > 2 ? alphabet[bits & 63] : '=');
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files mapped into memory: mmap(2), reading and writing through a mapping, msync(2).
+ *
+ * A page behind the end of its file, or one that cannot be read or has no room, raises SIGBUS; the
+ * access ends there with EFAULT.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "job/job.h"
+
+enum { PAGE = 4096, AROUND = 65536 };
+
+static sigjmp_buf access_failed;
+
+static void jump(int signal)
+{
+	siglongjmp(access_failed, signal);
+}
+
+/* A byte of each page is read, or all of them written: 0, or EFAULT. */
+static int64_t access_pages(const struct mapping *mapping, const struct op *op,
+			    const uint8_t *bytes)
+{
+	struct sigaction action;
+	struct sigaction before;
+	volatile int64_t result = 0;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = jump;
+	if (sigaction(SIGBUS, &action, &before))
+		return -errno;
+	if (sigsetjmp(access_failed, 1)) {
+		result = -EFAULT;
+	} else if (bytes) {
+		memcpy(mapping->at + op->number[1], bytes, (size_t)op->number[2]);
+	} else {
+		const volatile uint8_t *at = mapping->at;
+		const uint64_t end = op->number[1] + op->number[2];
+
+		for (uint64_t i = op->number[1]; i < end; i = (i / PAGE + 1) * PAGE)
+			(void)at[i];
+	}
+	return sigaction(SIGBUS, &before, NULL) ? -errno : result;
+}
+
+/* Where there is room for a mapping: the kernel maps pages around a fault by address, and so by
+ * file offset if both are alike by AROUND. NULL leaves the place to the kernel. */
+static void *find_place(size_t length, uint64_t offset)
+{
+	const size_t room = length + 2 * AROUND;
+	uint8_t *const at =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED || munmap(at, room))
+		return NULL;
+	return at + (AROUND + offset % AROUND - (uintptr_t)at % AROUND) % AROUND;
+}
+
+static int64_t map(struct mapping *mapping, const struct op *op, int fd)
+{
+	const int protection = op->flags == MAP_TO_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	mapping->length = (size_t)op->number[3];
+	mapping->offset = op->number[2];
+	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length,
+			   protection, op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
+			   (off_t)op->number[2]);
+	return mapping->at == MAP_FAILED ? -errno : 0;
+}
+
+int64_t mapped_execute(struct runner *runner, const struct op *op)
+{
+	struct mapping *mapping = &runner->mapping[op->number[0]];
+	const bool failed = mapping->at == MAP_FAILED;
+
+	switch (op->kind) {
+	case OP_MMAP:
+		return map(mapping, op, runner->fd[op->number[1]]);
+	case OP_TOUCH:
+	case OP_STORE:
+		if (failed)
+			return -EFAULT;
+		return access_pages(mapping, op, op->kind == OP_STORE ? runner->buffer : NULL);
+	case OP_MSYNC:
+		if (failed)
+			return -EINVAL;
+		return msync(mapping->at + op->number[1], (size_t)op->number[2], op->flags) ? -errno
+											    : 0;
+	default: {
+		const int err = failed                                 ? -EINVAL
+				: munmap(mapping->at, mapping->length) ? -errno
+								       : 0;
+
+		mapping->at = NULL;
+		return err;
+	}
+	}
+}
+
+uint64_t mapped_offset(const struct runner *runner, const struct op *op)
+{
+	return runner->mapping[op->number[0]].offset;
+}
+
+void mapped_close_all(struct runner *runner)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		struct mapping *mapping = &runner->mapping[i];
+
+		if (mapping->at && mapping->at != MAP_FAILED)
+			(void)munmap(mapping->at, mapping->length);
+		mapping->at = NULL;
+	}
+}

@@ -1,0 +1,335 @@
+"""The fields of an operation: what each is, and which of them an operation takes.
+
+`FIELDS` has the operations of version 1 (docs/operations.md), `FIELDS_2` those of version 2.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+
+__all__ = [
+    "DATA_BYTES_MAX",
+    "FIELDS",
+    "FIELDS_2",
+    "PAGE_BYTES",
+    "TASKS",
+    "Reader",
+    "Refused",
+    "ends_in_statement",
+    "pieces",
+]
+
+SLOTS = 64
+SLOTS_2 = 1024
+TASKS = 1024
+MAPPINGS = 1024
+NUMBER_MAX = 2**63 - 1
+PAUSE_NS_MAX = 10**15
+STEPS_MAX = 10**12
+TRANSFER_BYTES_MAX = 2**30
+PATH_BYTES_MAX = 1023
+NAME_BYTES_MAX = 255
+VALUE_BYTES_MAX = 65_536
+DATA_BYTES_MAX = 3000
+PAGE_BYTES = 4096
+
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]*)\Z")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
+_ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2}"
+"""Of a byte that is no NUL and that a name does not hold as it is."""
+_ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
+_TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
+_ESCAPED = re.compile("%..")
+_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:x([0-9]+))?\Z")
+_STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
+_USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
+_ACCESS = frozenset({"ro", "wo", "rw"})
+_FLAGS = ("create", "excl", "trunc", "append", "sync", "dsync", "direct")
+_FLAGS_2 = (*_FLAGS, "directory", "nofollow", "tmpfile")
+_RANGE_FLAGS = ("wait_before", "write", "wait_after")
+_ADVICE = frozenset({"normal", "random", "sequential", "willneed", "dontneed", "noreuse"})
+
+
+class Refused(Exception):
+    """A field is not what it should be; the line is added by the caller."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+_Done = list[str | int]
+Reader = Callable[[str, _Done], str | int]
+"""Checks a field, given those before it."""
+
+
+def _number(maximum: int = NUMBER_MAX, minimum: int = 0) -> Reader:
+    def read(text: str, _done: _Done) -> int:
+        # Nineteen digits are enough for 2^63 - 1; a longer field need not be converted.
+        if not _NUMBER.match(text) or len(text) > 19 or not minimum <= int(text) <= maximum:
+            raise Refused("bad-number", f"{text!r} is not a number from {minimum} to {maximum}")
+        return int(text)
+
+    return read
+
+
+def _length(minimum: int, maximum: int, *, behind: tuple[int, ...] = (-1,)) -> Reader:
+    """A LENGTH that follows its OFFSET, or several."""
+    number = _number(maximum, minimum)
+
+    def read(text: str, done: _Done) -> int:
+        length_bytes = int(number(text, done))
+        if any(int(done[at]) + length_bytes > NUMBER_MAX for at in behind):
+            raise Refused("bad-number", "offset and length together are more than 2^63 - 1")
+        return length_bytes
+
+    return read
+
+
+def _page(text: str, done: _Done) -> int:
+    """An OFFSET at which a page begins."""
+    offset_bytes = int(_ANY(text, done))
+    if offset_bytes % PAGE_BYTES:
+        raise Refused("bad-number", f"{offset_bytes} is no multiple of {PAGE_BYTES}")
+    return offset_bytes
+
+
+def _path(text: str, _done: _Done) -> str:
+    names = text.split("/")
+    if len(text) > PATH_BYTES_MAX or not all(
+        _NAME.match(name) and name not in (".", "..") for name in names
+    ):
+        raise Refused("bad-path", f"{text[:80]!r} is not a relative path of plain names")
+    return text
+
+
+def _decoded_len(text: str) -> int:
+    return len(text) - 2 * text.count("%")
+
+
+def _encoded_path(text: str, _done: _Done) -> str:
+    """A path of version 2: its limits count the bytes that it stands for."""
+    whole = text if text == "." else ""
+    names = [] if whole else text.split("/")
+    good = all(
+        name not in ("", ".", "..") and _TARGET.match(name) and _decoded_len(name) <= NAME_BYTES_MAX
+        for name in names
+    )
+    if not good or _decoded_len(text) > PATH_BYTES_MAX:
+        raise Refused("bad-path", f"{text[:80]!r} is not a relative path")
+    return text
+
+
+def _target(text: str, _done: _Done) -> str:
+    if not _TARGET.match(text) or _decoded_len(text) > PATH_BYTES_MAX:
+        raise Refused("bad-path", f"{text[:80]!r} is no target")
+    return text
+
+
+def _attribute(text: str, _done: _Done) -> str:
+    if not _ATTRIBUTE.match(text) or _decoded_len(text) > NAME_BYTES_MAX:
+        raise Refused("bad-path", f"{text[:80]!r} is no name of a user attribute")
+    return text
+
+
+def _linked(text: str, done: _Done) -> str:
+    if text.startswith("SLOT:"):
+        return f"SLOT:{_SLOT_2(text.removeprefix('SLOT:'), done)}"
+    return _encoded_path(text, done)
+
+
+def _open_flags(known: tuple[str, ...]) -> Reader:
+    def read(text: str, _done: _Done) -> str:
+        access, *flags = text.split(",")
+        if access not in _ACCESS or any(
+            flag not in known or flags.count(flag) > 1 for flag in flags
+        ):
+            raise Refused("bad-flags", f"{text[:80]!r} is not ro, wo or rw with flags after it")
+        return ",".join((access, *sorted(flags, key=known.index)))
+
+    return read
+
+
+def _word(*known: str) -> Reader:
+    def read(text: str, _done: _Done) -> str:
+        if text not in known:
+            raise Refused("bad-word", f"{text[:80]!r} is none of {', '.join(known)}")
+        return text
+
+    return read
+
+
+def _range_flags(text: str, _done: _Done) -> str:
+    flags = text.split(",")
+    if any(flag not in _RANGE_FLAGS or flags.count(flag) > 1 for flag in flags):
+        raise Refused("bad-word", f"{text[:80]!r} is not some of {', '.join(_RANGE_FLAGS)}")
+    return ",".join(sorted(flags, key=_RANGE_FLAGS.index))
+
+
+def pieces(text: str) -> list[tuple[int, int, int]]:
+    """COMMON, OWN and TIMES of each piece of a FILL. Raises `Refused`."""
+    found = []
+    for piece in text.split(","):
+        match = _PIECE.match(piece)
+        if not match:
+            raise Refused("bad-fill", f"{piece[:80]!r} is no piece")
+        common, own, times = (
+            1 if number is None else _fill_number(number) for number in match.groups()
+        )
+        if match[3] and times < 2:
+            raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
+        found.append((common, own, times))
+    return found
+
+
+def _fill_number(text: str) -> int:
+    if not _NUMBER.match(text) or len(text) > 19 or int(text) > NUMBER_MAX:
+        raise Refused("bad-fill", f"{text[:80]!r} is no number")
+    return int(text)
+
+
+def _fill(*, at: int | None) -> Reader:
+    """FILL behind LENGTH and SEED; `at` is where OFFSET stands, None for one that is always 0."""
+
+    def read(text: str, done: _Done) -> str | int:
+        length_bytes, seed = int(done[-2]), int(done[-1])
+        if text == "data":
+            if seed:
+                raise Refused("bad-fill", "data has seed 0")
+            return text
+        if "+" not in text:
+            if not _NUMBER.match(text) or len(text) > 3 or int(text) > 100:
+                raise Refused("bad-fill", f"{text[:80]!r} is no FILL")
+            return int(text)
+        _check_pieces(text, 0 if at is None else int(done[at]), length_bytes)
+        return text
+
+    return read
+
+
+def _check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
+    at, end = offset_bytes, offset_bytes + length_bytes
+    for common, own, times in pieces(text):
+        for _ in range(min(times, TRANSFER_BYTES_MAX)):
+            stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
+            if at == end or common + own > stop - at:
+                raise Refused("bad-fill", f"{common}+{own} does not fit")
+            at = stop
+    if at < end:
+        raise Refused("bad-fill", f"{end - at} bytes without a piece")
+
+
+def _base64(text: str, _done: _Done) -> str:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        data = b""
+    # What is not written as it is decoded has bits of no byte, or no bytes at all.
+    if not data or base64.b64encode(data).decode() != text:
+        raise Refused("bad-data", f"{text[:80]!r} is no BASE64")
+    if len(data) > DATA_BYTES_MAX:
+        raise Refused("bad-data", f"{len(data)} bytes in a line; {DATA_BYTES_MAX} are allowed")
+    return text
+
+
+def _advice(text: str, _done: _Done) -> str:
+    if text not in _ADVICE:
+        raise Refused("bad-advice", f"{text[:80]!r} is no advice")
+    return text
+
+
+def _use(text: str, _done: _Done) -> str:
+    if text not in _USES:
+        raise Refused("bad-flags", f"{text[:80]!r} is not {' or '.join(_USES)}")
+    return text
+
+
+def _statement(text: str, _done: _Done) -> str:
+    if not _STATEMENT.match(text):
+        raise Refused("bad-statement", f"{text[:80]!r} has a \\ that means nothing")
+    return text
+
+
+_SLOT = _number(SLOTS - 1)
+_SLOT_2 = _number(SLOTS_2 - 1)
+_TASK = _number(TASKS - 1)
+_MAPPING = _number(MAPPINGS - 1)
+_OWNER = _number(2**32 - 2)
+_ANY = _number()
+_TRANSFER = _length(1, TRANSFER_BYTES_MAX)
+
+FIELDS: Mapping[str, tuple[Reader, ...]] = {
+    "mkdir": (_path,),
+    "open": (_SLOT, _path, _open_flags(_FLAGS)),
+    "close": (_SLOT,),
+    "read": (_SLOT, _ANY, _TRANSFER),
+    "write": (_SLOT, _ANY, _TRANSFER, _ANY, _number(100)),
+    "fsync": (_SLOT,),
+    "fdatasync": (_SLOT,),
+    "truncate": (_SLOT, _ANY),
+    "fadvise": (_SLOT, _ANY, _length(0, NUMBER_MAX), _advice),
+    "erase": (_SLOT, _ANY, _TRANSFER),
+    "unlink": (_path,),
+    "rmdir": (_path,),
+    "rename": (_path, _path),
+    "sync": (),
+    "drop_caches": (),
+    "remount": (),
+    "pause": (_number(PAUSE_NS_MAX),),
+    "compute": (_number(STEPS_MAX),),
+    "sql_open": (_path, _ANY, _use, _statement),
+    "sql": (_path, _statement),
+    "sql_close": (_path,),
+    "prepared": (),
+    "mark": (),
+}
+
+_LONG = _length(0, NUMBER_MAX)
+"""A LENGTH that no kernel buffer has to hold."""
+_OF_VERSION_2 = {_SLOT: _SLOT_2, _path: _encoded_path}
+
+FIELDS_2: Mapping[str, tuple[Reader, ...]] = {
+    **{
+        name: tuple(_OF_VERSION_2.get(reader, reader) for reader in readers)
+        for name, readers in FIELDS.items()
+    },
+    "open": (_SLOT_2, _encoded_path, _open_flags(_FLAGS_2)),
+    "write": (_SLOT_2, _ANY, _TRANSFER, _ANY, _fill(at=1)),
+    "task": (_TASK,),
+    "spawn": (_TASK,),
+    "wait": (_TASK,),
+    "stat": (_encoded_path,),
+    "readdir": (_SLOT_2,),
+    "link": (_linked, _encoded_path),
+    "symlink": (_target, _encoded_path),
+    "readlink": (_encoded_path,),
+    "chmod": (_encoded_path, _number(0o7777)),
+    "chown": (_encoded_path, _OWNER, _OWNER),
+    "utimens": (_encoded_path,),
+    "setxattr": (_encoded_path, _attribute, _number(VALUE_BYTES_MAX), _ANY, _fill(at=None)),
+    "getxattr": (_encoded_path, _attribute),
+    "listxattr": (_encoded_path,),
+    "removexattr": (_encoded_path, _attribute),
+    "fallocate": (
+        _SLOT_2, _ANY, _LONG, _word("allocate", "keep", "punch", "zero", "collapse", "insert"),
+    ),
+    "copy": (_SLOT_2, _ANY, _SLOT_2, _ANY, _length(1, TRANSFER_BYTES_MAX, behind=(-1, -3))),
+    "send": (_SLOT_2, _ANY, _TRANSFER),
+    "sync_range": (_SLOT_2, _ANY, _LONG, _range_flags),
+    "syncfs": (_SLOT_2,),
+    "flock": (_SLOT_2, _word("shared", "exclusive", "unlock")),
+    "mmap": (_MAPPING, _SLOT_2, _page, _TRANSFER, _word("ro", "rw", "private")),
+    "touch": (_MAPPING, _ANY, _TRANSFER),
+    "store": (_MAPPING, _ANY, _TRANSFER, _ANY, _fill(at=1)),
+    "msync": (_MAPPING, _page, _TRANSFER, _word("sync", "async")),
+    "munmap": (_MAPPING,),
+    "data": (_base64,),
+}  # fmt: skip
+
+
+def ends_in_statement(readers: tuple[Reader, ...]) -> bool:
+    """Whether the last field is the rest of the line."""
+    return readers[-1:] == (_statement,)

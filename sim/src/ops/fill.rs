@@ -1,0 +1,139 @@
+//! What an operation writes: FILL of docs/operations.md.
+//!
+//! Invariant: a [`Fill`] was checked against its operation's OFFSET and LENGTH.
+
+use super::fields::{parse_below, parse_number};
+use super::{refuse, Parsed, PAGE_BYTES};
+
+/// Bytes of a `data` line.
+const DATA_BYTES_MAX: usize = 3000;
+
+/// The bytes an operation writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill<'a> {
+    /// Generated; so many percent of 64-byte lines are zero.
+    Even(u8),
+    /// Generated page by page, as [`pieces`] has them.
+    Pieces(&'a str),
+    /// Those of the `data` lines of this part of the file, with [`data_bytes`].
+    Data(&'a str),
+}
+
+/// How a page's part of a write is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceSizes {
+    /// Bytes at its beginning that all pieces have in common.
+    pub common: u32,
+    /// Bytes after them that are its own.
+    pub own: u32,
+}
+
+/// The pieces of a write, in order. The text was checked.
+pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    text.split(',').flat_map(move |piece| {
+        let (sizes, times) = piece.split_once('x').unwrap_or((piece, "1"));
+        let (common, own) = sizes.split_once('+').unwrap_or((sizes, "0"));
+        let sizes = PieceSizes { common: number(common), own: number(own) };
+        core::iter::repeat_n(sizes, number(times) as usize)
+    })
+}
+
+/// FILL of `length` bytes at `offset`.
+pub(super) fn parse_fill(field: &str, offset: u64, length: u64, seed: u64) -> Parsed<Fill<'_>> {
+    if field == "data" {
+        if seed != 0 {
+            return Err(refuse("bad-fill", format!("data with seed {seed}, which is to be 0")));
+        }
+        return Ok(Fill::Data(""));
+    }
+    if !field.contains('+') {
+        let bad = |_| refuse("bad-fill", format!("'{field}' is no FILL"));
+        return Ok(Fill::Even(parse_below(field, 100, "compressibility").map_err(bad)? as u8));
+    }
+    check_pieces(field, offset, length)?;
+    Ok(Fill::Pieces(field))
+}
+
+fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
+    let bad = |_| refuse("bad-fill", format!("'{field}' are no pieces"));
+    let end = offset + length;
+    let mut at = offset;
+    for piece in field.split(',') {
+        let (sizes, times) = match piece.split_once('x') {
+            Some((sizes, times)) => (sizes, parse_number(times).map_err(bad)?),
+            None => (piece, 1),
+        };
+        let (common, own) = sizes.split_once('+').unwrap_or((sizes, ""));
+        let common = parse_number(common).map_err(bad)?;
+        let own = parse_number(own).map_err(bad)?;
+        if times == 0 || times == 1 && sizes.len() < piece.len() {
+            return Err(refuse("bad-fill", format!("'{piece}' is a piece {times} times")));
+        }
+        for _ in 0..times {
+            let stop = end.min((at / PAGE_BYTES + 1) * PAGE_BYTES);
+            if at == end || common.saturating_add(own) > stop - at {
+                return Err(refuse("bad-fill", format!("'{piece}' does not fit")));
+            }
+            at = stop;
+        }
+    }
+    if at < end {
+        return Err(refuse("bad-fill", format!("{} bytes without a piece", end - at)));
+    }
+    Ok(())
+}
+
+fn sextet(character: u8) -> Option<u8> {
+    Some(match character {
+        b'A'..=b'Z' => character - b'A',
+        b'a'..=b'z' => character - b'a' + 26,
+        b'0'..=b'9' => character - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
+}
+
+/// How many bytes the BASE64 of a `data` line stands for, which was checked.
+pub(super) fn data_len(field: &str) -> usize {
+    field.len() / 4 * 3 - field.bytes().rev().take_while(|&character| character == b'=').count()
+}
+
+/// Checks the BASE64 of a `data` line.
+pub(super) fn parse_data(field: &str) -> Parsed<()> {
+    let bad = || refuse("bad-data", format!("'{field}' is no BASE64"));
+    let characters = field.trim_end_matches('=').as_bytes();
+    let padding = field.len() - characters.len();
+    if field.is_empty() || field.len() % 4 != 0 || padding > 2 {
+        return Err(bad());
+    }
+    if !characters.iter().all(|&character| sextet(character).is_some()) {
+        return Err(bad());
+    }
+    // The last character's bits that are no byte's are 0.
+    let last = characters.last().and_then(|&character| sextet(character)).ok_or_else(bad)?;
+    if last % (1 << (2 * padding)) != 0 {
+        return Err(bad());
+    }
+    let bytes = data_len(field);
+    if bytes > DATA_BYTES_MAX {
+        let detail = format!("{bytes} bytes in a line, at most {DATA_BYTES_MAX}");
+        return Err(refuse("bad-data", detail));
+    }
+    Ok(())
+}
+
+/// The bytes of the `data` lines of a part of a file, which was checked.
+pub fn data_bytes(lines: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(lines.len() / 4 * 3);
+    for field in lines.split('\n').filter_map(|line| line.strip_prefix("data ")) {
+        for four in field.as_bytes().chunks(4) {
+            let value = |at: usize| u32::from(four.get(at).and_then(|&c| sextet(c)).unwrap_or(0));
+            let all = value(0) << 18 | value(1) << 12 | value(2) << 6 | value(3);
+            let padding = four.iter().filter(|&&character| character == b'=').count();
+            bytes.extend_from_slice(&all.to_be_bytes()[1..4 - padding]);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,71 @@
+//! Names of any bytes: those outside `A-Z a-z 0-9 . _ -` are written `%` and two digits.
+
+/// What a slash is in an encoded text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slash {
+    /// Nothing it may hold: the text is one name.
+    Refused,
+    /// Itself: the text is a path.
+    Plain,
+    /// A byte like others, written `%2F`.
+    Encoded,
+}
+
+#[inline]
+pub(super) const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+const fn is_digit(digit: u8) -> bool {
+    matches!(digit, b'0'..=b'9' | b'A'..=b'F')
+}
+
+const fn value_of(digit: u8) -> u8 {
+    if digit <= b'9' {
+        digit - b'0'
+    } else {
+        digit - b'A' + 10
+    }
+}
+
+/// How many bytes an encoded text stands for; none if it is not one.
+pub(super) fn encoded_len(text: &str, slash: Slash) -> Option<usize> {
+    let mut rest = text.as_bytes();
+    let mut bytes = 0;
+    loop {
+        rest = match *rest {
+            [] => return Some(bytes),
+            [b'%', high, low, ref after @ ..] if is_digit(high) && is_digit(low) => {
+                let byte = value_of(high) << 4 | value_of(low);
+                let is_slash = byte == b'/' && slash != Slash::Encoded;
+                if byte == 0 || is_plain(byte) || is_slash {
+                    return None;
+                }
+                after
+            }
+            [byte, ref after @ ..] if is_plain(byte) => after,
+            [b'/', ref after @ ..] if slash == Slash::Plain => after,
+            _ => return None,
+        };
+        bytes += 1;
+    }
+}
+
+/// The bytes that a checked name stands for.
+pub fn name_bytes(name: &str) -> impl Iterator<Item = u8> + '_ {
+    let mut rest = name.as_bytes();
+    core::iter::from_fn(move || {
+        let (byte, after) = match *rest {
+            [b'%', high, low, ref after @ ..] => (value_of(high) << 4 | value_of(low), after),
+            [byte, ref after @ ..] => (byte, after),
+            [] => return None,
+        };
+        rest = after;
+        Some(byte)
+    })
+}
+
+/// How many bytes a checked name stands for.
+pub fn name_len(name: &str) -> usize {
+    name.len() - 2 * name.bytes().filter(|&byte| byte == b'%').count()
+}

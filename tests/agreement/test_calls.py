@@ -1,0 +1,94 @@
+"""Metadata calls and mapped files: the simulator answers as the kernel does, and so does its flash.
+
+Each program is for one call, alone and among writes, syncs, remounts and dropped caches. Results
+and flash operations are compared one by one, on user-mode Linux, whose file systems are the
+kernel's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import zip_longest
+
+import pytest
+
+from flashbed.formats.operations import parse
+from flashbed.formats.profiles import load_board, load_kernel
+from flashbed.fuzz.differences import Outcome, outcomes_of
+from flashbed.targets.base import Failure, Program, RunOptions, Target
+from flashbed.targets.sim import SimTarget
+from flashbed.targets.uml import UmlTarget
+from tests.support.calls import PROGRAMS, REFUSED
+
+pytestmark = [pytest.mark.uml, pytest.mark.extension]
+
+HEADER = "flashbed-ops 2\n"
+FILE_SYSTEMS = ["jffs2", "ubifs", "yaffs2"]
+
+
+def program(fs: str, name: str, text: str) -> Program:
+    body = HEADER + text.strip() + "\n"
+    parse(body.encode())
+    window = 64 if "window" in name else 16
+    board = load_board("emulated")
+    prepare = HEADER + "prepared\n"
+    return Program(f"{fs}-{name}", fs, board, load_kernel("6.1"), window, prepare, body)
+
+
+def in_user_mode(case: Program) -> Program:
+    """The same on a simulator that is user-mode Linux, whose software takes no time."""
+    return replace(case, board=case.board.without_software(), kernel=case.kernel.in_user_mode)
+
+
+def outcomes(target: Target, programs: list[Program]) -> dict[str, Outcome | Failure]:
+    found: dict[str, Outcome | Failure] = {}
+    for batch in target.run(programs, RunOptions(trace_flash=True)):
+        found |= {failure.case_id: failure for failure in batch.failures}
+        found |= outcomes_of(batch, programs[0].board.chip.page_bytes)
+    return found
+
+
+def told(outcome: Outcome) -> list[tuple[str, object]]:
+    """Results and flash operations in one list, each operation's flash behind it."""
+    lines: list[tuple[str, object]] = []
+    flash = [(outcome.operation_of(index), op.key) for index, op in enumerate(outcome.flash)]
+    for number, row in enumerate(outcome.rows):
+        lines.append((f"{number} {row.op}", row.result))
+        lines += [(f"{number} {row.op} on flash", key) for at, key in flash if at == number]
+    return lines
+
+
+@pytest.fixture(scope="module")
+def both(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Mapping[str, Outcome | Failure], Mapping[str, Outcome | Failure]]:
+    programs = [program(fs, name, text) for fs in FILE_SYSTEMS for name, text in PROGRAMS.items()]
+    real = UmlTarget(work_dir=tmp_path_factory.mktemp("uml"))
+    simulated = [in_user_mode(case) for case in programs]
+    return outcomes(SimTarget(), simulated), outcomes(real, programs)
+
+
+@pytest.mark.parametrize("fs", FILE_SYSTEMS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_call_does_what_it_does_on_the_kernel(
+    both: tuple[Mapping[str, Outcome | Failure], Mapping[str, Outcome | Failure]],
+    fs: str,
+    name: str,
+) -> None:
+    sim, real = (side[f"{fs}-{name}"] for side in both)
+    assert isinstance(real, Outcome), real
+    assert isinstance(sim, Outcome), sim
+    for ours, kernels in zip_longest(told(sim), told(real)):
+        assert ours == kernels
+    assert len(real.rows) == len([line for line in PROGRAMS[name].split("\n") if line.strip()])
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_modelled_is_refused_by_name(what: str) -> None:
+    fs, text = REFUSED[what]
+    case = program(fs, "refused", text)
+    found = outcomes(SimTarget(), [case])
+    [failure] = found.values()
+    assert isinstance(failure, Failure)
+    assert failure.not_modelled == what

@@ -38,10 +38,13 @@
 #define COSTS "/sys/kernel/debug/flashbed_costs"
 #define FLASH "/mnt"
 #define REQUEST "/request"
+#define PORT "/dev/vport0p1"
 
 static const uint64_t SECOND_NS = 1000000000;
 /* How long threads of a file system have after sync(2) to erase what it made free. */
 static const uint64_t SETTLE_NS = 100000000;
+
+enum { PORT_TICKS = 50 };
 
 /* Shared with the program's process until it is executed. */
 struct launch {
@@ -111,7 +114,7 @@ static int count_anew(int calls, int files)
 
 /* In the program's process; comes back only when it cannot be executed. */
 static int execute_program(const struct host_request *request, const struct host_place *place,
-		   struct launch *launch)
+			   struct launch *launch)
 {
 	const int calls = open(CALLS, O_WRONLY | O_CLOEXEC);
 	const int files = open(FILES, O_WRONLY | O_CLOEXEC);
@@ -369,13 +372,28 @@ bool host_is_asked(void)
 	return access(REQUEST, F_OK) == 0;
 }
 
-/* The emulated board: the request came with the initramfs, the answer goes to the host's file. */
+/* The node appears a moment after its driver was loaded. */
+static int open_port(void)
+{
+	int fd = -1;
+
+	for (int tick = 0; tick < PORT_TICKS && fd < 0; tick++) {
+		fd = open(PORT, O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			sleep_until(now_ns() + SETTLE_NS);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* The emulated board: the request came with the initramfs, the answer goes to a file of the host's
+ * by a virtio port. */
 static int run_in_guest(void)
 {
 	static struct channel out;
 	const struct host_place place = {
 		.where = HOST_GUEST, .mount_point = FLASH, .folder = "/io"};
-	const int err = channel_open_host(&out, "answer", true);
+	const int port = open_port();
+	const int err = port < 0 ? port : channel_from_fd(&out, port);
 
 	return err ? err : host_run(open(REQUEST, O_RDONLY | O_CLOEXEC), &out, &place);
 }

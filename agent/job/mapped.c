@@ -53,8 +53,8 @@ static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 static void *find_place(size_t length, uint64_t offset)
 {
 	const size_t room = length + 2 * AROUND;
-	uint8_t *const at = mmap(NULL, room, PROT_NONE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *const at =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED || munmap(at, room))
 		return NULL;
@@ -67,8 +67,8 @@ static int64_t map(struct mapping *mapping, const struct op *op, int fd)
 
 	mapping->length = (size_t)op->number[3];
 	mapping->offset = op->number[2];
-	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length, protection,
-			   op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
+	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length,
+			   protection, op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
 			   (off_t)op->number[2]);
 	return mapping->at == MAP_FAILED ? -errno : 0;
 }

@@ -256,7 +256,9 @@ static const char *remembered(struct recorder *recorder, pid_t tid, const char *
 {
 	char link[RECORD_PATH];
 
-	if (*path && *path_of == recorder->names)
+	const bool known = *path && *path_of == recorder->names;
+
+	if (known)
 		return *path;
 	if (proc_link(tid, name, fd, link, sizeof(link)) < 0)
 		return NULL;

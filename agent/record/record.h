@@ -246,7 +246,7 @@ int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const 
 	    bool follow, char *absolute);
 void resolve_forget(const char *path); /* a name that has changed; NULL for all */
 
-/* mapped.c: mapped files */
+/* mapped_files.c: mapped files */
 
 struct mapping;
 

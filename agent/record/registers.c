@@ -44,13 +44,14 @@ static const int places[] = {FIRST + 4, FIRST + 5, FIRST + 6, FIRST + 7};
 const uint32_t record_audit_arch = AUDIT_ARCH_RISCV64;
 typedef uint64_t word;
 /* pc, x1 to x31: a0 is x10, a7 is x17 */
-enum { WORDS = 32, NUMBER = 17, RESULT = 10 };
-static const int places[] = {10, 11, 12, 13, 14, 15};
+enum { WORDS = 32, NUMBER = 17, RESULT = 10, PLACES = 6 };
 #else
 #error "registers.c: this architecture's registers are not known"
 #endif
 
+#ifndef __riscv
 enum { PLACES = sizeof(places) / sizeof(places[0]) };
+#endif
 
 static bool is_foreign(const word *words)
 {

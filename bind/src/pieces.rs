@@ -83,10 +83,10 @@ impl Worker {
             core::array::from_fn(|kind| both[kind].saturating_sub(before[kind]).min(own.len()))
         };
         let mut numbers = [0; 12];
-        for kind in 0..KINDS.len() {
-            numbers[kind * 4..kind * 4 + 2].copy_from_slice(&(alone[kind] as u16).to_le_bytes());
-            numbers[kind * 4 + 2..kind * 4 + 4]
-                .copy_from_slice(&(context[kind] as u16).to_le_bytes());
+        for (place, (one, other)) in alone.into_iter().zip(context).enumerate() {
+            let at = place * 4;
+            numbers[at..at + 2].copy_from_slice(&(one as u16).to_le_bytes());
+            numbers[at + 2..at + 4].copy_from_slice(&(other as u16).to_le_bytes());
         }
         numbers
     }

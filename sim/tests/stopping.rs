@@ -10,9 +10,9 @@ use sim::fs::ubifs::Ubifs;
 use sim::fs::yaffs2::Yaffs2;
 use sim::fs::FlashFs;
 use sim::mtd::{Access, Mtd, MtdChar};
-use sim::ops::{Flags, Operation};
+use sim::ops::{Fill, Flags, Operation};
 use sim::profile::{BoardProfile, ChipProfile};
-use sim::sched::{Task, Ticks};
+use sim::sched::Task;
 use sim::stop::Stop;
 use sim::units::{BlockNo, Ns, PageNo};
 use sim::vfs::Vfs;
@@ -112,7 +112,7 @@ fn stops<S: FlashFs>(board: &BoardProfile, made: impl Fn() -> (S, Ns, Caller)) {
             let (fs, now, caller) = made();
             let readahead = support::kernel("6.1").readahead;
             let (costs, memory) = (board.software, board.memory);
-            let mut vfs = Vfs::new(fs, readahead, costs, memory, Ticks::new(250), 1);
+            let mut vfs = Vfs::new(fs, readahead, costs, memory, support::facts(), 1);
             let flags = Flags { read: true, write: true, create: true, ..Flags::default() };
             let source = Source { seed: 1, compressibility: 0 };
             let (_, now) = vfs.open(now, 0, "f", flags).expect("open");
@@ -133,7 +133,7 @@ fn jffs2_stops_within_an_operation() {
     stops(&board, || {
         let (mtd, caller) = fused(&board);
         let jffs2 = support::kernel("6.1").jffs2;
-        let (fs, now) = Jffs2::format(mtd, Ns::ZERO, jffs2, 250).expect("jffs2");
+        let (fs, now) = Jffs2::format(mtd, Ns::ZERO, jffs2, support::facts()).expect("jffs2");
         (fs, now, caller)
     });
 }
@@ -143,7 +143,7 @@ fn yaffs2_stops_within_an_operation() {
     let board = support::board("emulated");
     stops(&board, || {
         let (mtd, caller) = fused(&board);
-        let (fs, now) = Yaffs2::format(mtd, Ns::ZERO, 250).expect("yaffs2");
+        let (fs, now) = Yaffs2::format(mtd, Ns::ZERO, support::facts()).expect("yaffs2");
         (fs, now, caller)
     });
 }
@@ -154,7 +154,7 @@ fn ubifs_stops_within_an_operation() {
     stops(&board, || {
         let (mtd, caller) = fused(&board);
         let ubifs = support::kernel("6.1").ubifs;
-        let (fs, now) = Ubifs::format(mtd, Ns::ZERO, ubifs).expect("ubifs");
+        let (fs, now) = Ubifs::format(mtd, Ns::ZERO, ubifs, support::facts()).expect("ubifs");
         (fs, now, caller)
     });
 }
@@ -166,7 +166,7 @@ fn a_partition_stops_within_an_operation() {
     let length = u64::from(board.partition.blocks) * 131_072;
     for operation in [
         Operation::Read { slot: 0, offset: 0, length },
-        Operation::Write { slot: 0, offset: 0, length, seed: 1, compressibility: 0 },
+        Operation::Write { slot: 0, offset: 0, length, seed: 1, fill: Fill::Even(0) },
         Operation::Erase { slot: 0, offset: 0, length },
     ] {
         let (mtd, caller) = fused(&board);
@@ -184,9 +184,10 @@ fn a_partition_stops_within_an_operation() {
 fn a_page_is_made_for_nobody() {
     let board = support::board("emulated");
     let (mtd, caller) = fused(&board);
-    let (fs, now) = Ubifs::format(mtd, Ns::ZERO, support::kernel("6.1").ubifs).expect("ubifs");
+    let (fs, now) = Ubifs::format(mtd, Ns::ZERO, support::kernel("6.1").ubifs, support::facts())
+        .expect("ubifs");
     let readahead = support::kernel("6.1").readahead;
-    let mut vfs = Vfs::new(fs, readahead, board.software, board.memory, Ticks::new(250), 1);
+    let mut vfs = Vfs::new(fs, readahead, board.software, board.memory, support::facts(), 1);
     let flags = Flags { write: true, create: true, ..Flags::default() };
     let (_, now) = vfs.open(now, 0, "f", flags).expect("open");
     caller.stop.throw();

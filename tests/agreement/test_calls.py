@@ -14,7 +14,7 @@ from itertools import zip_longest
 import pytest
 
 from flashbed.formats.operations import parse
-from flashbed.formats.profiles import Kernel, load_board, load_kernel
+from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.differences import Outcome, outcomes_of
 from flashbed.targets.base import Failure, Program, RunOptions, Target
 from flashbed.targets.sim import SimTarget
@@ -27,19 +27,18 @@ HEADER = "flashbed-ops 2\n"
 FILE_SYSTEMS = ["jffs2", "ubifs", "yaffs2"]
 
 
-def uml_kernel() -> Kernel:
-    """Linux 6.1 as it is built for user-mode Linux, whose JFFS2 has no extended attributes."""
-    kernel = load_kernel("6.1")
-    assert kernel.jffs2 is not None
-    return kernel.model_copy(update={"jffs2": kernel.jffs2.model_copy(update={"xattr": "off"})})
-
-
 def program(fs: str, name: str, text: str) -> Program:
     body = HEADER + text.strip() + "\n"
     parse(body.encode())
     window = 64 if "window" in name else 16
     board = load_board("emulated")
-    return Program(f"{fs}-{name}", fs, board, uml_kernel(), window, HEADER + "prepared\n", body)
+    prepare = HEADER + "prepared\n"
+    return Program(f"{fs}-{name}", fs, board, load_kernel("6.1"), window, prepare, body)
+
+
+def in_user_mode(case: Program) -> Program:
+    """The same on a simulator that is user-mode Linux, whose software takes no time."""
+    return replace(case, board=case.board.without_software(), kernel=case.kernel.in_user_mode)
 
 
 def outcomes(target: Target, programs: list[Program]) -> dict[str, Outcome | Failure]:
@@ -66,8 +65,8 @@ def both(
 ) -> tuple[Mapping[str, Outcome | Failure], Mapping[str, Outcome | Failure]]:
     programs = [program(fs, name, text) for fs in FILE_SYSTEMS for name, text in PROGRAMS.items()]
     real = UmlTarget(work_dir=tmp_path_factory.mktemp("uml"))
-    alike = [replace(case, board=case.board.without_software()) for case in programs]
-    return outcomes(SimTarget(), alike), outcomes(real, programs)
+    simulated = [in_user_mode(case) for case in programs]
+    return outcomes(SimTarget(), simulated), outcomes(real, programs)
 
 
 @pytest.mark.parametrize("fs", FILE_SYSTEMS)
@@ -89,7 +88,7 @@ def test_a_call_does_what_it_does_on_the_kernel(
 def test_what_is_not_modelled_is_refused_by_name(what: str) -> None:
     fs, text = REFUSED[what]
     case = program(fs, "refused", text)
-    found = outcomes(SimTarget(), [replace(case, kernel=load_kernel("6.1"))])
+    found = outcomes(SimTarget(), [case])
     [failure] = found.values()
     assert isinstance(failure, Failure)
     assert failure.not_modelled == what

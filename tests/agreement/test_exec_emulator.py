@@ -102,6 +102,49 @@ def test_what_is_left_is_kept(sysroot: Path, tmp_path: Path) -> None:
     assert (tmp_path / "k" / "program.ops").read_text() == OPERATIONS
 
 
+REACHES_OUT = r"""
+static long call(long number, long first, const void *second, long third)
+{
+	register long r7 __asm__("r7") = number;
+	register long r0 __asm__("r0") = first;
+	register const void *r1 __asm__("r1") = second;
+	register long r2 __asm__("r2") = third;
+
+	__asm__ volatile("svc 0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2) : "memory");
+	return r0;
+}
+
+void _start(void)
+{
+	static const char aim[] = AIM;
+	const unsigned long open_to_write[3] = {(unsigned long)aim, 5, sizeof(aim) - 1};
+	register long r0 __asm__("r0") = 1;
+	register const unsigned long *r1 __asm__("r1") = open_to_write;
+
+	__asm__ volatile(".inst 0xe10f0070" : "+r"(r0) : "r"(r1) : "memory");
+	call(1, r0 < 0, 0, 0);
+}
+"""
+
+
+def test_a_program_cannot_open_files_of_the_host_by_semihosting(
+    sysroot: Path, tmp_path: Path
+) -> None:
+    compiler = shutil.which("arm-linux-gnueabihf-gcc")
+    if compiler is None:
+        pytest.skip("arm-linux-gnueabihf-gcc is not installed")
+    source, aim = tmp_path / "out.c", tmp_path / "opened"
+    source.write_text(REACHES_OUT)
+    subprocess.run(
+        [compiler, "-static", "-nostdlib", "-marm", "-O1", f'-DAIM="{aim}"', "-o",
+         sysroot / "bin" / "out", source],
+        check=True,
+    )  # fmt: skip
+    status, _, err = _exec("--on", "emulator", "--sysroot", str(sysroot), "--", "out")
+    assert status == 128 + 4, err  # SIGILL
+    assert not aim.exists()
+
+
 def test_statuses_and_what_is_not_there(sysroot: Path) -> None:
     board = ("--on", "emulator", "--sysroot", str(sysroot))
     status, out, err = _exec(*board, "--", "agent")

@@ -75,8 +75,8 @@ def lifetime(
         typer.Argument(
             metavar="WHAT",
             help="An experiment, a recording, a run's directory, a wear table (.parquet), or erase"
-            " counters of a board: a file with what ubinfo, sysfs, the kernel or ubidumpec printed, - for"
-            " standard input.",
+            " counters of a board: a file with what ubinfo, sysfs, the kernel or ubidumpec"
+            " printed, - for standard input.",
         ),
     ],
     repeat: Repeat = None,

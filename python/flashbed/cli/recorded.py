@@ -22,7 +22,7 @@ __all__ = ["register"]
 
 HERE = "host"
 RECORDINGS = Path("results") / "record"
-SUFFIX = ".parquet"
+SUFFIX = ".rec"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
         # Options end where the command begins: what follows is the program's.
         context_settings={"allow_interspersed_args": False},
         epilog="Examples: `flashbed record -- sqlite3 x.db 'create table t(a)'` · "
-        "`flashbed record -o ../unpack.parquet -- tar xf ../songs.tar` · "
+        "`flashbed record -o ../unpack.rec -- tar xf ../songs.tar` · "
         "`flashbed record --on ssh://root@board/data -- /usr/bin/logger-of-mine`",
     )(record)
 
@@ -44,7 +44,7 @@ def record(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Default: results/record/NAME.parquet."),
+        typer.Option("-o", "--out", metavar="FILE", help="Default: results/record/NAME.rec."),
     ] = None,
     below: Annotated[
         list[str] | None,

@@ -134,7 +134,7 @@ def reproduce(
     What `validate` has kept in results/validation is shown in it too.
     """
     from flashbed.report import summary_json, write_report
-    from flashbed.validation.results_table import directory_has_kept
+    from flashbed.validation.results_table import has_results
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -149,7 +149,7 @@ def reproduce(
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
         validated = Path("results/validation")
-        kept = validated if directory_has_kept(validated) else None
+        kept = validated if has_results(validated) else None
         report = write_report(directories, base / "report.html", kept, paper)
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))

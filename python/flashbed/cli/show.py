@@ -158,9 +158,9 @@ def report(
         page = out or directories[0] / "report.html"
         print(shown(write_trace_report(directories[0], page)))
         return
-    from flashbed.validation.results_table import directory_has_kept
+    from flashbed.validation.results_table import has_results
 
-    validated = [directory for directory in directories if directory_has_kept(directory)]
+    validated = [directory for directory in directories if has_results(directory)]
     if len(validated) > 1:
         raise InputError("results of `validate` from one directory, not from several")
     others = [directory for directory in directories if directory not in validated]

@@ -1,7 +1,9 @@
 """A program on the emulated board: one boot of QEMU, with the program's files in the initramfs.
 
 Time is a count of instructions, so the answer has software's time as well. What the program prints
-is handed on when it has ended; its standard input is read to its end before the board boots.
+is handed on when it has ended; its standard input is read to its end before the board boots. The
+board has no semihosting, by which a program could open files of the host: the answer comes through
+a port that ends in one file.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator import ARCHITECTURE
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
-from flashbed.targets.emulator.machine import command, find_qemu
+from flashbed.targets.emulator.machine import ONE_FILE, ONE_FILE_MODULES, command, find_qemu
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
@@ -61,8 +63,9 @@ def launch_emulated(
         # The board's own memory is the board's: what the initramfs takes comes on top.
         more_mib = (len(image) + sysroot.size_bytes) // _MIB + 1
         asked = command(
-            qemu, request.board, bootable(kernel.image), Path("image"), more_mib=more_mib
-        )
+            qemu, request.board, bootable(kernel.image), Path("image"),
+            more_mib=more_mib, channel=ONE_FILE,
+        )  # fmt: skip
         if gdb is not None:
             alike = _image(replace(request, symbols=True), sysroot, kernel, given, say)
             (folder / "image").write_bytes(alike)
@@ -113,7 +116,12 @@ def _image(
         ours = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     except yaffs2.NotBuilt as why:
         raise Unavailable(str(why)) from None
-    wanted = (chip.stem, *initramfs.MODULES, *(module.stem for module in ours[1:]))
+    wanted = (
+        chip.stem,
+        *initramfs.MODULES,
+        *ONE_FILE_MODULES,
+        *(module.stem for module in ours[1:]),
+    )
     modules = initramfs.load_order(kernel.modules, wanted, ours)
     files = {"request": (0o600, request.text().encode("ascii")), "io/in": (0o644, given)}
     for number, put in enumerate(request.puts):

@@ -331,6 +331,18 @@ class Configuration(Strict):
     longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
 
 
+Xattr = Literal["off", "on", "unknown"]
+
+
+class UserMode(Configuration):
+    """`[uml]`: how the kernel is configured as user-mode Linux.
+
+    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
+    """
+
+    jffs2_xattr: Xattr
+
+
 class KernelFacts(Configuration):
     """`[kernel]`: what it is, and which targets can run it.
 
@@ -374,7 +386,7 @@ class Jffs2Options(Strict):
     compr_option: list[Literal["none", "lzo", "zlib"]]
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
-    xattr: Literal["off", "on", "unknown"]
+    xattr: Xattr
 
 
 class UbifsOptions(Strict):
@@ -427,7 +439,7 @@ class Kernel(FromFile):
     """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
 
     kernel: KernelFacts
-    uml: Configuration | None = None
+    uml: UserMode | None = None
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
     ubifs: UbifsOptions | None = None
@@ -446,8 +458,10 @@ class Kernel(FromFile):
         """The kernel as user-mode Linux is configured; itself where it is not built."""
         if self.uml is None:
             return self
-        facts = self.kernel.model_copy(update=self.uml.model_dump(exclude={"source"}))
-        return self.model_copy(update={"kernel": facts})
+        configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
+        facts = self.kernel.model_copy(update=configured)
+        jffs2 = self.jffs2 and self.jffs2.model_copy(update={"xattr": self.uml.jffs2_xattr})
+        return self.model_copy(update={"kernel": facts, "jffs2": jffs2})
 
     @property
     def name(self) -> str:

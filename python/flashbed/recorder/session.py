@@ -197,6 +197,15 @@ class _Sink:
 
 
 def _take(source: ReadAhead, sink: _Sink) -> None:
+    """All of the stream. Raises `RunError` for one that no recorder of ours has written."""
+    try:
+        _take_chunks(source, sink)
+    except (ValueError, OverflowError, LookupError, pl.exceptions.PolarsError) as why:
+        first = (str(why).splitlines() or [""])[0]
+        raise RunError(f"the recorder's stream is damaged: {first[:200]}") from None
+
+
+def _take_chunks(source: ReadAhead, sink: _Sink) -> None:
     for each in chunks(source):
         if isinstance(each, Chunk):
             if sink.assembler is None:

@@ -68,9 +68,9 @@ def _cost(recorded: Recorded) -> Iterator[str]:
     busy_ns, blocked_ns = end.number("busy_ns"), end.number("blocked_ns")
     wall_ns = end.number("wall_ns")
     each = f", {busy_ns / stops / 1e3:.1f} µs each" if stops else ""
-    share = f" of {wall_ns / 1e9:.2f} s" if wall_ns else ""
+    share = f" of {wall_ns / 1e9:.3f} s" if wall_ns else ""
     yield (
-        f"the recorder: {stops:,} stops for {calls:,} rows took it {busy_ns / 1e9:.2f} s{share}"
+        f"the recorder: {stops:,} stops for {calls:,} rows took it {busy_ns / 1e9:.3f} s{share}"
         f"{each}; a stop cost the program about {begin.number('stop_cpu_ns') / 1e3:.1f} µs of the"
         " processor, which is not in the recording"
     )

@@ -22,6 +22,7 @@ from flashbed.recording.file import Recording, RecordingError
 from flashbed.recording.fill import Compressor, Filler
 from flashbed.recording.known_names import Node
 from flashbed.recording.replay_state import State, Task, TranslationError
+from flashbed.recording.there import met
 
 __all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
 
@@ -70,7 +71,9 @@ class Translation:
 
     def prepare(self) -> Iterator[str]:
         """Lines that make what was there before, up to and without `sync`."""
-        there = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
+        everything = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
+        needed = met(self.recording.calls(), everything)
+        there = [call for call in everything if needed(call.path() or b"")]
         filler, total_bytes = self._filler_of_writes(), 0
         for number, call in enumerate(there, start=1):
             total_bytes += call.number("length")

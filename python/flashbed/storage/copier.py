@@ -16,8 +16,11 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import polars as pl
+
+from flashbed.storage.files import refusal
 
 __all__ = ["MEMORY_BYTES", "PLAIN", "ROW_GROUP_ROWS", "main", "sink"]
 
@@ -53,6 +56,9 @@ def _copied(source: int, new: int) -> Mapping[str, str]:
         found = re.search(r"\(os error (\d+)\)", str(why))
         if found and int(found[1]) in _NOT_OF_THE_FILE:
             return {"system": os.strerror(int(found[1]))}
+        refused = refusal(Path(f"/proc/self/fd/{new}"))
+        if refused:
+            return {"system": refused}
         return {"damaged": str(why)[:_REASON_CHARACTERS]}
     return {}
 

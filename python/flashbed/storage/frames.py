@@ -19,6 +19,7 @@ __all__ = [
     "DamagedError",
     "check_extent",
     "check_text",
+    "open_parquet",
     "pieces",
     "read_parquet",
     "scan_parquet",
@@ -69,9 +70,14 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 
 def scan_parquet(path: Path) -> pl.LazyFrame:
-    """The same, however long it is. The copy of a long one is there until this process ends."""
+    """The same, however long it is."""
+    return open_parquet(path).lazy()
+
+
+def open_parquet(path: Path) -> pl.DataFrame | pl.LazyFrame:
+    """A table, or what reads a long one, whose copy is there until this process ends."""
     if check_extent(path) <= _CELLS_HELD:
-        return read_parquet(path).lazy()
+        return read_parquet(path)
     file = copy(path)
     _scanned.append(file)
     return pl.scan_parquet(_name(file), glob=False)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -340,6 +343,47 @@ def test_a_program_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         assert child.stdout.readline() == "over\n"
         assert child.wait(WAIT_S) == 0
+
+
+def test_a_shell_stops_it_continues_it_and_interrupts_it(tmp_path: Path) -> None:
+    """As a user does on a terminal: Ctrl-Z, fg, Ctrl-C."""
+    needs("bash")
+    count = tmp_path / "count"
+    count.write_text("0", encoding="ascii")
+    script = "i=0; while :; do i=$((i+1)); echo $i > new; mv new count; sleep 0.05; done"
+    command = f"{FLASHBED} record -o {tmp_path}/x.rec -- sh -c '{script}'; echo status $? > end"
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.chdir(tmp_path)
+        os.execvp("bash", ["bash", "--norc", "-i"])
+    threading.Thread(target=lambda: drain(terminal), daemon=True).start()
+    try:
+        os.write(terminal, f"{command}\n".encode())
+        until(lambda: int(count.read_text(encoding="ascii")) > 5, "it did not begin")
+        os.write(terminal, b"\x1a")
+        until(lambda: settled(count), "it did not stop")
+        at = count.read_text(encoding="ascii")
+        os.write(terminal, b"fg\n")
+        until(lambda: count.read_text(encoding="ascii") != at, "it did not go on")
+        os.write(terminal, b"\x03")
+        until((tmp_path / "x.rec").exists, "it was not interrupted")
+    finally:
+        os.kill(shell, signal.SIGKILL)
+        os.waitpid(shell, 0)
+    assert open_recording(tmp_path / "x.rec").about.complete
+
+
+def drain(terminal: int) -> None:
+    with suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+
+
+def settled(file: Path) -> bool:
+    """Whether it does not change for a while."""
+    before = file.read_text(encoding="ascii")
+    time.sleep(0.7)
+    return file.read_text(encoding="ascii") == before
 
 
 def recorder_of(flashbed: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -81,6 +82,37 @@ def test_too_little_memory_is_no_damage(good: Path, tmp_path: Path) -> None:
 def test_a_disk_too_full_for_the_copy_is_no_damage(good: Path) -> None:
     with Path("/dev/full").open("wb") as full, pytest.raises(RunError, match="No space left"):
         copied(good, full)
+
+
+def test_a_footer_that_is_refused_is_no_damage(good: Path, tmp_path: Path) -> None:
+    """Thrift has one word for all that the system says: "transport error"."""
+    bound = len(good.read_bytes()) - 20
+    code = f"""
+import resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_FSIZE, ({bound}, {bound}))
+import polars as pl
+from flashbed.storage.copies import copy
+from flashbed.storage.files import whole
+def write(path):
+    with whole(path) as new:
+        pl.DataFrame({{"a": [1, None, 3], "b": ["x", "", None]}}).write_parquet(new)
+for do in (lambda: write(Path("n.parquet")), lambda: copy(Path(sys.argv[1]))):
+    try:
+        do()
+    except Exception as why:
+        print(type(why).__name__, why)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(good)],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "python")},
+    )  # fmt: skip
+    first, second = ended.stdout.splitlines()
+    assert first.startswith("RunError n.parquet could not be written to")
+    assert first.endswith("File too large")
+    assert second.startswith("RunError")
+    assert second.endswith("File too large")
 
 
 def test_no_reader_outlives_the_process_that_asked(good: Path) -> None:

@@ -54,11 +54,6 @@ BUILD_TOOLS = {
 }
 """Programs the build needs, and Debian's packages of them."""
 _BUILD_TIMEOUT_S = 3600
-_UNUSED = (
-    "drivers/gpu", "drivers/infiniband", "drivers/media", "drivers/scsi", "drivers/staging",
-    "drivers/usb", "drivers/net/ethernet", "drivers/net/wireless", "sound", "tools/testing",
-)  # fmt: skip
-"""Folders of the sources whose code no kernel here is built of: half of what there is to unpack."""
 _MANIFEST = "uml.json"
 _KEPT = (
     "linux",
@@ -200,10 +195,7 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         tree = work / "tree"
         tree.mkdir()
         archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
-        left_out = [
-            f"--exclude={archive.name.split('.tar')[0]}/{folder}/*.[ch]" for folder in _UNUSED
-        ]
-        run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1", *left_out])
+        run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
         shutil.rmtree(work / "package")
         for name, before, after in recipe.changes:
             _change(tree / name, before, after)

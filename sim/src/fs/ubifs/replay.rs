@@ -1,7 +1,8 @@
 //! The journal since the last commit goes into the index again.
 //!
 //! Mirrors fs/ubifs/replay.c (replay_bud, apply_replay_list, apply_replay_entry,
-//! inode_still_linked, trun_remove_range, set_buds_lprops) and of recovery.c ubifs_recover_leb with drop_last_group and drop_last_node,
+//! inode_still_linked, trun_remove_range, set_buds_lprops) and of recovery.c ubifs_recover_leb
+//! with drop_last_group and drop_last_node,
 //! and ubifs_recover_size_accum, of Linux 6.1. How full LEBs are follows from what the index names
 //! afterwards instead of being added up on the way.
 //!

@@ -17,6 +17,8 @@ pub const ENOENT: i64 = -2;
 pub const EIO: i64 = -5;
 /// Bad file descriptor.
 pub const EBADF: i64 = -9;
+/// Resource temporarily unavailable.
+pub const EAGAIN: i64 = -11;
 /// File exists.
 pub const EEXIST: i64 = -17;
 /// Not a directory.
@@ -37,6 +39,10 @@ pub const EROFS: i64 = -30;
 pub const ENOTEMPTY: i64 = -39;
 /// Wrong bits that ECC cannot put right.
 pub const EBADMSG: i64 = -74;
+/// Value too large for defined data type.
+pub const EOVERFLOW: i64 = -75;
+/// Operation not supported.
+pub const EOPNOTSUPP: i64 = -95;
 /// Structure needs cleaning.
 pub const EUCLEAN: i64 = -117;
 

@@ -50,8 +50,7 @@ fn the_pieces_are_those_python_makes_wherever_one_begins_to_read() {
         let numbers: Vec<u64> = numbers.split(',').map(|field| field.parse().unwrap()).collect();
         let [offset, length, seed] = numbers[..] else { panic!("{line}") };
         let pieces = sim::ops::pieces(fill).map(|piece| (piece.common, piece.own)).collect();
-        let contents =
-            written(Written::Pieces { offset, seed, pieces }, offset, offset + length);
+        let contents = written(Written::Pieces { offset, seed, pieces }, offset, offset + length);
         let mut whole = vec![1; length as usize];
         contents.fill(offset, &mut whole);
         assert_eq!(crc32(&whole).to_string(), crc, "{line}");

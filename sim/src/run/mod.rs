@@ -11,6 +11,7 @@ pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
+mod tasks;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
@@ -356,6 +357,12 @@ where
     run_stack(setting, cases, mounted)
 }
 
+/// Whether one of the files is of version 2.
+fn is_new(prepare: &str, body: &str) -> bool {
+    let version = |text| ops::operations(text).map(|operations| operations.version());
+    [prepare, body].into_iter().any(|text| version(text) == Ok(ops::Version::Two))
+}
+
 fn run_stack<S: Stack>(
     setting: &Setting<'_>,
     cases: Watched<'_>,
@@ -369,6 +376,9 @@ fn run_stack<S: Stack>(
     });
     let run = |(index, case): (usize, &CaseInput<'_>)| {
         let mut machine = prepared.clone()?;
+        if !case.cuts.is_empty() && is_new(setting.prepare, case.body) {
+            return Err(RunError::NotModelled("a power cut of a program of version 2"));
+        }
         machine.begin_case(case.read_ahead_kib);
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
         let mut measured = machine.measure((index, case), setting, watch)?;

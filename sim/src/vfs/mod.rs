@@ -9,6 +9,7 @@
 //! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
+mod calls;
 mod completions;
 mod filemap;
 mod flusher;
@@ -19,16 +20,17 @@ mod page_writeback;
 pub mod readahead;
 mod reclaim;
 mod rename;
+mod splice;
 mod truncate;
 mod wb_workfn;
 mod writeback;
 
-use crate::content::{Overwritten, Source, Written};
+use crate::content::{Contents, Overwritten, Source, Written};
 use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
-use crate::ops::{Advice, Flags};
+use crate::ops::{Advice, Flags, Locking};
 use crate::profile::{MemoryProfile, SoftwareCosts};
 use crate::sched::Ticks;
 use crate::units::Ns;
@@ -53,6 +55,8 @@ struct OpenFile {
     readahead: ReadAheadState,
     /// The page it was read from last (of `ra->prev_pos`).
     last_page: Option<u32>,
+    /// Its lock of the file.
+    lock: Option<Locking>,
 }
 
 /// Bytes `at..to` of a file that are written: those that `source` has from `offset` on.
@@ -81,6 +85,8 @@ pub struct Vfs<S> {
     /// way.
     written: u64,
     writing: Option<Arc<Written>>,
+    /// What the file holds when the copy that is under way is over.
+    copied: Option<Contents>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
     /// Pages a read had to wait for.
@@ -115,6 +121,7 @@ impl<S: FlashFs> Vfs<S> {
             slots: vec![None; slots],
             written: 0,
             writing: None,
+            copied: None,
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
@@ -232,7 +239,17 @@ impl<S: FlashFs> Vfs<S> {
         length: u64,
         source: Source,
     ) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
+        self.write_pages_of(now + self.costs.syscall_ns, slot, (offset, length), source)
+    }
+
+    /// vfs_write, within a call.
+    fn write_pages_of(
+        &mut self,
+        mut now: Ns,
+        slot: usize,
+        (offset, length): (u64, u64),
+        source: Source,
+    ) -> Outcome {
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         if !open.flags.write {
             return Ok((EBADF, now));
@@ -297,11 +314,6 @@ impl<S: FlashFs> Vfs<S> {
         outcome
     }
 
-    /// Whether a file may hold bytes that no source generates.
-    pub fn has_written(&self) -> bool {
-        self.written > 0
-    }
-
     /// file_update_time.
     fn update_time(&mut self, now: Ns, index: usize) -> core::result::Result<Ns, FsError> {
         let second = self.inodes.stamp_s(now);
@@ -323,7 +335,7 @@ impl<S: FlashFs> Vfs<S> {
         index: usize,
         bytes: Bytes,
     ) -> core::result::Result<Ns, FsError> {
-        let Bytes { at, to, source, offset } = bytes;
+        let Bytes { at, to, .. } = bytes;
         let inode = &self.inodes[index];
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
@@ -348,10 +360,7 @@ impl<S: FlashFs> Vfs<S> {
         let contents = &mut self.inodes[index].contents;
         let before =
             if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
-        if let Some(written) = &self.writing {
-            contents.keep(source, written);
-        }
-        contents.write_from(at, to, source, offset);
+        self.put_bytes(index, bytes);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,

@@ -59,6 +59,9 @@ impl<S: FlashFs> Vfs<S> {
 
     /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
     pub(super) fn directory_of(&mut self, mut now: Ns, path: &str) -> Answer<Option<usize>> {
+        if path == "." {
+            return Err(FsError::NotModelled("the folder itself, but for open and stat"));
+        }
         let mut directory = None;
         for (end, _) in path.match_indices('/') {
             let (found, later) = self.lookup(now, directory, &path[..end])?;
@@ -142,8 +145,8 @@ impl<S: FlashFs> Vfs<S> {
 
     /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
-        if flags.directory || flags.nofollow || flags.tmpfile {
-            return Err(FsError::NotModelled("open with directory, nofollow or tmpfile"));
+        if flags.tmpfile || flags.directory && flags.create {
+            return Err(FsError::NotModelled("open with tmpfile, or with directory and create"));
         }
         if slot >= self.slots.len() {
             self.slots.resize(slot + 1, None);
@@ -166,12 +169,15 @@ impl<S: FlashFs> Vfs<S> {
             }
         }
         let readahead = ReadAheadState::new(self.read_ahead_pages);
-        self.slots[slot] = Some(OpenFile { inode, flags, readahead, last_page: None });
+        self.slots[slot] = Some(OpenFile { inode, flags, readahead, last_page: None, lock: None });
         Ok((0, now))
     }
 
     /// The inode that an open is about, one that is there or a new one, and whether it is new.
     fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<(usize, bool)> {
+        if path == "." {
+            return self.open_root(now, flags);
+        }
         let (directory, now) = match self.directory_of(now, path)? {
             (Ok(directory), now) => (directory, now),
             (Err(errno), now) => return Ok((Err(errno), now)),
@@ -181,6 +187,9 @@ impl<S: FlashFs> Vfs<S> {
         match found {
             Some(_) if flags.create && flags.excl => Ok((Err(EEXIST), now)),
             Some(index) if self.inodes[index].is_directory && changes => Ok((Err(EISDIR), now)),
+            Some(index) if flags.directory && !self.inodes[index].is_directory => {
+                Ok((Err(ENOTDIR), now))
+            }
             Some(index) => Ok((Ok((index, false)), now)),
             None if !flags.create => Ok((Err(ENOENT), now)),
             None => {
@@ -197,6 +206,19 @@ impl<S: FlashFs> Vfs<S> {
                 }
             }
         }
+    }
+
+    /// The root, which has an inode among the others from its first opening on.
+    fn open_root(&mut self, now: Ns, flags: Flags) -> Answer<(usize, bool)> {
+        if flags.create && flags.excl {
+            return Ok((Err(EEXIST), now));
+        }
+        if flags.write || flags.create || flags.trunc {
+            return Ok((Err(EISDIR), now));
+        }
+        let known = self.inodes.find(ROOT);
+        let index = known.unwrap_or_else(|| self.inodes.add(now, ROOT, None, true));
+        Ok((Ok((index, false)), now))
     }
 
     /// What dropping caches leaves of dentries and inodes: those of open files and of the

@@ -14,7 +14,7 @@ use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
 
 /// A name that was looked up: its directory and what it names.
-type Found = (Option<usize>, Option<usize>);
+pub(super) type Found = (Option<usize>, Option<usize>);
 
 impl<S: FlashFs> Vfs<S> {
     /// Whether `path` is below `directory`.
@@ -29,7 +29,7 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     /// The last name of a path, looked up.
-    fn find(&mut self, now: Ns, path: &str) -> Answer<Found> {
+    pub(super) fn find(&mut self, now: Ns, path: &str) -> Answer<Found> {
         let (directory, now) = match self.directory_of(now, path)? {
             (Ok(directory), now) => (directory, now),
             (Err(errno), now) => return Ok((Err(errno), now)),

@@ -7,6 +7,7 @@
 use super::node::{Entry, EntryId, NameId, Neighbours, Node, NodeId, Role, State};
 use super::packed::Packed;
 use crate::collections::slab::Slab;
+use crate::ops::name_len;
 use std::collections::BTreeMap;
 
 /// All nodes on flash.
@@ -170,7 +171,7 @@ impl Names {
 
     /// An entry that is about to be written.
     pub fn add_entry(&mut self, entry: Entry) -> Role {
-        let name_bytes = self.name(entry.name).len();
+        let name_bytes = name_len(self.name(entry.name));
         let name_bytes = u8::try_from(name_bytes).expect("a name of at most 255 bytes");
         let id = EntryId(u32::try_from(self.entries.len()).expect("fewer than 2^32 entries"));
         self.entries.push(entry);

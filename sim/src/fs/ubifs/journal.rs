@@ -25,6 +25,7 @@ use crate::compress::UbifsData;
 use crate::content::Contents;
 use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, PAGE_BYTES};
+use crate::ops::name_len;
 use crate::units::Ns;
 
 /// What became of reserve_space.
@@ -45,7 +46,7 @@ struct LastBlock {
 
 /// Bytes of the node of a directory entry.
 fn dent_bytes(name: &str) -> u32 {
-    DENT_BYTES + name.len() as u32 + 1
+    DENT_BYTES + name_len(name) as u32 + 1
 }
 
 impl<F: Flash> Ubifs<F> {

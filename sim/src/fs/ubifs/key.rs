@@ -2,6 +2,8 @@
 //!
 //! Mirrors fs/ubifs/key.h (simple keys, r5 hash) of Linux 6.1.
 
+use crate::ops::name_byte_at;
+
 /// Node types in keys (UBIFS_INO_KEY and so on).
 const DATA: u32 = 1;
 const DENT: u32 = 2;
@@ -121,11 +123,12 @@ impl Key {
 pub const fn r5_hash(name: &str) -> u32 {
     let (mut hash, mut at) = (0_u32, 0);
     while at < name.len() {
-        let byte = name.as_bytes()[at] as i8 as i32;
+        let (byte, next) = name_byte_at(name.as_bytes(), at);
+        let byte = byte as i8 as i32;
         hash = hash.wrapping_add((byte << 4) as u32);
         hash = hash.wrapping_add((byte >> 4) as u32);
         hash = hash.wrapping_mul(11);
-        at += 1;
+        at = next;
     }
     hash &= (1 << BLOCK_BITS) - 1;
     if hash <= 2 {

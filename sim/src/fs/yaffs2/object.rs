@@ -17,6 +17,7 @@ use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
 use crate::flash::Flash;
 use crate::fs::{FsError, Ino, Name, Rename, Result};
+use crate::ops::{name_bytes, name_len};
 use crate::units::Ns;
 
 /// YAFFS_NOBJECT_BUCKETS.
@@ -231,7 +232,7 @@ impl<F: Flash> Yaffs2<F> {
                 continue;
             }
             let (is_it, chunk) = (object.name == at.name, object.header_chunk);
-            if object.name.len() > SHORT_NAME_BYTES && chunk != 0 {
+            if name_len(&object.name) > SHORT_NAME_BYTES && chunk != 0 {
                 now = self.read_chunk(now, chunk)?.1;
             }
             if is_it {
@@ -447,6 +448,6 @@ impl<F: Flash> Yaffs2<F> {
 
 /// yaffs_calc_name_sum.
 fn name_sum(name: &str) -> u16 {
-    let terms = (1u16..).zip(name.bytes().take(126));
+    let terms = (1u16..).zip(name_bytes(name).take(126));
     terms.fold(0, |sum, (place, byte)| sum.wrapping_add(u16::from(byte & 0x1f).wrapping_mul(place)))
 }

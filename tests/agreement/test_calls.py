@@ -24,6 +24,8 @@ LAYOUT = [
     written_file("d/b", 40_000, 4096, 2),
 ]
 SECOND = 1_000_000_000
+LAST = "mkdir last"
+"""A case that writes nothing would leave its caches to the next, which shares its file system."""
 
 
 def data(content: bytes) -> list[str]:
@@ -45,8 +47,8 @@ BODIES: dict[str, list[str]] = {
     ],
     "names": [
         "mkdir %20%FF", "open 0 %20%FF/%C3%A4%0A rw,create", "write 0 0 5000 1 0", "fsync 0",
-        "close 0", f"mkdir {'%20' * 255}", "rename %20%FF/%C3%A4%0A %25", "drop_caches", "stat %25",
-        f"stat {'%20' * 255}", "unlink %25", "sync",
+        "close 0", f"mkdir {'%20' * 250}", "rename %20%FF/%C3%A4%0A %25", "drop_caches", "stat %25",
+        f"stat {'%20' * 250}", "unlink %25", "sync",
     ],
     "directories": [
         "open 0 . ro,directory", "open 1 d ro,directory", "open 2 a ro,directory",
@@ -132,11 +134,11 @@ def programs(board: str) -> list[Program]:
         Program(
             case_id=f"{fs}, {name}",
             fs=fs,
-            board=load_board(board),
+            board=load_board(board).without_software(),
             kernel=load_kernel("6.1"),
             read_ahead_kib=128,
             prepare=prepared(LAYOUT, REST),
-            body="\n".join([HEADER_2, "mark", *lines, ""]),
+            body="\n".join([HEADER_2, "mark", *lines, LAST, ""]),
         )
         for fs in FILE_SYSTEMS
         for name, lines in BODIES.items()

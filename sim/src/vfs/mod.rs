@@ -147,8 +147,11 @@ impl<S: FlashFs> Vfs<S> {
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
-        let flushed = self.fs.flush(now, self.inodes[open.inode].ino).map(|later| (0, later));
-        let (result, now) = answered(flushed, now)?;
+        let Inode { ino, is_directory, .. } = self.inodes[open.inode];
+        let (result, now) = match is_directory {
+            true => (0, now), // whose files have no `flush`
+            false => answered(self.fs.flush(now, ino).map(|later| (0, later)), now)?,
+        };
         let now = self.put_inode(now, open.inode)?;
         self.fs.call_rcu(now); // file_free
         Ok((result, now))

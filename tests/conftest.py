@@ -24,6 +24,11 @@ hypothesis.settings.register_profile("same every time", derandomize=True)
 hypothesis.settings.load_profile("same every time")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--long`: what CI leaves out, which `make agreement` runs."""
+    parser.addoption("--long", action="store_true", help="also tests marked long, samples whole")
+
+
 @pytest.fixture
 def project() -> Path:
     """The checkout that is tested."""
@@ -91,8 +96,18 @@ def _longest_files_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -longest[item.path])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs the compiled simulator or a real kernel where it is not there."""
+def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects what only `--long` runs."""
+    if config.getoption("--long"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is long, skips what needs something that is not there."""
+    _without_long(config, items)
     _longest_files_first(items)
     missing = {}
     if find_spec("flashbed._sim") is None:

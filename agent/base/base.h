@@ -161,6 +161,7 @@ int channel_open_mounted(struct channel *channel, const char *path, bool write);
 /* length without LF, -ENODATA at the end, -EMSGSIZE */
 int channel_get_line(struct channel *channel, char *line, size_t size);
 int channel_flush(struct channel *channel);
+int channel_put(struct channel *channel, const char *bytes, size_t count);
 int channel_printf(struct channel *channel, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

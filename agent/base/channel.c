@@ -150,6 +150,24 @@ int channel_flush(struct channel *channel)
 											   : 0;
 }
 
+int channel_put(struct channel *channel, const char *bytes, size_t count)
+{
+	int err = 0;
+
+	while (!err && count > 0) {
+		const size_t room = sizeof(channel->buffer) - channel->used;
+		const size_t part = count < room ? count : room;
+
+		memcpy(channel->buffer + channel->used, bytes, part);
+		channel->used += part;
+		bytes += part;
+		count -= part;
+		if (channel->used == sizeof(channel->buffer))
+			err = channel_flush(channel);
+	}
+	return err;
+}
+
 int channel_printf(struct channel *channel, const char *format, ...)
 {
 	for (int attempt = 0; attempt < 2; attempt++) {

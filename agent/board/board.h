@@ -45,6 +45,7 @@ struct guarded {
 	const char *name;      /* of that partition, which has no other */
 	const char *directory; /* a mounted one, or NULL */
 	const char *home;      /* the agent's own folder, removed at the end; NULL for none */
+	bool program;          /* not a job: a program, whose request is in the home */
 };
 
 int guard_run(const struct guarded *guarded); /* the agent's exit status */

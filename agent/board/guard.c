@@ -97,6 +97,22 @@ static int plan(const struct guarded *guarded, struct tidy *state, char *folder,
 	return 0;
 }
 
+/* A program instead: its processes are this one's, wherever they went. */
+static int run_program(const struct guarded *guarded, const char *folder)
+{
+	static struct channel out;
+	const struct host_place place = {HOST_BOARD, guarded->mtd, guarded->name, folder,
+					 guarded->home};
+	char request[MAX_PATH_BYTES + 16];
+	int err = channel_from_fd(&out, STDOUT_FILENO);
+
+	(void)snprintf(request, sizeof(request), "%s/request", guarded->home);
+	(void)host_adopt();
+	if (!err)
+		err = host_run(open(request, O_RDONLY | O_CLOEXEC), &out, &place);
+	return err ? 1 : 0;
+}
+
 static int run_job(const struct guarded *guarded, const char *folder, pid_t parent)
 {
 	static struct channel in;
@@ -107,6 +123,8 @@ static int run_job(const struct guarded *guarded, const char *folder, pid_t pare
 	(void)signal(SIGPIPE, SIG_DFL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		return 1;
+	if (guarded->program)
+		return run_program(guarded, folder);
 	int err = channel_from_fd(&in, STDIN_FILENO);
 
 	if (!err)
@@ -178,12 +196,17 @@ int guard_run(const struct guarded *guarded)
 	err = tidy_write(&state);
 	if (err)
 		return complain("its own folder cannot be written to");
+	if (guarded->program)
+		(void)host_adopt();
 	const pid_t child = fork();
 
 	if (child == 0)
 		_exit(run_job(guarded, folder, parent));
 	const int status = child < 0 ? complain(strerror(errno)) : wait_for(child);
 
+	/* What a program has left running would keep the partition. */
+	if (guarded->program)
+		host_kill_the_rest();
 	if (status)
 		remove_probes();
 	tidy_state(&state);

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process 1 of the kernel for programs: a fresh file system, what is put on it, the program, and
- * what it did to the flash.
+/* A fresh file system, what is put on it, the program, and what it did to the flash: as process 1
+ * of the kernel for programs and of the emulated board, and on a board of the user's.
  *
- * The answer, a line each: `ran exit N`, `ran signal N` or `cannot ERRNO`; `time NS` from its first
- * instruction to its end; `counts WHEN READS PROGRAMS ERASES BUSY_NS` with WHEN `run`, then `flush`
- * for what sync(2) still wrote; `call NAME CALLS NS BYTES` a kind; `wear ERASES…`, of the blocks in
- * both; `page BYTES`; `end`. `error WORDS` and nothing more if there was no program to run.
+ * The answer, a line each:
+ *   ran exit N | ran signal N | cannot ERRNO
+ *   until SIGNAL                               if it was ended because its time was up
+ *   time NS                                    from its first instruction to its end
+ *   counts WHEN READS PROGRAMS ERASES BUSY_NS  WHEN is `run`, and `flush` for what sync(2) wrote
+ *   missed N | unseen WHY                      operations that were not recorded; all of them
+ *   call NAME CALLS NS BYTES                   a kind of system call
+ *   file ...                                   a line of flashbed_files
+ *   wear ERASES...                             of the blocks, in run and flush
+ *   page BYTES
+ *   stdout BYTES | stderr BYTES                with the bytes, where they are not the host's
+ *   end | error WORDS
  * What the program leaves running is killed when it has ended.
  *
- * Kernel interfaces: /sys/kernel/debug/flashbed_calls, fork(2), execve(2), wait4(2).
+ * Kernel interfaces: /sys/kernel/debug/flashbed_calls, _files and _costs, fork(2), execve(2).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,23 +34,22 @@
 #include "host/host.h"
 
 #define CALLS "/sys/kernel/debug/flashbed_calls"
+#define FILES "/sys/kernel/debug/flashbed_files"
+#define COSTS "/sys/kernel/debug/flashbed_costs"
 #define FLASH "/mnt"
+#define REQUEST "/request"
+#define PORT "/dev/vport0p1"
 
 static const uint64_t SECOND_NS = 1000000000;
 /* How long threads of a file system have after sync(2) to erase what it made free. */
 static const uint64_t SETTLE_NS = 100000000;
 
-enum { WEAR_IN_LINE = 64 };
+enum { PORT_TICKS = 50 };
 
 /* Shared with the program's process until it is executed. */
 struct launch {
 	uint64_t began_ns;
 	int err;
-};
-
-struct counted {
-	struct flash_counts flash;
-	uint32_t *erases;
 };
 
 bool host_is_kernel(void)
@@ -57,166 +65,217 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-static int count(const struct fs *fs, struct counted *counted)
+static int use_descriptor(int from, int as)
 {
-	const uint32_t blocks = block_count(fs);
-	uint32_t first = 0;
-	int64_t pages;
-	int64_t bad;
-	int err = first_block(fs, &first);
-
-	if (!err)
-		err = nandlog_counts(&counted->flash);
-	if (!err && !counted->erases)
-		counted->erases = calloc(blocks, sizeof(*counted->erases));
-	if (!err && !counted->erases)
-		err = -ENOMEM;
-	return err ? err : nandlog_blocks(first, blocks, counted->erases, &pages, &bad);
+	if (from < 0)
+		return -errno;
+	if (from == as)
+		return fcntl(as, F_SETFD, 0) ? -errno : 0;
+	if (dup2(from, as) < 0)
+		return -errno;
+	return close(from) ? -errno : 0;
 }
 
-static void say_counts(struct channel *out, const char *when, const struct counted *from,
-		       const struct counted *to)
+/* A file of the place's folder; `in` need not be there. */
+static int open_file(const char *folder, int fd)
 {
-	(void)channel_printf(out, "counts %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-			     when, to->flash.of[FLASH_READ] - from->flash.of[FLASH_READ],
-			     to->flash.of[FLASH_PROGRAM] - from->flash.of[FLASH_PROGRAM],
-			     to->flash.of[FLASH_ERASE] - from->flash.of[FLASH_ERASE],
-			     to->flash.busy_ns - from->flash.busy_ns);
+	static const char *const names[] = {"in", "out", "err"};
+	char path[MAX_PATH_BYTES + 8];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, names[fd]);
+	if (fd > 0)
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	const int in = open(path, O_RDONLY | O_CLOEXEC);
+
+	return in < 0 && errno == ENOENT ? open("/dev/null", O_RDONLY | O_CLOEXEC) : in;
 }
 
-static void say_calls(struct channel *out)
+/* The terminal, the host's descriptors, or files; on a board standard input is the agent's own. */
+static int use_descriptors(const struct host_request *request, const struct host_place *place)
 {
-	FILE *calls = fopen(CALLS, "re");
-	char line[128];
+	int err = 0;
 
-	while (calls && fgets(line, sizeof(line), calls))
-		(void)channel_printf(out, "call %s", line);
-	if (calls)
-		(void)fclose(calls);
+	if (request->terminal)
+		return host_use_terminal();
+	for (int fd = place->where == HOST_BOARD ? 1 : 0; fd < 3 && !err; fd++)
+		err = use_descriptor(place->folder ? open_file(place->folder, fd)
+						   : host_open(HOST_STDIN + fd),
+				     fd);
+	return err;
 }
 
-static void say_wear(struct channel *out, const struct fs *fs, const struct counted *from,
-		     const struct counted *to)
+/* What counts calls in this kernel, if anything does, begins to. */
+static int count_anew(int calls, int files)
 {
-	for (uint32_t block = 0; block < block_count(fs); block++) {
-		if (block % WEAR_IN_LINE == 0)
-			(void)channel_printf(out, "%swear", block ? "\n" : "");
-		(void)channel_printf(out, " %" PRIu32, to->erases[block] - from->erases[block]);
-	}
-	(void)channel_printf(out, "\npage %" PRIu32 "\nend\n", fs->geometry.page_bytes);
+	const bool counted = calls >= 0 && files >= 0;
+
+	return counted && (write(calls, "0", 1) < 0 || write(files, "0", 1) < 0) ? -errno : 0;
 }
 
 /* In the program's process; comes back only when it cannot be executed. */
-static int execute(const struct host_request *request, struct launch *launch)
+static int execute_program(const struct host_request *request, const struct host_place *place,
+			   struct launch *launch)
 {
 	const int calls = open(CALLS, O_WRONLY | O_CLOEXEC);
+	const int files = open(FILES, O_WRONLY | O_CLOEXEC);
+	int err = use_descriptors(request, place);
 
-	for (int fd = 0; fd < 3; fd++) {
-		const int host = host_open(HOST_STDIN + fd);
-
-		if (host < 0)
-			return host;
-		if (host == fd ? fcntl(fd, F_SETFD, 0) : dup2(host, fd) < 0)
-			return -errno;
-		if (host != fd)
-			(void)close(host);
-	}
-	int err = calls < 0 ? -errno : host_enter_view(request);
-
+	if (!err)
+		err = host_enter_view(request, place);
 	if (err)
 		return err;
 	(void)signal(SIGPIPE, SIG_DFL);
 	launch->began_ns = now_ns();
-	if (write(calls, "0", 1) < 0)
-		return -errno;
-	(void)execve(request->program, request->arguments, request->environment);
+	err = count_anew(calls, files);
+	if (err)
+		return err;
+	if (place->where == HOST_BOARD)
+		(void)execvpe(request->program, request->arguments, request->environment);
+	else
+		(void)execve(request->program, request->arguments, request->environment);
 	return -errno;
 }
 
-/* Waits for the program and, as process 1, for everybody who has no parent. */
-static int wait_for(pid_t program)
-{
-	int status = 0;
-	pid_t ended;
-
-	do
-		ended = wait(&status);
-	while (ended != program && (ended > 0 || errno == EINTR));
-	return status;
-}
-
-static void kill_the_rest(void)
-{
-	(void)kill(-1, SIGKILL);
-	while (wait(NULL) > 0 || errno == EINTR)
-		;
-}
-
-static int flush(const struct fs *fs, struct counted *after)
+static int flush(const struct fs *fs, struct host_counts *after)
 {
 	sync();
 	sleep_until(now_ns() + SETTLE_NS);
-	return count(fs, after);
+	return host_count(fs, after);
 }
 
-static void say_end(struct channel *out, const struct launch *launch, int status, uint64_t end_ns)
+static void say_end(struct channel *out, const struct launch *launch, const struct host_end *end)
 {
 	if (launch->err)
 		(void)channel_printf(out, "cannot %d\n", -launch->err);
-	else if (WIFSIGNALED(status))
-		(void)channel_printf(out, "ran signal %d\n", WTERMSIG(status));
+	else if (WIFSIGNALED(end->status))
+		(void)channel_printf(out, "ran signal %d\n", WTERMSIG(end->status));
 	else
-		(void)channel_printf(out, "ran exit %d\n", WEXITSTATUS(status));
-	(void)channel_printf(out, "time %" PRIu64 "\n", end_ns - launch->began_ns);
+		(void)channel_printf(out, "ran exit %d\n", WEXITSTATUS(end->status));
+	if (end->signal)
+		(void)channel_printf(out, "until %d\n", end->signal);
+	(void)channel_printf(out, "time %" PRIu64 "\n", end->ns - launch->began_ns);
 }
 
-static int run(const struct host_request *request, const struct fs *fs, struct channel *out)
+/* What each kind of call costs. */
+static int set_costs(const struct host_request *request)
+{
+	int err = 0;
+
+	for (char **cost = request->costs; cost && *cost && !err; cost++)
+		err = write_file(COSTS, *cost);
+	return err;
+}
+
+static int start(const struct host_request *request, const struct host_place *place,
+		 struct launch *launch, pid_t *program)
+{
+	const pid_t parent = getpid();
+
+	*program = fork();
+	if (*program == 0) {
+		/* On a board it would go on if this process were killed. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+			_exit(1);
+		launch->err = execute_program(request, place, launch);
+		_exit(1);
+	}
+	return *program < 0 ? -errno : 0;
+}
+
+static int run(const struct host_request *request, const struct host_place *place,
+	       const struct fs *fs, struct channel *out)
 {
 	struct launch *launch = mmap(NULL, sizeof(*launch), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct counted before = {0};
-	struct counted ran = {0};
-	struct counted flushed = {0};
+	struct host_counts before = {0};
+	struct host_counts ran = {0};
+	struct host_counts flushed = {0};
+	struct host_end end;
+	pid_t program;
 
 	if (launch == MAP_FAILED)
 		return -errno;
+	int err = set_costs(request);
+
 	sync();
 	sleep_until((now_ns() / SECOND_NS + 2) * SECOND_NS);
-	int err = count(fs, &before);
-
+	if (!err)
+		err = host_count(fs, &before);
+	if (!err)
+		err = start(request, place, launch, &program);
 	if (err)
 		return err;
-	const pid_t program = fork();
-
-	if (program == 0) {
-		launch->err = execute(request, launch);
-		_exit(1);
-	}
-	if (program < 0)
-		return -errno;
-	const int status = wait_for(program);
-	const uint64_t end_ns = now_ns();
-
-	err = count(fs, &ran);
-	kill_the_rest();
+	host_wait(request, program, &end);
+	err = host_count(fs, &ran);
+	host_kill_the_rest();
 	if (err)
 		return err;
-	say_end(out, launch, status, end_ns);
-	say_calls(out);
-	say_counts(out, "run", &before, &ran);
+	say_end(out, launch, &end);
+	host_say_calls(out);
+	host_say_counts(out, "run", &before, &ran);
 	err = flush(fs, &flushed);
 	if (err)
 		return err;
-	say_counts(out, "flush", &ran, &flushed);
-	say_wear(out, fs, &before, &flushed);
+	host_say_counts(out, "flush", &ran, &flushed);
+	host_say_wear(out, fs, &before, &flushed);
 	return 0;
 }
 
-/* A fresh file system with what was put on it, nothing of it in memory. */
-static int prepare(const struct host_request *request, struct fs *fs, const char **what)
+static int say_file(struct channel *out, const char *word, const char *folder, const char *name)
 {
-	int err = fs_init(fs, 0, FLASH);
+	char path[MAX_PATH_BYTES + 8];
+	struct stat about;
 
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (stat(path, &about))
+		return errno == ENOENT ? 0 : -errno;
+	const int err = channel_printf(out, "%s %" PRIu64 "\n", word, (uint64_t)about.st_size);
+
+	return err ? err : host_send_file(out, path, (uint64_t)about.st_size);
+}
+
+/* What the program printed where it had files for that. */
+static int say_output(struct channel *out, const struct host_place *place)
+{
+	int err = 0;
+
+	if (!place->folder)
+		return 0;
+	err = say_file(out, "stdout", place->folder, "out");
+	return err ? err : say_file(out, "stderr", place->folder, "err");
+}
+
+/* What the user does with the flash when everything is counted. */
+static int look(const struct host_request *request, const struct host_place *place,
+		struct channel *out, const char **what)
+{
+	static struct channel kept;
+	const bool apart = place->where == HOST_USER_MODE;
+	int err = 0;
+
+	*what = "the shell";
+	if (request->keep && apart) {
+		*what = "what is on the flash";
+		err = channel_from_fd(&kept, host_open(HOST_KEEP));
+		if (!err)
+			err = host_keep(&kept, place->mount_point);
+	}
+	if (request->shell && !err)
+		err = host_shell(request, place);
+	if (!err)
+		err = channel_printf(out, "end\n");
+	if (request->keep && !apart && !err)
+		err = host_keep(out, place->mount_point);
+	return err;
+}
+
+/* A fresh file system with what was put on it, nothing of it in memory. */
+static int prepare(const struct host_request *request, const struct host_place *place,
+		   struct fs *fs, const char **what)
+{
+	int err = fs_init(fs, place->mtd, place->mount_point);
+
+	fs->name = place->name;
 	*what = fs->detail;
 	if (!err)
 		err = fs_format(fs, request->fs);
@@ -225,13 +284,77 @@ static int prepare(const struct host_request *request, struct fs *fs, const char
 	if (err)
 		return err;
 	*what = "the folder on flash";
-	if (chown(FLASH, request->uid, request->gid) || chmod(FLASH, 0755))
+	if (place->where != HOST_BOARD && (chown(place->mount_point, request->uid, request->gid) ||
+					   chmod(place->mount_point, 0755)))
 		return -errno;
-	err = host_put_all(request, FLASH, what);
+	err = host_put_all(request, place, what);
 	if (err)
 		return err;
 	*what = fs->detail;
 	return fs_remount(fs);
+}
+
+/* Whoever sees the flash; nobody may, on a board. */
+static int arm(const struct host_place *place, const struct fs *fs, struct channel *out)
+{
+	char points[1024];
+	const int err = flash_arm(fs, points, sizeof(points));
+
+	if (!err)
+		return flash_discard();
+	if (place->where != HOST_BOARD)
+		return err;
+	return channel_printf(out, "unseen %s\n", points);
+}
+
+/* Where the kernel and its modules have their functions, for a debugger. */
+static int say_symbols(struct channel *out)
+{
+	char line[512];
+	FILE *in = fopen("/proc/kallsyms", "re");
+	int err = in ? 0 : -errno;
+
+	while (in && !err && fgets(line, sizeof(line), in))
+		err = channel_printf(out, "symbol %s", line);
+	if (in)
+		(void)fclose(in);
+	return err ? err : channel_printf(out, "end\n");
+}
+
+int host_run(int asked, struct channel *out, const struct host_place *place)
+{
+	static struct host_request request;
+	static struct fs fs;
+	const char *what = "the request";
+	int err = asked < 0 ? asked : host_read_request(asked, &request);
+
+	if (!err && request.symbols) {
+		err = say_symbols(out);
+		return err ? err : channel_flush(out);
+	}
+	if (!err)
+		err = prepare(&request, place, &fs, &what);
+	if (!err)
+		err = host_make_view(&request, place, &what);
+	if (!err) {
+		what = "finding the flash operations";
+		err = arm(place, &fs, out);
+	}
+	if (!err) {
+		what = "the run";
+		err = run(&request, place, &fs, out);
+	}
+	if (!err)
+		err = say_output(out, place);
+	if (!err)
+		err = look(&request, place, out, &what);
+	if (err)
+		(void)channel_printf(out, "error %s: %s\n", what, strerror(-err));
+	flash_disarm();
+	if (fs.mounted != FS_NONE && place->where == HOST_BOARD)
+		(void)fs_unmount(&fs);
+	(void)channel_flush(out);
+	return err;
 }
 
 /* The kernel collects randomness for its first reader, which takes a second: not the program's. */
@@ -244,30 +367,48 @@ static void ready_random(void)
 		(void)close(fd);
 }
 
+bool host_is_asked(void)
+{
+	return access(REQUEST, F_OK) == 0;
+}
+
+/* The node appears a moment after its driver was loaded. */
+static int open_port(void)
+{
+	int fd = -1;
+
+	for (int tick = 0; tick < PORT_TICKS && fd < 0; tick++) {
+		fd = open(PORT, O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			sleep_until(now_ns() + SETTLE_NS);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* The emulated board: the request came with the initramfs, the answer goes to a file of the host's
+ * by a virtio port. */
+static int run_in_guest(void)
+{
+	static struct channel out;
+	const struct host_place place = {
+		.where = HOST_GUEST, .mount_point = FLASH, .folder = "/io"};
+	const int port = open_port();
+	const int err = port < 0 ? port : channel_from_fd(&out, port);
+
+	return err ? err : host_run(open(REQUEST, O_RDONLY | O_CLOEXEC), &out, &place);
+}
+
 int host_main(void)
 {
 	static struct channel out;
-	static struct host_request request;
-	static struct fs fs;
-	const char *what = "the request";
-	const int asked = host_open(HOST_REQUEST);
-	int err = channel_from_fd(&out, host_open(HOST_ANSWER));
+	const struct host_place place = {.where = HOST_USER_MODE, .mount_point = FLASH};
 
-	if (!err)
-		err = asked < 0 ? asked : host_read_request(asked, &request);
 	ready_random();
 	(void)sethostname("flashbed", strlen("flashbed"));
 	(void)write_file("/proc/sys/kernel/threads-max", "1000");
-	if (!err)
-		err = prepare(&request, &fs, &what);
-	if (!err)
-		err = host_make_view(&request, FLASH, &what);
-	if (!err) {
-		what = "the run";
-		err = run(&request, &fs, &out);
-	}
-	if (err)
-		(void)channel_printf(&out, "error %s: %s\n", what, strerror(-err));
-	(void)channel_flush(&out);
-	return err;
+	if (!host_is_kernel())
+		return run_in_guest();
+	const int err = channel_from_fd(&out, host_open(HOST_ANSWER));
+
+	return err ? err : host_run(host_open(HOST_REQUEST), &out, &place);
 }

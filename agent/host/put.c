@@ -49,7 +49,7 @@ static int put_file(const char *source, const char *path, mode_t mode)
 	return err;
 }
 
-static int put_one(const struct host_put *put, const char *path)
+static int put_one(const struct host_put *put, const char *root, const char *path)
 {
 	char source[MAX_PATH_BYTES + 16];
 
@@ -61,13 +61,17 @@ static int put_one(const struct host_put *put, const char *path)
 	case HOST_FILE:
 		break;
 	}
-	if (snprintf(source, sizeof(source), "/host%s", put->source) >= (int)sizeof(source))
+	if (snprintf(source, sizeof(source), "%s%s", root, put->source) >= (int)sizeof(source))
 		return -ENAMETOOLONG;
 	return put_file(source, path, put->mode);
 }
 
-int host_put_all(const struct host_request *request, const char *folder, const char **what)
+int host_put_all(const struct host_request *request, const struct host_place *place,
+		 const char **what)
 {
+	/* Where the guest has mounted the host's files. */
+	const char *root = place->where == HOST_USER_MODE ? "/host" : "";
+	const char *folder = place->mount_point;
 	char path[MAX_PATH_BYTES + 16];
 	int err = 0;
 
@@ -77,7 +81,7 @@ int host_put_all(const struct host_request *request, const char *folder, const c
 		*what = put->path;
 		if (snprintf(path, sizeof(path), "%s/%s", folder, put->path) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		err = put_one(put, path);
+		err = put_one(put, root, path);
 		if (!err && lchown(path, request->uid, request->gid))
 			err = -errno;
 		if (!err && put->kind != HOST_LINK && chmod(path, put->mode))

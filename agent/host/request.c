@@ -4,6 +4,7 @@
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
+ *   until NS | keep yes | terminal yes | symbols yes | shell PATH | cost NAME NS PS_PER_BYTE
  *   arg WORD | env NAME=VALUE
  *   run
  *
@@ -112,10 +113,33 @@ static int read_user(struct host_request *request, char **rest)
 	return 0;
 }
 
-static int read_line(struct host_request *request, const char *word, char *rest, size_t counts[2])
+enum { ARGUMENTS, VARIABLES, COSTS, LISTS };
+
+/* What may be left out; false for another word. */
+static bool read_option(struct host_request *request, const char *word, char *rest)
+{
+	if (strcmp(word, "until") == 0)
+		request->until_ns = strtoull(rest, NULL, 10);
+	else if (strcmp(word, "keep") == 0)
+		request->keep = true;
+	else if (strcmp(word, "terminal") == 0)
+		request->terminal = true;
+	else if (strcmp(word, "symbols") == 0)
+		request->symbols = true;
+	else if (strcmp(word, "shell") == 0)
+		request->shell = decoded(rest);
+	else
+		return false;
+	return true;
+}
+
+static int read_line(struct host_request *request, const char *word, char *rest,
+		     size_t counts[LISTS])
 {
 	if (!rest)
 		return -EPROTO;
+	if (read_option(request, word, rest))
+		return 0;
 	if (strcmp(word, "user") == 0)
 		return read_user(request, &rest);
 	if (strcmp(word, "folder") == 0)
@@ -125,9 +149,11 @@ static int read_line(struct host_request *request, const char *word, char *rest,
 	if (strcmp(word, "link") == 0)
 		return add_put(request, HOST_LINK, &rest);
 	if (strcmp(word, "arg") == 0)
-		return append(&request->arguments, &counts[0], decoded(rest));
+		return append(&request->arguments, &counts[ARGUMENTS], decoded(rest));
 	if (strcmp(word, "env") == 0)
-		return append(&request->environment, &counts[1], decoded(rest));
+		return append(&request->environment, &counts[VARIABLES], decoded(rest));
+	if (strcmp(word, "cost") == 0)
+		return append(&request->costs, &counts[COSTS], rest);
 	if (strcmp(word, "memory") == 0)
 		request->memory_bytes = strtoull(rest, NULL, 10);
 	else if (strcmp(word, "fs") == 0)
@@ -147,7 +173,7 @@ int host_read_request(int fd, struct host_request *request)
 {
 	char *text = read_all(fd);
 	char *line = text ? strsep(&text, "\n") : NULL;
-	size_t counts[2] = {0, 0};
+	size_t counts[LISTS] = {0};
 	static char *nothing[] = {NULL};
 	int err = 0;
 
@@ -164,7 +190,8 @@ int host_read_request(int fd, struct host_request *request)
 	}
 	if (!request->environment)
 		request->environment = nothing;
-	if (!err && (!line || !request->fs || !request->at || !request->program || !counts[0]))
+	if (!err &&
+	    (!line || !request->fs || !request->at || !request->program || !counts[ARGUMENTS]))
 		err = -EPROTO;
 	return err;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a program of the host sees, and the rights that it has.
+/* The files that a program sees, and the rights that it has.
  *
- * The root is the host's, over hostfs, which this kernel can only read. On top of it: the flash,
+ * The root is the host's, over hostfs, which the kernel for programs can only read, or a folder of
+ * the initramfs; on a board of the user's it is the board's. On top of it: the flash,
  * folders in memory (`cover`), /dev with what every program expects, /proc and /sys of this kernel,
  * which can be read. The program is in a chroot as the user who started flashbed, without a right
  * to mount, to load a module or to gain rights. As root it keeps those over files of others.
@@ -30,7 +31,7 @@
 
 #define VIEW "/view"
 
-enum { LAST_CAPABILITY = 63, MEMORY_MAJOR = 1 };
+enum { LAST_CAPABILITY = 63, MEMORY_MAJOR = 1, TTY_MAJOR = 5 };
 
 /* Of root: files of other users, and becoming one of them. Not CAP_DAC_READ_SEARCH, which opens
  * files by handles and so leaves a chroot. */
@@ -46,9 +47,8 @@ int host_open(int minor)
 	if (mknod(path, S_IFCHR | 0600, makedev(HOST_MAJOR, (unsigned int)minor)) &&
 	    errno != EEXIST)
 		return -errno;
-	const int fd =
-		open(path, (minor == HOST_REQUEST || minor == HOST_STDIN ? O_RDONLY : O_WRONLY) |
-				   O_CLOEXEC);
+	const bool in = minor == HOST_REQUEST || minor == HOST_STDIN;
+	const int fd = open(path, (in ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -60,7 +60,7 @@ static bool is_folder(const char *path)
 	return lstat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* In the view; a folder that the host does not have is left out. */
+/* In the view; a folder that is not there is left out, or made where that is a folder of ours. */
 static int mount_in_view(const char *type, const char *path, unsigned long flags,
 			 const char *options)
 {
@@ -68,8 +68,8 @@ static int mount_in_view(const char *type, const char *path, unsigned long flags
 
 	if (snprintf(where, sizeof(where), VIEW "%s", path) >= (int)sizeof(where))
 		return -ENAMETOOLONG;
-	if (!is_folder(where))
-		return 0;
+	if (!is_folder(where) && mkdir(where, 0755))
+		return errno == EROFS || errno == EEXIST ? 0 : -errno;
 	return mount(type, where, type, flags | MS_NOSUID, options) ? -errno : 0;
 }
 
@@ -83,6 +83,7 @@ static int make_devices(void)
 		       {VIEW "/dev/full", 7},
 		       {VIEW "/dev/random", 8},
 		       {VIEW "/dev/urandom", 9}};
+	const mode_t terminal = S_IFCHR | 0666;
 	static const char *const links[][2] = {{"/proc/self/fd", VIEW "/dev/fd"},
 					       {"/proc/self/fd/0", VIEW "/dev/stdin"},
 					       {"/proc/self/fd/1", VIEW "/dev/stdout"},
@@ -96,6 +97,12 @@ static int make_devices(void)
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		if (symlink(links[i][0], links[i][1]))
 			return -errno;
+	/* Of the process that has one; ttyF0 is the name that ttyname(3) finds. */
+	if (mknod(VIEW "/dev/tty", terminal, makedev(TTY_MAJOR, 0)) ||
+	    chmod(VIEW "/dev/tty", 0666) ||
+	    mknod(VIEW "/dev/ttyF0", terminal, makedev(HOST_TERMINAL_MAJOR, 0)) ||
+	    chmod(VIEW "/dev/ttyF0", 0666))
+		return -errno;
 	return mkdir(VIEW "/dev/shm", 0755) ? -errno : 0;
 }
 
@@ -136,12 +143,16 @@ static int loopback_up(void)
 	return err;
 }
 
-int host_make_view(const struct host_request *request, const char *flash, const char **what)
+int host_make_view(const struct host_request *request, const struct host_place *place,
+		   const char **what)
 {
 	const unsigned long read_only = MS_RDONLY | MS_NODEV;
 
+	if (place->where == HOST_BOARD)
+		return 0;
 	*what = "the host's files";
-	if (mkdir(VIEW, 0755) || mount("hostfs", VIEW, "hostfs", read_only | MS_NOSUID, NULL))
+	if (place->where == HOST_USER_MODE &&
+	    (mkdir(VIEW, 0755) || mount("hostfs", VIEW, "hostfs", read_only | MS_NOSUID, NULL)))
 		return -errno;
 	*what = "/proc";
 	int err = mount_in_view("proc", "/proc", read_only | MS_NOEXEC, NULL);
@@ -163,7 +174,7 @@ int host_make_view(const struct host_request *request, const char *flash, const 
 	if (err)
 		return err;
 	*what = request->at;
-	err = show_flash(flash, request->at);
+	err = show_flash(place->mount_point, request->at);
 	if (err)
 		return err;
 	*what = "the loopback network";
@@ -200,8 +211,10 @@ static int limit_memory(const struct host_request *request)
 	return setrlimit(RLIMIT_DATA, &data) ? -errno : 0;
 }
 
-int host_enter_view(const struct host_request *request)
+int host_enter_view(const struct host_request *request, const struct host_place *place)
 {
+	if (place->where == HOST_BOARD)
+		return chdir(place->mount_point) ? -errno : 0;
 	if (chroot(VIEW) || chdir(request->at))
 		return -errno;
 	/* Where memory lies is drawn at random otherwise, and programs hash addresses. */

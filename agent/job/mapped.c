@@ -13,7 +13,7 @@
 
 #include "job/job.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, AROUND = 65536 };
 
 static sigjmp_buf access_failed;
 
@@ -48,14 +48,27 @@ static int64_t access_pages(const struct mapping *mapping, const struct op *op,
 	return sigaction(SIGBUS, &before, NULL) ? -errno : result;
 }
 
+/* Where there is room for a mapping: the kernel maps pages around a fault by address, and so by
+ * file offset if both are alike by AROUND. NULL leaves the place to the kernel. */
+static void *find_place(size_t length, uint64_t offset)
+{
+	const size_t room = length + 2 * AROUND;
+	uint8_t *const at =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED || munmap(at, room))
+		return NULL;
+	return at + (AROUND + offset % AROUND - (uintptr_t)at % AROUND) % AROUND;
+}
+
 static int64_t map(struct mapping *mapping, const struct op *op, int fd)
 {
 	const int protection = op->flags == MAP_TO_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
 
 	mapping->length = (size_t)op->number[3];
 	mapping->offset = op->number[2];
-	mapping->at = mmap(NULL, mapping->length, protection,
-			   op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
+	mapping->at = mmap(find_place(mapping->length, mapping->offset), mapping->length,
+			   protection, op->flags == MAP_PRIVATELY ? MAP_PRIVATE : MAP_SHARED, fd,
 			   (off_t)op->number[2]);
 	return mapping->at == MAP_FAILED ? -errno : 0;
 }

@@ -26,7 +26,7 @@ enum { KEPT = 100, VALUES = 999 };
 /* 2020-01-01 as milliseconds of the Julian calendar */
 static const sqlite3_int64 CLOCK_MS = INT64_C(212444596800000);
 
-struct piece {
+struct span {
 	const char *text;
 	size_t length;
 };
@@ -40,8 +40,8 @@ static struct {
 	size_t kept_count;
 	/* What runs next: */
 	char text[MAX_LINE + 1];
-	struct piece statement;
-	struct piece values[VALUES];
+	struct span statement;
+	struct span values[VALUES];
 	size_t values_count;
 	sqlite3_stmt *again; /* it was prepared before */
 } sql;
@@ -143,7 +143,7 @@ static int bind_values(sqlite3_stmt *statement)
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; i < sql.values_count && !code; i++) {
-		const struct piece *value = &sql.values[i];
+		const struct span *value = &sql.values[i];
 
 		if (value->text[0] == '\'')
 			code = sqlite3_bind_text(statement, (int)i + 1, value->text + 1,
@@ -269,10 +269,10 @@ static int hex(char digit)
 static void unescape(const char *from)
 {
 	char *to = sql.text;
-	struct piece *piece = &sql.statement;
+	struct span *span = &sql.statement;
 
 	sql.values_count = 0;
-	piece->text = to;
+	span->text = to;
 	while (*from) {
 		if (*from != '\\') {
 			*to++ = *from++;
@@ -283,16 +283,16 @@ static void unescape(const char *from)
 			*to++ = '\\';
 			from += 2;
 		} else {
-			piece->length = (size_t)(to - piece->text);
+			span->length = (size_t)(to - span->text);
 			*to++ = '\0';
 			from += 2;
 			if (sql.values_count == VALUES)
 				break;
-			piece = &sql.values[sql.values_count++];
-			piece->text = to;
+			span = &sql.values[sql.values_count++];
+			span->text = to;
 		}
 	}
-	piece->length = (size_t)(to - piece->text);
+	span->length = (size_t)(to - span->text);
 	*to = '\0';
 }
 

@@ -37,7 +37,7 @@ static const uint64_t SETTLED_NS = 5000000;
 
 static volatile sig_atomic_t stopped;
 
-struct asked {
+struct trace_options {
 	struct trace_request request;
 	char words[WORDS];
 	double seconds; /* 0 for no end */
@@ -62,16 +62,16 @@ static void catch_signals(void)
 }
 
 /* Adds to the words that tracer_parse() reads. */
-static bool add_word(struct asked *asked, const char *key, const char *value)
+static bool add_word(struct trace_options *options, const char *key, const char *value)
 {
-	const size_t used = strlen(asked->words);
-	const int more = snprintf(asked->words + used, sizeof(asked->words) - used, "%s%s%s",
+	const size_t used = strlen(options->words);
+	const int more = snprintf(options->words + used, sizeof(options->words) - used, "%s%s%s",
 				  used ? " " : "", key, value);
 
-	return more > 0 && used + (size_t)more < sizeof(asked->words) && !strchr(value, ' ');
+	return more > 0 && used + (size_t)more < sizeof(options->words) && !strchr(value, ' ');
 }
 
-static bool parse_option(struct asked *asked, const char *name, const char *value)
+static bool parse_option(struct trace_options *options, const char *name, const char *value)
 {
 	static const struct {
 		const char *option;
@@ -83,45 +83,45 @@ static bool parse_option(struct asked *asked, const char *name, const char *valu
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(name, words[i].option) == 0)
-			return add_word(asked, words[i].word, value);
+			return add_word(options, words[i].word, value);
 	if (strcmp(name, "--seconds") == 0)
-		return (asked->seconds = strtod(value, NULL)) > 0;
+		return (options->seconds = strtod(value, NULL)) > 0;
 	if (strcmp(name, "--out") != 0)
 		return false;
-	asked->out = value;
+	options->out = value;
 	return true;
 }
 
-static bool parse(struct asked *asked, int argc, char **argv)
+static bool parse(struct trace_options *options, int argc, char **argv)
 {
 	const bool functions = strcmp(argv[1], "funcmon") == 0;
 	bool good = true;
 
-	asked->request.mtd = -1;
+	options->request.mtd = -1;
 	if (strcmp(argv[1], "flashmon") == 0)
-		good = add_word(asked, "flash", "");
+		good = add_word(options, "flash", "");
 	else if (strcmp(argv[1], "vfsmon") == 0)
-		good = add_word(asked, "vfs", "");
+		good = add_word(options, "vfs", "");
 	for (int i = 2; i < argc && good; i++) {
 		if (strcmp(argv[i], "--") == 0) {
-			asked->command = argv[i + 1] ? argv + i + 1 : NULL;
+			options->command = argv[i + 1] ? argv + i + 1 : NULL;
 			break;
 		}
 		if (strcmp(argv[i], "--flash") == 0 || strcmp(argv[i], "--vfs") == 0 ||
 		    strcmp(argv[i], "--global") == 0)
-			good = add_word(asked, argv[i] + 2, "");
+			good = add_word(options, argv[i] + 2, "");
 		else if (functions && argv[i][0] != '-')
-			good = add_word(asked, "func=", argv[i]);
+			good = add_word(options, "func=", argv[i]);
 		else if (argv[i + 1])
-			good = parse_option(asked, argv[i], argv[i + 1]), i++;
+			good = parse_option(options, argv[i], argv[i + 1]), i++;
 		else
 			good = false;
 	}
-	return good && tracer_parse(&asked->request, asked->words) == 0;
+	return good && tracer_parse(&options->request, options->words) == 0;
 }
 
 /* Starts the command, which waits for a byte from `gate` so that all of it is traced. */
-static int start(const struct asked *asked, pid_t *child, int *gate)
+static int start(const struct trace_options *options, pid_t *child, int *gate)
 {
 	int ends[2];
 
@@ -134,11 +134,11 @@ static int start(const struct asked *asked, pid_t *child, int *gate)
 		char byte;
 
 		(void)close(ends[1]);
-		if (!asked->out)
+		if (!options->out)
 			(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 		if (read(ends[0], &byte, 1) == 1)
-			(void)execvp(asked->command[0], asked->command);
-		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", asked->command[0],
+			(void)execvp(options->command[0], options->command);
+		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", options->command[0],
 			      strerror(errno));
 		_exit(127);
 	}
@@ -158,7 +158,7 @@ static int ended(pid_t child, int *status)
 }
 
 /* Rows until the command ends, the time is over, or a signal comes. */
-static int follow(struct tracer *tracer, struct channel *out, const struct asked *asked,
+static int follow(struct tracer *tracer, struct channel *out, const struct trace_options *options,
 		  pid_t child, int *status)
 {
 	const uint64_t start_ns = now_ns();
@@ -172,7 +172,7 @@ static int follow(struct tracer *tracer, struct channel *out, const struct asked
 		if (!err)
 			err = channel_flush(out);
 		if (err || over || stopped ||
-		    (asked->seconds > 0 && (double)(now - start_ns) >= asked->seconds * 1e9))
+		    (options->seconds > 0 && (double)(now - start_ns) >= options->seconds * 1e9))
 			return err;
 		struct pollfd reader = {.fd = out->handle};
 
@@ -182,7 +182,7 @@ static int follow(struct tracer *tracer, struct channel *out, const struct asked
 	}
 }
 
-static int trace(const struct asked *asked, struct channel *out)
+static int trace(const struct trace_options *options, struct channel *out)
 {
 	char detail[TRACE_DETAIL] = "";
 	struct tracer *tracer = NULL;
@@ -191,10 +191,10 @@ static int trace(const struct asked *asked, struct channel *out)
 	int status = -1;
 	int err = channel_printf(out, "flashbed-trace 1\n");
 
-	if (!err && asked->command)
-		err = start(asked, &child, &gate);
+	if (!err && options->command)
+		err = start(options, &child, &gate);
 	if (!err)
-		err = tracer_open(&tracer, &asked->request, out, "", detail);
+		err = tracer_open(&tracer, &options->request, out, "", detail);
 	if (!err)
 		err = tracer_ignore(tracer, getpid());
 	if (err) {
@@ -209,7 +209,7 @@ static int trace(const struct asked *asked, struct channel *out)
 	tracer_begin(tracer, zero_ns, zero_ns);
 	if (gate >= 0 && write(gate, "g", 1) != 1)
 		err = -errno;
-	err = err ? err : follow(tracer, out, asked, child, &status);
+	err = err ? err : follow(tracer, out, options, child, &status);
 	/* What was asked to stop, or has had its time, leaves the command running. */
 	const int last = tracer_end(tracer, now_ns());
 
@@ -235,9 +235,9 @@ static int trace(const struct asked *asked, struct channel *out)
 int trace_main(int argc, char **argv)
 {
 	static struct channel out;
-	static struct asked asked;
+	static struct trace_options options;
 
-	if (!parse(&asked, argc, argv)) {
+	if (!parse(&options, argc, argv)) {
 		(void)fputs("usage: flashbed-agent flashmon | vfsmon | funcmon NAME... | trace "
 			    "[--flash] [--vfs] [--func NAME]...\n"
 			    "       [--seconds N] [--out FILE] [--mtd N] [--points nand|page|mtd] "
@@ -245,15 +245,16 @@ int trace_main(int argc, char **argv)
 			    stderr);
 		return 2;
 	}
-	const int fd = asked.out ? open(asked.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
-				 : STDOUT_FILENO;
+	const int fd = options.out
+			       ? open(options.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
+			       : STDOUT_FILENO;
 
 	if (fd < 0) {
-		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", asked.out, strerror(errno));
+		(void)fprintf(stderr, "flashbed-agent: %s: %s\n", options.out, strerror(errno));
 		return 1;
 	}
 	catch_signals();
 	const int err = channel_from_fd(&out, fd);
 
-	return (err ? err : trace(&asked, &out)) ? 1 : 0;
+	return (err ? err : trace(&options, &out)) ? 1 : 0;
 }

@@ -1,15 +1,18 @@
 //! The Python module `flashbed._sim`: the only code that knows both Rust and Python.
 //!
 //! `_sim.pyi` documents its interface for Python. `case.rs` holds what comes in, `results.rs` and
-//! `columns.rs` what goes out, `errors.rs` the exceptions and `operations.rs` the functions over
-//! flashbed-ops files. `wait.rs` waits for the simulator's threads and looks for Ctrl-C meanwhile;
-//! the interpreter lock is released. `bug.rs` makes one line of a panic.
+//! `columns.rs` what goes out, `errors.rs` the exceptions, `operations.rs` the functions over
+//! flashbed-ops files, `compressors.rs` and `pieces.rs` those over bytes. `wait.rs` waits for the
+//! simulator's threads and looks for Ctrl-C meanwhile; the interpreter lock is released. `bug.rs`
+//! makes one line of a panic.
 
 mod bug;
 mod case;
 mod columns;
+mod compressors;
 mod errors;
 mod operations;
+mod pieces;
 mod results;
 mod wait;
 
@@ -78,9 +81,11 @@ mod _sim {
     #[pymodule_export]
     use super::{
         case::{Case, Chip, Faults, Recorded},
+        compressors::compressed_size,
         errors::{FormatError, NotModelled},
         fresh_bytes,
         operations::{body_offset, check_operations},
+        pieces::PieceSizer,
         results::{Failure, Piece, Results, Run, Survey, SurveyedFile},
         run_cases,
     };

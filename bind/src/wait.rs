@@ -3,7 +3,7 @@
 use crate::results::Piece;
 use pyo3::prelude::*;
 use sim::run::parallel::{Ended, Job, Message};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use sim::stop::Stop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn run(job: &Job<'_>, threads: usize, sink: Option<&Py<PyAny>>) -> Waited {
 fn wait(
     job: &Job<'_>,
     receiver: &Receiver<Message>,
-    stop: &AtomicBool,
+    stop: &Stop,
     sink: Option<&Py<PyAny>>,
 ) -> Waited {
     let mut waited = Waited { ended: Vec::new(), interrupted: None };
@@ -49,7 +49,7 @@ fn wait(
         };
         let looked = received.and_then(|()| Python::attach(|py| py.check_signals()));
         if let Err(raised) = looked {
-            stop.store(true, Relaxed);
+            stop.throw();
             waited.interrupted.get_or_insert(raised);
         }
     }

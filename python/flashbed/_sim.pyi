@@ -20,6 +20,7 @@ __all__ = [
     "FormatError",
     "NotModelled",
     "Piece",
+    "PieceSizer",
     "Recorded",
     "Results",
     "Run",
@@ -27,6 +28,7 @@ __all__ = [
     "SurveyedFile",
     "body_offset",
     "check_operations",
+    "compressed_size",
     "fresh_bytes",
     "run_cases",
 ]
@@ -462,6 +464,24 @@ def run_cases(
     With a `sink`, which is called on this thread, rows of long cases come in pieces. A piece whose
     `seq` begins at 0 replaces those of its case that came before. Ctrl-C ends the call within
     milliseconds: the results have what ended by then, and what the handler raised.
+    """
+
+@final
+class PieceSizer:
+    """How small written data becomes, with the pages that were written last kept for context."""
+
+    def __new__(cls, threads: int) -> PieceSizer: ...
+    def sizes(self, data: bytes, writes: Sequence[tuple[int, int, int]]) -> bytes:
+        """Sizes of the pieces of writes: each a file, an offset, and how much of the data is its.
+
+        For each piece alone and in context, by lzo, zlib and zstd: 16 bits each, the low byte
+        first. Raises `ValueError` if the lengths are not those of the data.
+        """
+
+def compressed_size(compressor: Literal["lzo", "zlib", "zstd"], data: bytes) -> int:
+    """Bytes that a compressor of Linux 6.1 makes of at most 4,096, whether or not they are fewer.
+
+    Raises `ValueError`, also for fewer than the 128 that zstd is modelled for.
     """
 
 def fresh_bytes(

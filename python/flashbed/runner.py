@@ -71,7 +71,7 @@ def programs_of(
         board = boards[_stack(case)]
         blocks = board.partition.blocks
         table = experiment.workload
-        prepare, body = operations(table.kind, case, table.settle_ns, table.script)
+        prepare, body = operations(table.kind, case, table.settle_ns, table.given)
         bad = case.faults.bad(blocks)
         programs.append(
             Program(

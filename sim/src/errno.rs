@@ -19,8 +19,14 @@ pub const EIO: i64 = -5;
 pub const EBADF: i64 = -9;
 /// Resource temporarily unavailable.
 pub const EAGAIN: i64 = -11;
+/// Permission denied.
+pub const EACCES: i64 = -13;
+/// Bad address: what an access to memory beyond a mapped file is answered with.
+pub const EFAULT: i64 = -14;
 /// File exists.
 pub const EEXIST: i64 = -17;
+/// No such device.
+pub const ENODEV: i64 = -19;
 /// Not a directory.
 pub const ENOTDIR: i64 = -20;
 /// Is a directory.
@@ -35,8 +41,16 @@ pub const EFBIG: i64 = -27;
 pub const ENOSPC: i64 = -28;
 /// Read-only file system.
 pub const EROFS: i64 = -30;
+/// Result not representable.
+pub const ERANGE: i64 = -34;
+/// File name too long.
+pub const ENAMETOOLONG: i64 = -36;
 /// Directory not empty.
 pub const ENOTEMPTY: i64 = -39;
+/// Too many levels of symbolic links.
+pub const ELOOP: i64 = -40;
+/// No data available: no such extended attribute.
+pub const ENODATA: i64 = -61;
 /// Wrong bits that ECC cannot put right.
 pub const EBADMSG: i64 = -74;
 /// Value too large for defined data type.
@@ -64,6 +78,9 @@ pub enum FsError {
     /// EROFS: after an earlier error nothing is written any more.
     #[error("read-only file system")]
     ReadOnly(Ns),
+    /// Another errno, which the file system itself answers with, and when.
+    #[error("errno {}", -.0)]
+    Errno(i64, Ns),
     /// The power went off; the file system is what lies on the flash.
     #[error("the power was cut")]
     PowerLost(Ns),
@@ -96,7 +113,8 @@ impl FsError {
             | FsError::Io(at)
             | FsError::Unreadable(at)
             | FsError::Damaged(at)
-            | FsError::ReadOnly(at) => Some(at),
+            | FsError::ReadOnly(at)
+            | FsError::Errno(_, at) => Some(at),
             _ => None,
         }
     }
@@ -116,6 +134,7 @@ pub fn errno(error: FsError, now: Ns) -> Outcome {
         FsError::ReadOnly(_) => EROFS,
         FsError::Unreadable(_) => EBADMSG,
         FsError::Damaged(_) => EUCLEAN,
+        FsError::Errno(number, _) => number,
         other => return Err(other),
     };
     Ok((number, error.failed_at().map_or(now, |at| at.max(now))))

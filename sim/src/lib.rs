@@ -85,6 +85,10 @@
 //!
 //! [`errno::FsError`] is the error of every layer, [`errno::Outcome`] what a system call returns.
 //!
+//! # `stop`: a caller that gives up
+//!
+//! [`stop::Stop`] is looked at between operations, and within them wherever the power may be gone.
+//!
 //! # `units`: newtypes
 //!
 //! [`units::Ns`], [`units::PageNo`] and [`units::BlockNo`].
@@ -101,6 +105,7 @@ pub mod ops;
 pub mod profile;
 pub mod run;
 pub mod sched;
+pub mod stop;
 pub mod ubi;
 pub mod units;
 pub mod vfs;

@@ -7,6 +7,59 @@ use crate::compress::UbifsData;
 use crate::units::Ns;
 use serde::Deserialize;
 
+/// What of a kernel's configuration every layer may ask for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelFacts {
+    /// CONFIG_HZ.
+    pub ticks_per_second: u64,
+    /// CONFIG_SMP: what several processors count is counted in batches.
+    pub smp: bool,
+    /// How RCU learns that every task has been scheduled.
+    pub rcu: Rcu,
+    /// CONFIG_FAIR_GROUP_SCHED: tasks are scheduled in groups.
+    pub task_groups: bool,
+    /// Whether an idle processor still has the tick after it became idle.
+    pub first_idle_tick: bool,
+    /// How long an idle processor sleeps at most.
+    pub longest_idle_ms: u64,
+}
+
+#[cfg(test)]
+impl KernelFacts {
+    /// Debian's 6.1, as unit tests need it.
+    pub const DEBIAN: KernelFacts = KernelFacts {
+        ticks_per_second: 250,
+        smp: true,
+        rcu: Rcu::Tree,
+        task_groups: true,
+        first_idle_tick: false,
+        longest_idle_ms: 512,
+    };
+    /// The same as user-mode Linux.
+    pub const USER_MODE: KernelFacts = KernelFacts {
+        smp: false,
+        rcu: Rcu::Tiny,
+        task_groups: false,
+        first_idle_tick: true,
+        longest_idle_ms: 4_296,
+        ..KernelFacts::DEBIAN
+    };
+}
+
+/// Implementations of read-copy-update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rcu {
+    /// kernel/rcu/tiny.c, for one processor: while a callback waits, each tick has the running task
+    /// rescheduled (rcu_sched_clock_irq).
+    Tiny,
+    /// kernel/rcu/tree.c: a thread begins and ends grace periods (rcu_gp_kthread).
+    Tree,
+    /// Those before 3.7: softirqs begin and end grace periods, and no task is rescheduled.
+    Softirqs,
+}
+
 /// What the bus moves for a read that asks for part of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

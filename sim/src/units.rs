@@ -14,6 +14,11 @@ impl Ns {
     /// No time at all.
     pub const ZERO: Ns = Ns(0);
 
+    /// So many milliseconds.
+    pub const fn from_ms(ms: u64) -> Ns {
+        Ns(ms * 1_000_000)
+    }
+
     /// `count` units of `cost_ps` picoseconds each, rounded to the nearest nanosecond.
     pub fn from_ps(count: u64, cost_ps: u64) -> Ns {
         Ns(count.saturating_mul(cost_ps).saturating_add(500) / 1000)

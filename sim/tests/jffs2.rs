@@ -20,7 +20,7 @@ fn options(summary: bool) -> Options {
 fn fresh(board: &str, summary: bool) -> (Fs, Ns) {
     let board = support::board(board);
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    Jffs2::format(mtd, Ns::ZERO, options(summary), 250).expect("it fits")
+    Jffs2::format(mtd, Ns::ZERO, options(summary), support::facts()).expect("it fits")
 }
 
 /// A file of that name, empty.
@@ -106,7 +106,8 @@ fn on_4_kib_pages_a_block_takes_62_pages_and_part_of_the_next() {
 fn on_512_byte_pages_a_block_takes_three_pages_and_part_of_the_next() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
+    let (mut fs, now) =
+        Jffs2::format(mtd, Ns::ZERO, options(true), support::facts()).expect("it fits");
     let (ino, now) = created(&mut fs, now, "file.bin");
     append_all(&mut fs, now, ino, 0..5 * 4096, 4096);
     let ops = read_ops(&mut fs, ino, 3);
@@ -134,7 +135,8 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
     let mut board = support::board("emulated-4k");
     board.chip.pages_per_block = 128;
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
+    let (mut fs, now) =
+        Jffs2::format(mtd, Ns::ZERO, options(true), support::facts()).expect("it fits");
     let (ino, now) = created(&mut fs, now, "file.bin");
     let now = append_all(&mut fs, now, ino, 0..7221, 1);
     assert_eq!(blocks_of(&mut fs, ino, 1), [198]);
@@ -149,7 +151,8 @@ fn a_summary_of_more_than_64_kib_is_not_written() {
 fn a_sync_that_leaves_no_room_for_the_summary_leaves_it_to_the_nodes() {
     let board = support::small_pages();
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
+    let (mut fs, now) =
+        Jffs2::format(mtd, Ns::ZERO, options(true), support::facts()).expect("it fits");
     let (ino, now) = created(&mut fs, now, "file.bin");
     let now = append_all(&mut fs, now, ino, 0..178 * 4, 4);
     let now = fs.sync(now, &mut support::NoPages).expect("sync");
@@ -284,7 +287,8 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     let mut board = support::board("emulated");
     board.partition.blocks = 16;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let (mut fs, now) = Jffs2::format(mtd, Ns::ZERO, options(true), 250).expect("it fits");
+    let (mut fs, now) =
+        Jffs2::format(mtd, Ns::ZERO, options(true), support::facts()).expect("it fits");
     let (ino, mut now) = created(&mut fs, now, "file.bin");
     let full =
         (0..).find_map(|page| match append(&mut fs, now, ino, page * 4096..page * 4096 + 4096) {
@@ -299,6 +303,6 @@ fn a_full_partition_says_so_and_a_small_one_is_refused() {
     assert!((12 * 31..13 * 32).contains(&pages), "{pages} pages in 16 blocks less three");
     board.partition.blocks = 3;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    let refused = Jffs2::format(mtd, Ns::ZERO, options(true), 250);
+    let refused = Jffs2::format(mtd, Ns::ZERO, options(true), support::facts());
     assert!(matches!(refused, Err(FsError::TooSmall(_))));
 }

@@ -117,7 +117,7 @@ fn a_stopped_case_does_not_end_and_an_early_return_ends_the_threads() {
     let endless = format!("flashbed-ops 1\n{}", "compute 1000000000000\n".repeat(100_000));
     let forever = [case(FsKind::Jffs2, &chip, &endless)];
     let ended = job(&board, &kernel, &forever).run(1, |receiver, stop| {
-        stop.store(true, Relaxed);
+        stop.throw();
         receiver.iter().count()
     });
     assert_eq!(ended, 0);

@@ -27,7 +27,7 @@ type Fs = Ubifs<Traced<Chip>>;
 fn fresh(board: &BoardProfile) -> Result<(Fs, Ns), FsError> {
     let mut flash = Traced::new(Chip::new(board.chip));
     flash.start_recording();
-    Ubifs::format(Mtd::new(flash, board), Ns::ZERO, support::kernel("6.1").ubifs)
+    Ubifs::format(Mtd::new(flash, board), Ns::ZERO, support::kernel("6.1").ubifs, support::facts())
 }
 
 fn page_write(ino: Ino, page: u32, file_bytes: u64) -> PageWrite {

@@ -134,8 +134,13 @@ fn the_fewest_blocks_there_can_be_hold_a_file() {
     let mut board = support::board("emulated");
     board.partition.blocks = 44 + 17;
     let flash = sim::flash::Chip::new(board.chip);
-    Ubifs::format(Mtd::new(flash, &board), Ns::ZERO, support::kernel("6.1").ubifs)
-        .expect("17 LEBs");
+    Ubifs::format(
+        Mtd::new(flash, &board),
+        Ns::ZERO,
+        support::kernel("6.1").ubifs,
+        support::facts(),
+    )
+    .expect("17 LEBs");
     let mut body = String::from("mark\n");
     write_file(&mut body, "a", 100_000, 1);
     let measured = run_on(44 + 17, &(body + "sync\nunlink a\nsync"));

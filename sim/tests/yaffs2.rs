@@ -15,7 +15,7 @@ fn fresh() -> (Yaffs2<Traced<Chip>>, Ns) {
 
 fn fresh_on(board: &BoardProfile) -> (Yaffs2<Traced<Chip>>, Ns) {
     let mtd = Mtd::new(Traced::new(Chip::new(board.chip)), board);
-    Yaffs2::format(mtd, Ns::ZERO, 128).expect("it fits")
+    Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel).expect("it fits")
 }
 
 /// Where only this costs something.
@@ -112,7 +112,10 @@ fn a_partition_without_room_for_the_reserve_is_refused() {
     let mut board = support::board("omap3evm");
     board.partition.blocks = 6;
     let mtd = Mtd::new(Chip::new(board.chip), &board);
-    assert!(matches!(Yaffs2::format(mtd, Ns::ZERO, 128), Err(FsError::TooSmall(_))));
+    assert!(matches!(
+        Yaffs2::format(mtd, Ns::ZERO, support::kernel("2.6.37").kernel),
+        Err(FsError::TooSmall(_))
+    ));
 }
 
 fn make(fs: &mut Yaffs2<Traced<Chip>>, now: Ns, name: &str) -> Ns {

@@ -261,28 +261,61 @@ def _kernels(mark: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("killed", ["flashbed", "kernel", "interrupted"])
+def _keepers(memory: str) -> list[int]:
+    """The shells that kill a run with this memory when flashbed has ended."""
+    folders = [str(path.resolve()).encode() for path in _folders(memory)]
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if b"read -r never" in words and any(folder in words for folder in folders):
+            found.append(int(path.parent.name))
+    return found
+
+
+def _shared() -> list[str]:
+    return sorted(path.name for path in Path("/dev/shm").iterdir())
+
+
+KILLED = {"flashbed": "201", "kernel": "202", "interrupted": "203", "stub": "204", "keeper": "205"}
+STATUSES = {"kernel": 125, "stub": 139, "interrupted": 130}
+"""Of a killed stub the guest sees a program that made a fault."""
+
+
+@pytest.mark.parametrize("killed", KILLED)
 def test_nothing_is_left_of_what_is_killed(killed: str) -> None:
-    memory = {"flashbed": "201", "kernel": "202", "interrupted": "203"}[killed]
+    memory = KILLED[killed]
+    shared = _shared()
     process = _started("--memory", memory, "--", "sh", "-c", "echo up; while :; do :; done")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
-    running = _kernels(memory)
-    assert running
+    running, keepers = _kernels(memory), _keepers(memory)
+    assert len(running) > 1
+    assert len(keepers) == 1
     if killed == "flashbed":
         process.kill()
     elif killed == "interrupted":
         process.send_signal(signal.SIGINT)
+    elif killed == "keeper":
+        os.kill(keepers[0], signal.SIGKILL)
+        process.kill()
     else:
-        os.kill(min(running), signal.SIGKILL)
-    process.wait(30)
+        os.kill(min(running) if killed == "kernel" else max(running), signal.SIGKILL)
+    process.wait(60)
+    if killed == "keeper":
+        _exec("--", "true")  # which clears the folders of those that were killed
     until = time.monotonic() + 20
-    while time.monotonic() < until and (_kernels(memory) or _folders(memory)):
+    while time.monotonic() < until and (
+        _kernels(memory) or _folders(memory) or _shared() != shared
+    ):
         time.sleep(0.2)
     assert _kernels(memory) == []
     assert _folders(memory) == []
-    if killed != "flashbed":
-        assert process.returncode == {"kernel": 125, "interrupted": 130}[killed]
+    assert _shared() == shared
+    if killed in STATUSES:
+        assert process.returncode == STATUSES[killed]
     process.communicate()
 
 

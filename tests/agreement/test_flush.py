@@ -81,7 +81,7 @@ def test_what_was_written_is_programmed_in_the_measured_part_or_in_the_flush(fs:
 @pytest.mark.parametrize("fs", ["jffs2", "yaffs2", "ubifs"])
 def test_a_real_kernel_flushes_what_the_simulator_says(tmp_path: Path, fs: str) -> None:
     programs = [program(name, fs) for name in BODIES]
-    alone = [replace(item, board=item.board.without_software()) for item in programs]
+    alone = [item.in_user_mode for item in programs]
     real, real_wear = measured(UmlTarget(work_dir=tmp_path), programs)
     simulated, wear = measured(SimTarget(), alone)
     columns = ("case_id", *COUNTS, *FLUSH)

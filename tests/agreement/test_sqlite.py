@@ -31,8 +31,9 @@ def program(fs: str, pattern: str, journal: str) -> Program:
         pattern=pattern, requests=200, request_bytes=600, file_bytes=0, seed=1, database=database,
     )  # fmt: skip
     prepare, body = operations(case, 10_000_000_000)
-    board, kernel = load_board(case.board).without_software(), load_kernel(case.kernel)
-    return Program(case.case_id, fs, board, kernel, case.forced_kib, prepare, body)
+    board, kernel = load_board(case.board), load_kernel(case.kernel)
+    program = Program(case.case_id, fs, board, kernel, case.forced_kib, prepare, body)
+    return program.in_user_mode
 
 
 Ran = dict[str, tuple[pl.DataFrame, pl.DataFrame]]

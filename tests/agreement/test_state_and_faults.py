@@ -68,20 +68,19 @@ def both(
     tmp_path: Path, one: Program
 ) -> tuple[dict[str, Any], list[int], dict[str, Any], list[int]]:
     """Rows and results of user-mode Linux and of the simulator."""
-    alike = replace(one, board=one.board.without_software())
-    return *on_uml(tmp_path, one), *measured(SimTarget(), alike)
+    return *on_uml(tmp_path, one), *measured(SimTarget(), one.in_user_mode)
 
 
 def held(tmp_path: Path, one: Program) -> tuple[dict[str, Any], list[int]]:
     """What both did: the same results, and the same flash operations in the same order."""
     outcomes = []
     for target in (UmlTarget(work_dir=tmp_path), SimTarget()):
-        board = one.board.without_software() if isinstance(target, SimTarget) else one.board
-        batches = target.run([replace(one, board=board)], RunOptions(trace_flash=True))
+        alike = one.in_user_mode if isinstance(target, SimTarget) else one
+        batches = target.run([alike], RunOptions(trace_flash=True))
         failures = []
         for batch in batches:
             failures += [failure.message for failure in batch.failures]
-            found = outcomes_of(batch, board.chip.page_bytes)
+            found = outcomes_of(batch, one.board.chip.page_bytes)
             outcomes += [(batch.cases.to_dicts()[0], outcome) for outcome in found.values()]
         assert failures == []
     (real, kernel), (simulated, sim) = outcomes

@@ -31,7 +31,7 @@ def test_real_ones_erase_the_blocks_the_simulator_says(tmp_path: Path, fs: str) 
     """Twice in one boot: the second does not know of the first."""
     program = ring("a", fs)
     real = measured(UmlTarget(work_dir=tmp_path), program, replace(program, case_id="b"))
-    simulated = measured(SimTarget(), replace(program, board=program.board.without_software()))
+    simulated = measured(SimTarget(), program.in_user_mode)
     check_whole(simulated)
     columns = ("block", "erases", "erases_measured", "state")
     for case_id in ("a", "b"):

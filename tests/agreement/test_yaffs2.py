@@ -5,7 +5,6 @@ The core is U-Boot's (kernel/yaffs2).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -135,7 +134,7 @@ def test_a_program_that_pauses_between_files_goes_on_when_the_kernels_does(tmp_p
         )
         for seed in (10, 14, 19)
     ]
-    alike = [replace(program, board=board.without_software()) for program in programs]
+    alike = [program.in_user_mode for program in programs]
     targets: list[tuple[Target, list[Program]]] = [
         (SimTarget(), alike),
         (UmlTarget(work_dir=tmp_path), programs),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +14,13 @@ from tests.support import PROJECT as ROOT
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A process for calls, whose checkout has the profiles and one experiment."""
+def worker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    """A process for calls, whose checkout has the profiles and one experiment.
+
+    FLASHBED_FUZZ_LOG is a file that is told how many calls the tests of each file have made.
+    """
     folder = tmp_path_factory.mktemp("hostile")
     root = folder / "root"
     boards = {
@@ -26,6 +33,9 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     made = Worker(folder, root)
     yield made
     made.close()
+    if "FLASHBED_FUZZ_LOG" in os.environ:
+        with Path(os.environ["FLASHBED_FUZZ_LOG"]).open("a", encoding="utf-8") as log:
+            print(request.node.name, made.calls, file=log)
 
 
 class Kept(dict[str, bytes]):

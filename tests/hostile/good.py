@@ -128,4 +128,7 @@ def lines_of(lines: Sequence[str]) -> bytes:
 
 def check(worker: Worker, call: Call) -> None:
     finding = worker.finding(call)
+    if finding is not None and "FLASHBED_FUZZ_LOG" in os.environ:
+        with Path(os.environ["FLASHBED_FUZZ_LOG"]).open("a", encoding="utf-8") as log:
+            print(f"finding: {call.arguments}: {finding!r}", file=log)
     assert finding is None, finding

@@ -22,8 +22,8 @@ __all__ = [
     "code_of_c",
     "files",
     "functions",
-    "imported_late",
     "imports",
+    "module",
     "symbols_of_c",
     "text",
 ]
@@ -67,12 +67,46 @@ def text(path: str) -> str:
     return (PROJECT / path).read_text(encoding="utf-8").expandtabs(_TAB)
 
 
+@dataclass(frozen=True)
+class Module:
+    """What is kept of a Python file's tree: `named` has modules, and names imported from them."""
+
+    functions: tuple[Function, ...]
+    named: frozenset[str]
+    late: frozenset[str]
+    """Modules that are imported within functions."""
+
+
+@cache
+def module(path: str) -> Module:
+    """A Python file, parsed once: parsing takes longer than all the rules together."""
+    found: list[Function] = []
+    named: set[str] = set()
+    late: set[str] = set()
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse((PROJECT / path).read_bytes()), False)]
+    while waiting:
+        node, within = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            found.append(Function(node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+            within = True
+        elif isinstance(node, ast.ImportFrom):
+            own = str(node.module)
+            if not node.level:
+                named |= {own, *(f"{own}.{alias.name}" for alias in node.names)}
+            late |= {own} if within else set()
+        elif isinstance(node, ast.Import):
+            modules = {alias.name for alias in node.names}
+            named |= modules
+            late |= modules if within else set()
+        if not isinstance(node, ast.expr):  # none of these is part of an expression
+            waiting += [(child, within) for child in ast.iter_child_nodes(node)]
+    return Module(tuple(found), frozenset(named), frozenset(late))
+
+
 def functions(path: str) -> Iterator[Function]:
     """Functions of a Python, Rust or C file; those inside others as well."""
     if path.endswith(".py"):
-        for node in ast.walk(ast.parse((PROJECT / path).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
-                yield Function(node.name, node.end_lineno - node.lineno + 1)
+        yield from module(path).functions
         return
     lines = text(path).splitlines()
     for at, line in enumerate(lines):
@@ -81,19 +115,6 @@ def functions(path: str) -> Iterator[Function]:
             yield Function(rust[2], _until(lines, at, {rust[1] + "}", rust[1] + "{}"}))
         elif path.endswith((".c", ".h")) and line == "{":
             yield Function(lines[at - 1].strip(), _until(lines, at, {"}"}))
-
-
-def imported_late(path: str) -> set[str]:
-    """Modules that a Python file imports within functions."""
-    tree = ast.parse((PROJECT / path).read_text(encoding="utf-8"))
-    within = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    found = set()
-    for node in [node for function in within for node in ast.walk(function)]:
-        if isinstance(node, ast.ImportFrom):
-            found.add(str(node.module))
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
 
 
 def _until(lines: list[str], first: int, ends: set[str]) -> int:
@@ -110,6 +131,7 @@ def _until(lines: list[str], first: int, ends: set[str]) -> int:
     return 1
 
 
+@cache
 def imports(root: str, suffix: str) -> dict[str, set[str]]:
     """What each file below a folder of one language uses of the others there: paths."""
     own = [path for path in files(suffix) if path.startswith(f"{root}/")]
@@ -121,15 +143,9 @@ def _python_uses(root: str, path: str) -> set[str]:
     """Modules that are imported anywhere in a file, also within functions."""
     found: set[str] = set()
     package = PurePosixPath(root).name
-    for node in ast.walk(ast.parse((PROJECT / path).read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            if name.split(".")[0] == package:
-                found |= _python_file(f"{PurePosixPath(root).parent}/{name.replace('.', '/')}")
+    for name in module(path).named:
+        if name.split(".")[0] == package:
+            found |= _python_file(f"{PurePosixPath(root).parent}/{name.replace('.', '/')}")
     return found
 
 

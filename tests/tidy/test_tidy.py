@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tidy.sources import PROJECT, files, functions, imported_late, text
+from tests.tidy.sources import PROJECT, files, functions, module, text
 
 LINE_COLUMNS = 100
 FILE_LINES = 600
@@ -59,12 +59,12 @@ def test_functions_fit_a_screen() -> None:
 
 def test_modules_are_imported_at_the_top() -> None:
     """But where a command would start later for what others need (docs/performance.md)."""
-    modules = [path for path in files(".py") if path.startswith("python/")]
+    importing = [path for path in files(".py") if path.startswith("python/")]
     found = {
         f"{path}: {name}"
-        for path in modules
+        for path in importing
         if not path.startswith(COMMANDS) and path != "python/flashbed/start.py"
-        for name in imported_late(path)
+        for name in module(path).late
     }
     _held("imports", found)
 

@@ -19,10 +19,13 @@ from flashbed.cli import (
     execution,
     fuzz,
     lifetime,
+    listing,
     model,
     power,
     powercut,
     prepare,
+    recorded,
+    recordings,
     run,
     show,
     trace,
@@ -43,9 +46,12 @@ app = typer.Typer(
     help="What will a raw NAND storage stack of embedded Linux do to a program?",
     epilog="Start with `flashbed list`, then `flashbed reproduce readahead`.",
 )
+listing.register(app)
 run.register(app)
 execution.register(app)
+recorded.register(app)
 trace.register(app)
+recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
 model.register(app)
@@ -92,12 +98,16 @@ def _status() -> int:
         return 1
     except Exception as error:
         return _unforeseen(error)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust: no Exception, and a bug as well
+            raise
+        return _unforeseen(error)
     if status == 130:
         say("flashbed: interrupted; finished cases are kept, the same command goes on from them")
     return status if isinstance(status, int) else 0
 
 
-def _unforeseen(error: Exception) -> int:
+def _unforeseen(error: BaseException) -> int:
     """A wrong command line (raised by typer's parser), a full disk, or a bug of ours."""
     message = getattr(error, "format_message", None)
     if message is not None:

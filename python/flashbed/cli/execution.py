@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat, rate_per_day
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from flashbed.exec.outcome import Outcome
     from flashbed.exec.request import Request
+    from flashbed.exec.sysroot import Sysroot
+    from flashbed.targets.ssh.address import ChosenTarget
 
 __all__ = ["register"]
-
-PATIENCE_S = 600.0
-MEMORY_MIB = (64, 16_384)
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +40,14 @@ def exec_(
         list[str] | None,
         typer.Argument(metavar="COMMAND...", help="A program of this machine, its arguments."),
     ] = None,
-    fs: Annotated[str, typer.Option("--fs", help="ubifs or jffs2.")] = "ubifs",
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="TARGET", help="uml: programs of this machine; emulator, ssh://BOARD."
+        ),
+    ] = "uml",
+    erase: Erase = None,
+    fs: Annotated[str, typer.Option("--fs", help="ubifs, jffs2 or yaffs2.")] = "ubifs",
     board: Annotated[
         str, typer.Option("--board", help="Whose chip, partition and memory.")
     ] = "emulated",
@@ -61,9 +69,50 @@ def exec_(
     memory: Annotated[
         int | None, typer.Option("--memory", metavar="MIB", help="Default: the board's.")
     ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep", metavar="FOLDER", help="An empty folder for what is left on the flash."
+        ),
+    ] = None,
+    shell: Annotated[
+        bool,
+        typer.Option("--shell", help="A shell on the flash; behind a command, to look around."),
+    ] = False,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--until", metavar="SECONDS", help="Of virtual time, then it is told to end: daemons."
+        ),
+    ] = None,
+    software: Annotated[
+        str | None,
+        typer.Option(
+            "--software", metavar="HOW", help="flat: syscall_ns a call; calls: by kind; none."
+        ),
+    ] = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--package",
+            metavar="NAME",
+            help="Of Debian for armhf, on the emulator; again for more.",
+        ),
+    ] = None,
+    sysroot: Annotated[
+        Path | None,
+        typer.Option("--sysroot", metavar="FOLDER", help="The emulator's programs instead."),
+    ] = None,
+    gdb: Annotated[
+        int | None,
+        typer.Option("--gdb", metavar="PORT", help="The emulator waits for a debugger there."),
+    ] = None,
     patience: Annotated[
-        float, typer.Option("--patience", metavar="SECONDS", help="The longest it may really run.")
-    ] = PATIENCE_S,
+        float | None,
+        typer.Option(
+            "--patience", metavar="SECONDS", help="The longest it may really run. Default: 600."
+        ),
+    ] = None,
     repeat: Repeat = None,
     output: Annotated[
         str | None,
@@ -78,39 +127,64 @@ def exec_(
     machine and can change none of them. docs/exec.md is the guide.
     """
     from flashbed.exec.account import as_json, text
-    from flashbed.exec.launch import launch
+    from flashbed.exec.asked import Asked, requests_of
     from flashbed.exec.outcome import NotRunError
     from flashbed.targets.base import Unavailable
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
-    requests = _requests(
-        words or [], _file_systems(fs, settings or []), board, kernel, put or [], env or [],
-        memory, patience,
+    systems = _file_systems(fs, settings or [])
+    asked = Asked(
+        words or [], on, board, kernel, put or [], env or [], memory, patience, keep, shell, until,
+        software, package or [], sysroot, gdb,
     )  # fmt: skip
     status = 0
     answers = []
-    for request in requests:
-        try:
-            outcome = launch(
-                request, lambda what: say(f"flashbed: {what}"), output_aside=output == "json"
-            )
-        except Unavailable as why:
-            raise NotRunError(str(why)) from None
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted; the program and its flash are gone") from None
-        status = status or outcome.exit_status
-        if output == "json":
-            answers.append(as_json(request, outcome, rounds))
-        else:
-            sys.stdout.flush()
-            for line in text(request, outcome, rounds).splitlines():
-                say(line)
+    try:
+        requests, tree = requests_of(asked, systems, _note)
+        target = all_allowed([on], erase)[0]
+        for given in requests:
+            request, outcome = _launched(given, target, tree, gdb, aside=output == "json")
+            # What ended because it was told to has done what it was asked.
+            if outcome.until is None or outcome.signal is None:
+                status = status or outcome.exit_status
+            if output == "json":
+                answers.append(as_json(request, outcome, rounds))
+            else:
+                sys.stdout.flush()
+                for line in text(request, outcome, rounds).splitlines():
+                    say(line)
+    except Unavailable as why:
+        raise NotRunError(str(why)) from None
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the program and its flash are gone") from None
     if output == "json":
         print(json.dumps({"exec": answers}, indent=1))
     # Not returned: 130 is the program's own here, and no interruption.
     sys.exit(status)
+
+
+def _note(what: str) -> None:
+    say(f"flashbed: {what}")
+
+
+def _launched(
+    request: Request, target: ChosenTarget, tree: Sysroot | None, gdb: int | None, *, aside: bool
+) -> tuple[Request, Outcome]:
+    """Runs it where it is to be run."""
+    if not isinstance(target, str):
+        from flashbed.exec.ssh_program import launch_on_board
+
+        return launch_on_board(request, target, _note, output_aside=aside)
+    if tree is not None:
+        from flashbed.exec.emulated import launch_emulated
+
+        outcome = launch_emulated(request, tree, _note, gdb=gdb, output_aside=aside)
+        return request, outcome
+    from flashbed.exec.launch import launch
+
+    return request, launch(request, _note, output_aside=aside)
 
 
 def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:
@@ -128,32 +202,3 @@ def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:
     if len(set(chosen)) != len(chosen):
         raise InputError(f"fs {','.join(chosen)}: one of them twice")
     return chosen
-
-
-def _requests(
-    words: Sequence[str], systems: Sequence[str], board: str, kernel: str, put: Sequence[Path],
-    env: Sequence[str], memory: int | None, patience: float,
-) -> list[Request]:  # fmt: skip
-    """Each program that is to be run, checked. Raises `InputError`."""
-    from flashbed.exec.request import Request, environment, find, puts_of
-    from flashbed.formats.profiles import load_board
-    from flashbed.targets.uml.programs_kernel import SERIES
-
-    if not words:
-        raise InputError("a command to run, as in flashbed exec -- ls")
-    if any("\0" in word for word in [*words, *env]):
-        raise InputError("a NUL in the command")
-    if kernel not in SERIES:
-        raise InputError(f"--kernel {kernel}: programs run on Linux {' and '.join(SERIES)}")
-    if memory is not None and not MEMORY_MIB[0] <= memory <= MEMORY_MIB[1]:
-        raise InputError(f"--memory {memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
-    if not 0 < patience < 1e9:
-        raise InputError(f"--patience {patience:g}: seconds above 0")
-    profile = load_board(board)
-    variables = environment(env)
-    puts = puts_of(put, profile)
-    program = find(words[0], variables["PATH"], puts)
-    return [
-        Request(profile, kernel, fs, words, program, variables, puts, memory, patience)
-        for fs in systems
-    ]

@@ -14,6 +14,7 @@ import typer
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
+from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ def lifetime(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="An experiment, a run's directory, a wear table (.parquet), or a board's erase"
-            " counters: a file with what ubinfo, sysfs, the kernel or ubidumpec printed, - for"
-            " standard input.",
+            help="An experiment, a recording, a run's directory, a wear table (.parquet), or erase"
+            " counters of a board: a file with what ubinfo, sysfs, the kernel or ubidumpec"
+            " printed, - for standard input.",
         ),
     ],
     repeat: Repeat = None,
@@ -103,7 +104,8 @@ def lifetime(
     path = Path(what)
     if path.suffix not in ("", ".toml") and not path.exists():
         raise InputError(f"{shown(path)}: no such file")
-    if what == "-" or (path.is_file() and path.suffix not in (".parquet", ".toml")):
+    counters = path.is_file() and path.suffix not in (".parquet", ".toml")
+    if what == "-" or (counters and not is_recording(path)):
         _none(repeat=repeat, case=case, set=settings, on=on, out=out)
         subjects = [_counters(what, since, before, known)]
     else:
@@ -162,13 +164,13 @@ def _worn(
     from flashbed.lifetime.observed import cases_of, wear_table_of
 
     path = Path(what)
-    if path.suffix == ".parquet":
+    if path.suffix == ".parquet" and not is_recording(path, named=True):
         _none(case=case, set=settings or None, on=on, out=out)
         if rounds is None:
             raise InputError(f"{shown(path)}: how often does this happen? --repeat, as in 1/min")
         return wear_table_of(path, rounds, board)
     _none(board=board)
-    if path.is_dir():
+    if path.is_dir() and not is_recording(path):
         _none(out=out)
         named = _kept(path, case, settings)
         return cases_of(

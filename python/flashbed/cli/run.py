@@ -1,4 +1,4 @@
-"""Commands that measure: list, run, reproduce."""
+"""Commands that measure: run, reproduce."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flashbed.cli.answers import answer_json, answer_of, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.errors import InputError, RunError
@@ -16,7 +17,6 @@ from flashbed.paths import shown
 from flashbed.plan.experiment import (
     Experiment,
     Planned,
-    experiment_names,
     load_experiment,
     study_experiments,
 )
@@ -65,7 +65,6 @@ Format = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the program."""
-    app.command("list", epilog="Example: `flashbed list`")(list_experiments)
     app.command(
         "run",
         epilog="Examples: `flashbed run readahead/figure3` · "
@@ -80,20 +79,6 @@ def register(app: typer.Typer) -> None:
     )(reproduce)
 
 
-def list_experiments() -> None:
-    """Lists the experiments, what each asks, on which targets and how many cases that is."""
-    for name in experiment_names():
-        experiment = load_experiment(name)
-        planned = plan(experiment)
-        counts = ", ".join(
-            f"{sum(target in item.targets for item in planned)} on {target}"
-            for target in experiment.targets
-        )
-        print(f"{name}  {experiment.experiment.title}")
-        print(f"    {experiment.experiment.question}")
-        print(f"    cases: {counts}")
-
-
 def run(
     experiment: Annotated[str, typer.Argument(help="STUDY/NAME, NAME, or a .toml file.")],
     on: On = None,
@@ -102,11 +87,17 @@ def run(
     case: CaseId = None,
     trace: Trace = None,
     erase: Erase = None,
+    output: Annotated[
+        str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
+    ] = None,
 ) -> None:
-    """Runs an experiment and keeps its tables; run again, it goes on where it was.
+    """Runs an experiment, keeps its tables and prints what it compared, the cheapest first.
 
-    On a board over ssh, what it lacks makes cases `not measured` (docs/boards.md).
+    Run again, it goes on where it was. On a board over ssh, what it lacks makes cases
+    `not measured` (docs/boards.md).
     """
+    if output not in (None, "json"):
+        raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
@@ -120,7 +111,11 @@ def run(
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
-    print(shown(directory.absolute()))
+    found = answer_of(directory, [item.case for item in planned])
+    if output == "json":
+        print(json.dumps(answer_json(found, directory), indent=1))
+    else:
+        say_answer(found, directory)
     _conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
@@ -139,7 +134,7 @@ def reproduce(
     What `validate` has kept in results/validation is shown in it too.
     """
     from flashbed.report import summary_json, write_report
-    from flashbed.validation.results_table import directory_has_kept
+    from flashbed.validation.results_table import has_results
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -154,7 +149,7 @@ def reproduce(
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
         validated = Path("results/validation")
-        kept = validated if directory_has_kept(validated) else None
+        kept = validated if has_results(validated) else None
         report = write_report(directories, base / "report.html", kept, paper)
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))

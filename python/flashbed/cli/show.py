@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "parquet", "text")
+LINES_SHOWN = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +27,8 @@ def register(app: typer.Typer) -> None:
     app.command(
         "table",
         epilog="Examples: `flashbed table results/readahead/figure3 cases` · "
+        "`flashbed table results/readahead/figure3 cases --where fs=jffs2 --where 'requests>=64'"
+        " --columns requests,read_ahead_kib,time_ns --sort -time_ns` · "
         "`flashbed table results/readahead/figure3 requests --format parquet > requests.parquet`",
     )(table)
     app.command("report", epilog="Example: `flashbed report results/readahead/figure3`")(report)
@@ -36,15 +39,40 @@ def table(
     name: Annotated[
         str, typer.Argument(help="cases, requests, flash, vfs, functions, power_cuts or wear.")
     ],
-    output: Annotated[str, typer.Option("--format", metavar="csv|json|parquet")] = "csv",
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="COLUMN,...", help="Only these columns.")
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="[-]COLUMN,...", help="Sorted; `-`: the largest first."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where", metavar="CONDITION", help="Only rows such as fs=jffs2; again for more."
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--format", metavar="csv|json|parquet|text", help="text on a terminal."),
+    ] = None,
 ) -> None:
-    """Prints a table of a run; the columns are explained in docs/formats.md."""
+    """Prints a table of a run; the columns are explained in docs/formats.md.
+
+    On a terminal it is laid out for reading, with rounded numbers; a pipe gets CSV.
+    """
     from flashbed.tables.run_directory import scan_table
+    from flashbed.tables.selecting import select
     from flashbed.tracing.trace import is_trace
 
+    output = output or ("text" if sys.stdout.isatty() else "csv")
     if output not in FORMATS:
         raise InputError(f"--format {output}: {', '.join(FORMATS)}")
     rows = _trace_table(directory, name) if is_trace(directory) else scan_table(directory, name)
+    rows = select(rows, _split(columns), _split(sort), where or [])
+    if output == "text":
+        _print_text(rows, name, columns is not None)
+        return
     if output == "parquet" and sys.stdout.isatty():
         raise InputError("--format parquet: not to a terminal; add `> FILE`")
     if output == "parquet":
@@ -52,6 +80,27 @@ def table(
         return
     for text in _csv(rows) if output == "csv" else _json(rows):
         sys.stdout.write(_printed(text))
+
+
+def _split(text: str | None) -> list[str]:
+    return text.split(",") if text else []
+
+
+def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
+    """The first rows. Unless columns were chosen, those of `cases` that differ and its measures."""
+    from flashbed.cli.answers import HEADS
+    from flashbed.cli.laid_out import print_table
+    from flashbed.plan.case import AXIS_COLUMNS
+
+    some = rows.head(LINES_SHOWN + 1).collect()
+    left = some.height > LINES_SHOWN
+    some = some.head(LINES_SHOWN)
+    if name == "cases" and not chosen:
+        axes = [axis for axis in ("target", *AXIS_COLUMNS) if some[axis].n_unique() > 1]
+        some = some.select(*axes, *(measure for measure in HEADS if measure in some.columns))
+    print_table(some)
+    if left:
+        print(f"the first {LINES_SHOWN} rows; --format csv prints all")
 
 
 def _csv(rows: pl.LazyFrame) -> Iterator[str]:
@@ -109,9 +158,9 @@ def report(
         page = out or directories[0] / "report.html"
         print(shown(write_trace_report(directories[0], page)))
         return
-    from flashbed.validation.results_table import directory_has_kept
+    from flashbed.validation.results_table import has_results
 
-    validated = [directory for directory in directories if directory_has_kept(directory)]
+    validated = [directory for directory in directories if has_results(directory)]
     if len(validated) > 1:
         raise InputError("results of `validate` from one directory, not from several")
     others = [directory for directory in directories if directory not in validated]

@@ -319,9 +319,8 @@ def _give(traced: Trace, out: Path, formats: list[str]) -> None:
     if "perfetto" in formats:
         from flashbed.tracing.perfetto import write_perfetto
 
-        held = traced.held() if isinstance(traced, LongTrace) else traced
         with whole(out / PERFETTO) as new:
-            write_perfetto(held, new)
+            write_perfetto(traced, new)
     for line in lines(traced):
         print(line)
     print(shown(out.absolute()))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
-from flashbed.exec.outcome import Counts, Outcome
+from flashbed.exec.outcome import Counts, File, Outcome
 from flashbed.exec.request import Request
 from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, Estimate, Observed, dispersion, estimate
@@ -13,11 +14,19 @@ from flashbed.lifetime.observed import Subject, Workload
 
 __all__ = ["as_json", "text"]
 
+_WHERE = {
+    "uml": "user-mode Linux, virtual time",
+    "emulator": "emulated board, time by instructions",
+    "board": "the board's own time",
+}
 CALLS_SHOWN = 8
+FILES_SHOWN = 6
 
 
 def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subject | None:
     """What lifetime is asked of; None if it took no time and nobody says how often it runs."""
+    if outcome.unseen is not None:
+        return None
     seconds = outcome.time_ns / 1e9
     if rounds is None and not outcome.time_ns:
         return None
@@ -27,7 +36,7 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subjec
         seconds=seconds,
         rounds_per_day=DAY_S / seconds if rounds is None else rounds,
         given_rate=rounds is not None,
-        bytes_written=outcome.bytes_written,
+        bytes_written=outcome.bytes_written if request.where == "uml" else None,
         bytes_by_cause=None,
         bytes_programmed=outcome.bytes_programmed,
         bytes_erased=sum(outcome.wear) * block_bytes,
@@ -44,7 +53,9 @@ def _subject(request: Request, outcome: Outcome, rounds: float | None) -> Subjec
         wl_threshold=UBI_WL_THRESHOLD if request.fs == "ubifs" else None,
     )
     erased = sum(count > 0 for count in outcome.wear)
-    return Subject(request.words[0], observed, request.board, erased, "uml", request.fs, workload)
+    return Subject(
+        request.words[0], observed, request.board, erased, request.where, request.fs, workload
+    )
 
 
 def _lifetime(
@@ -68,33 +79,59 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
     """For a person, on several lines."""
     lines = [
         f"{request.words[0]} on {request.fs}, board {request.board.name},"
-        f" Linux {request.kernel} (user-mode Linux, virtual time)"
+        f" Linux {request.kernel} ({_WHERE[request.where]})"
     ]
 
     def fact(name: str, value: str) -> None:
         lines.append(f"  {name:<14} {value}")
 
-    if outcome.signal is not None:
+    if outcome.until is not None:
+        fact("ended", f"after {request.until_s:g} s, by --until: {_told(outcome)}")
+    elif outcome.signal is not None:
         fact("ended", f"by signal {outcome.signal}")
     else:
         fact("exit status", str(outcome.exit_status))
-    asked = sum(call.calls for call in outcome.calls)
-    cost = request.board.software.syscall_ns
-    fact(
-        "time",
-        f"{_time(outcome.time_ns)}, of it chip {_time(outcome.ran.busy_ns)};"
-        f" {asked:,} system calls at {cost / 1000:g} us each, no other software",
-    )
-    fact("flash", _counts(outcome.ran))
-    fact("at sync after", _counts(outcome.flushed))
-    fact("written", f"{_bytes(outcome.bytes_written)} by the program,"
-                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
-    ratio = _ratio(outcome)
-    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
+    fact("time", _time_said(request, outcome))
+    if outcome.unseen is None:
+        fact("flash", _counts(outcome.ran))
+        fact("at sync after", _counts(outcome.flushed))
+    else:
+        fact("flash", f"not seen: {outcome.unseen}")
+    if outcome.missed:
+        fact("", f"WARNING: {outcome.missed:,} operations were not recorded")
+    if request.where == "uml":
+        _say_written(fact, outcome)
+    else:
+        fact("programmed", f"{_bytes(outcome.bytes_programmed)}")
     _say_lifetime(fact, request, outcome, rounds)
     for number, line in enumerate(_calls(outcome)):
         fact("calls" if number == 0 else "", line)
+    for number, line in enumerate(_files(outcome)):
+        fact("files" if number == 0 else "", line)
+    if outcome.kept is not None:
+        kept = outcome.kept
+        fact("kept", f"{kept.files:,} files, {_bytes(kept.bytes)}, in {request.keep}")
+        for path, why in kept.left_out:
+            fact("", f"not {path}: {why}")
     return "\n".join(lines)
+
+
+def _time_said(request: Request, outcome: Outcome) -> str:
+    said = _time(outcome.time_ns)
+    if outcome.ran.busy_ns >= 0 and outcome.unseen is None:
+        said += f", of it chip {_time(outcome.ran.busy_ns)}"
+    if request.where != "uml":
+        return f"{said}; software's time is in it"
+    asked = sum(call.calls for call in outcome.calls)
+    return f"{said}; {asked:,} system calls; {request.costs.said()}"
+
+
+def _say_written(fact: Any, outcome: Outcome) -> None:
+    mapped = f", {_bytes(outcome.bytes_mapped)} of it mapped" if outcome.bytes_mapped else ""
+    fact("written", f"{_bytes(outcome.bytes_written)} by the program{mapped},"
+                    f" {_bytes(outcome.bytes_programmed)} programmed")  # fmt: skip
+    ratio = _ratio(outcome)
+    fact("amplification", "none: nothing was written" if ratio is None else f"{ratio:.2f}")
 
 
 def _say_lifetime(fact: Any, request: Request, outcome: Outcome, rounds: float | None) -> None:
@@ -122,7 +159,7 @@ def _rate(a_day: float) -> str:
 def _counts(counts: Counts) -> str:
     return (
         f"{counts.reads:,} reads, {counts.programs:,} programs, {counts.erases:,} erases"
-        f" in {_time(counts.busy_ns)}"
+        f"{f' in {_time(counts.busy_ns)}' if counts.busy_ns >= 0 else ''}"
     )
 
 
@@ -135,6 +172,40 @@ def _calls(outcome: Outcome) -> list[str]:
         lines.append(f"{call.name:<16} {call.calls:>7,} in {_time(call.ns)}{written}")
     left = len(most) - len(lines)
     return [*lines, f"and {left} other kinds"] if left > 0 else lines
+
+
+def _told(outcome: Outcome) -> str:
+    """How a program ended that was told to."""
+    if outcome.until == signal.SIGKILL:
+        return "SIGTERM did not end it, SIGKILL did a second later"
+    if outcome.signal is not None:
+        return f"by signal {outcome.signal}"
+    return f"SIGTERM, exit status {outcome.exit_status}"
+
+
+def _files(outcome: Outcome) -> list[str]:
+    """The files on flash that most was read of and written to."""
+
+    def moved(file: File) -> int:
+        return file.bytes_read + file.bytes_written + file.bytes_mapped
+
+    most = sorted(outcome.files, key=lambda file: (-moved(file), file.path))
+    lines = []
+    for file in most[:FILES_SHOWN]:
+        parts = [
+            f"{name} {_bytes(count)}"
+            for name, count in (
+                ("read", file.bytes_read),
+                ("written", file.bytes_written),
+                ("mapped", file.bytes_mapped),
+            )
+            if count
+        ]
+        if file.syncs:
+            parts.append(f"{file.syncs:,} syncs")
+        lines.append(f"{file.path.lstrip('/') or '.':<24} {', '.join(parts) or 'nothing'}")
+    left = len(most) - len(lines)
+    return [*lines, f"and {left:,} others"] if left > 0 else lines
 
 
 def _time(ns: int) -> str:
@@ -153,21 +224,41 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
     """All of it; unknown is null."""
     known = _lifetime(request, outcome, rounds)
     found = known[1] if known else None
+    seen, counted = outcome.unseen is None, request.where == "uml"
     return {
         "command": list(request.words),
         "fs": request.fs,
         "board": request.board.name,
         "kernel": request.kernel,
+        "on": request.address or request.where,
         "exit_status": outcome.exit_status,
         "signal": outcome.signal,
         "time_ns": outcome.time_ns,
-        "run": vars(outcome.ran),
-        "flush": vars(outcome.flushed),
-        "bytes_written": outcome.bytes_written,
+        "run": vars(outcome.ran) if seen else None,
+        "flush": vars(outcome.flushed) if seen else None,
+        "unseen": outcome.unseen,
+        "bytes_written": outcome.bytes_written if counted else None,
         "bytes_programmed": outcome.bytes_programmed,
-        "amplification": _ratio(outcome),
+        "amplification": _ratio(outcome) if counted else None,
         "erases_by_block": outcome.wear,
+        "bytes_mapped": outcome.bytes_mapped if counted else None,
+        "software": {
+            "how": request.costs.how,
+            "syscall_ns": request.costs.each_ns,
+            "kinds": {
+                cost.name: {"ns": cost.ns, "byte_ps": cost.byte_ps} for cost in request.costs.kinds
+            },
+        },
+        "until_signal": outcome.until,
         "system_calls": [vars(call) for call in outcome.calls],
+        "files": [vars(file) for file in outcome.files],
+        "kept": None
+        if outcome.kept is None
+        else {
+            "files": outcome.kept.files,
+            "bytes": outcome.kept.bytes,
+            "left_out": [list(pair) for pair in outcome.kept.left_out],
+        },
         "years": {"low": found.low, "high": found.high} if found else None,
         "stands_on": known[2] if known else None,
     }

@@ -1,8 +1,9 @@
 """A program on a fresh user-mode Linux: one boot, in a folder of its own that goes with it.
 
-The kernel is started with descriptors 3 to 7: the request, the answer, and the standard input,
-output and error of this process, which it hands to the program (kernel/uml/programs). Its own are
-a console in a file. Whatever ends this process, or is killed of it, the rest ends too.
+The kernel is started with descriptors 3 to 8: the request, the answer, the standard input, output
+and error of this process, which it hands to the program (kernel/uml/programs), and a file for what
+is to be kept; 9 is a terminal where there is one. Its own are a console in a file. Whatever ends
+this process, or is killed of it, the rest ends too.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from math import inf
 from pathlib import Path
 from time import monotonic
 
 from flashbed import paths
+from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
+from flashbed.exec.terminal import Terminal
 from flashbed.storage.locking import scratch, tidy
-from flashbed.targets.guest import initramfs, nand
+from flashbed.targets.base import Unavailable
+from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
 from flashbed.targets.guest.debian import cache_folder
@@ -33,11 +38,13 @@ __all__ = ["launch", "prepare"]
 TIMED_OUT = 124
 """The exit status of timeout(1)."""
 _RUN = "exec-"
-_SHELL = 'exec "$@" 3<job 4>answer 5<&0 6>&1 7>&2 0</dev/null 1>console.log 2>&1'
+_SHELL = 'exec "$@" 3<job 4>answer 5<&0 6>&1 7>&2 8>kept 0</dev/null 1>console.log 2>&1'
 _TO_STANDARD_ERROR = _SHELL.replace("6>&1", "6>&2")
+_TERMINAL = 9
 _START_NS = 2_082_758_400_000_000_000
 """2036-01-01: no file of the host is of the future, and seconds still have 31 bits."""
 _SAID_AFTER_S = 10.0
+_RELAY_S = 0.05
 _CONSOLE_LINES = 3
 
 Say = Callable[[str], None]
@@ -58,19 +65,37 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
     Raises `NotRunError` and `Unavailable`.
     """
     kernel, chip = prepare(request.kernel, say)
+    cache, tree = cache_folder(), Tree(kernel.tree, "um")
+    try:
+        modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
+    except yaffs2.NotBuilt as why:
+        raise Unavailable(str(why)) from None
     work = paths.root() / "build" / "exec"
     work.mkdir(parents=True, exist_ok=True)
-    with scratch(work, _RUN) as folder:
+    with scratch(work, _RUN) as folder, _terminal(request) as terminal:
         parameters = {chip.stem: nand.parameters(request.board, wait="busy")}
-        image = initramfs.archive(agent("host"), [chip], parameters)
+        image = initramfs.archive(agent("host"), modules, parameters)
         (folder / "image").write_bytes(image)
         (folder / "job").write_text(request.text(), encoding="ascii")
-        _boot(_command(kernel, request), request, folder, say, output_aside)
-        answer = (folder / "answer").read_text(encoding="utf-8", errors="replace")
+        shell = _TO_STANDARD_ERROR if output_aside else _SHELL
+        if terminal is not None:
+            # First: the others may take its number.
+            opened = f"{_TERMINAL}<>/proc/self/fd/{terminal.inner}"
+            shell = shell.replace('"$@"', f'"$@" {opened}')
+        _boot(["/bin/sh", "-c", shell, "sh", *_command(kernel, request)],
+              request, folder, say, terminal)  # fmt: skip
+        answer = (folder / "answer").read_text(encoding="utf-8", errors="surrogateescape")
         outcome = outcome_of(answer, request.words[0])
         if outcome is None:
             raise NotRunError(f"user-mode Linux ended before its time: {_last_words(folder)}")
+        if request.keep is not None:
+            with (folder / "kept").open("rb") as stream:
+                outcome.kept = unpack(stream, request.keep)
         return outcome
+
+
+def _terminal(request: Request) -> AbstractContextManager[Terminal | None]:
+    return Terminal() if request.terminal or request.shell else nullcontext()
 
 
 def _command(kernel: UmlKernel, request: Request) -> list[str]:
@@ -81,7 +106,8 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
         "initrd=image",
         "time-travel=inf-cpu",
         f"time-travel-start={_START_NS}",
-        f"syscall_ns={request.board.software.syscall_ns}",
+        f"syscall_ns={request.costs.each_ns}",
+        *([f"flashbed_terminal={_TERMINAL}"] if request.terminal or request.shell else ()),
         *("con=null", "con0=null,fd:1", "ssl=null"),
         *("quiet", "panic=-1", "oops=panic"),
         # As for experiments (flashbed.targets.uml).
@@ -89,12 +115,14 @@ def _command(kernel: UmlKernel, request: Request) -> list[str]:
     ]
 
 
-def _boot(command: list[str], request: Request, folder: Path, say: Say, output_aside: bool) -> None:
-    shell = _TO_STANDARD_ERROR if output_aside else _SHELL
+def _boot(
+    command: list[str], request: Request, folder: Path, say: Say, terminal: Terminal | None
+) -> None:
     process = subprocess.Popen(
-        [*dies_with_us("TERM"), "/bin/sh", "-c", shell, "sh", *command],
+        [*dies_with_us("TERM"), *command],
         cwd=folder,
         start_new_session=True,
+        pass_fds=() if terminal is None else (terminal.inner,),
         # Nothing of the environment: the host's is none of the program's.
         env={
             "PATH": os.environ.get("PATH", os.defpath),
@@ -105,7 +133,11 @@ def _boot(command: list[str], request: Request, folder: Path, say: Say, output_a
     keeper = GroupKeeper(process.pid, folder.resolve())
     try:
         _one_processor(process.pid)
-        _waited(process, request.patience_s, say)
+        if terminal is None:
+            _waited(process, request.patience_s, say)
+        else:
+            while process.poll() is None:
+                terminal.relay(_RELAY_S)
     finally:
         keeper.dismiss()
         with suppress(ProcessLookupError):
@@ -120,9 +152,10 @@ def _one_processor(pid: int) -> None:
         os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
 
 
-def _waited(process: subprocess.Popen[bytes], patience_s: float, say: Say) -> None:
+def _waited(process: subprocess.Popen[bytes], patience_s: float | None, say: Say) -> None:
     began = monotonic()
     said = _SAID_AFTER_S
+    patience_s = inf if patience_s is None else patience_s
     while True:
         left = patience_s - (monotonic() - began)
         if left <= 0:

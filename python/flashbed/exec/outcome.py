@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 from flashbed.errors import FlashbedError
+from flashbed.exec.kept import Kept
 
-__all__ = ["Call", "Counts", "NotRunError", "Outcome", "outcome_of"]
+__all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
 
 NOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit statuses, as those of env(1)."""
 SIGNALLED = 128
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 class NotRunError(FlashbedError):
@@ -43,6 +47,26 @@ class Call:
     bytes_written: int
 
 
+@dataclass(frozen=True)
+class File:
+    """What calls of the program did with a file on flash, and the time in them.
+
+    `bytes_mapped` is of pages that became dirty through a shared mapping.
+    """
+
+    path: str
+    reads: int
+    bytes_read: int
+    writes: int
+    bytes_written: int
+    bytes_mapped: int
+    syncs: int
+    ns: int
+
+
+_NUMBERS = [column.name for column in fields(File)][1:]
+
+
 @dataclass
 class Outcome:
     """All of it. `flushed` is what was still written after the program ended."""
@@ -53,13 +77,25 @@ class Outcome:
     ran: Counts = field(default_factory=Counts)
     flushed: Counts = field(default_factory=Counts)
     calls: list[Call] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    until: int | None = None
+    """The signal that it was sent when its time was up."""
+    unseen: str | None = None
+    """Why operations of the flash were not seen; then there are no counts."""
+    missed: int = 0
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
+    kept: Kept | None = None
 
     @property
     def bytes_written(self) -> int:
-        """By the program, to files on flash."""
-        return sum(call.bytes_written for call in self.calls)
+        """By the program, to files on flash: by calls, and through shared mappings."""
+        return sum(call.bytes_written for call in self.calls) + self.bytes_mapped
+
+    @property
+    def bytes_mapped(self) -> int:
+        """Of pages that became dirty through a shared mapping."""
+        return sum(file.bytes_mapped for file in self.files)
 
     @property
     def programs(self) -> int:
@@ -75,20 +111,31 @@ class Outcome:
 def outcome_of(text: str, program: str) -> Outcome | None:
     """The answer, None if it does not go to its end. Raises `NotRunError`."""
     outcome = Outcome()
-    for line in text.splitlines():
+    for line in text.split("\n"):
         word, _, rest = line.partition(" ")
-        fields = rest.split(" ")
+        words = rest.split(" ")
         if word == "end":
+            outcome.files = _by_path(outcome.files)
             return outcome
         if word == "error":
             raise NotRunError(f"not run: {rest}")
         if word == "cannot":
             _cannot(int(rest), program)
         try:
-            _take(outcome, word, fields)
+            _take(outcome, word, words)
         except (ValueError, IndexError):
             raise NotRunError(f"the guest said what is not understood: {line[:80]}") from None
     return None
+
+
+def _by_path(files: Sequence[File]) -> list[File]:
+    """A row for each path: files that were made again under a name are added up."""
+    rows: dict[str, File] = {}
+    for file in files:
+        seen = rows.get(file.path)
+        numbers = [getattr(file, name) + (getattr(seen, name) if seen else 0) for name in _NUMBERS]
+        rows[file.path] = File(file.path, *numbers)
+    return [rows[path] for path in sorted(rows)]
 
 
 def _cannot(number: int, program: str) -> None:
@@ -99,22 +146,31 @@ def _cannot(number: int, program: str) -> None:
     raise NotRunError(f"{program}: {why}", NOT_EXECUTABLE)
 
 
-def _take(outcome: Outcome, word: str, fields: list[str]) -> None:
+def _take(outcome: Outcome, word: str, words: list[str]) -> None:
     if word == "ran":
-        number = int(fields[1])
-        outcome.signal = number if fields[0] == "signal" else None
-        outcome.exit_status = SIGNALLED + number if fields[0] == "signal" else number
+        number = int(words[1])
+        outcome.signal = number if words[0] == "signal" else None
+        outcome.exit_status = SIGNALLED + number if words[0] == "signal" else number
     elif word == "time":
-        outcome.time_ns = int(fields[0])
+        outcome.time_ns = int(words[0])
     elif word == "counts":
-        counts = Counts(*map(int, fields[1:]))
-        if fields[0] == "run":
+        counts = Counts(*map(int, words[1:]))
+        if words[0] == "run":
             outcome.ran = counts
         else:
             outcome.flushed = counts
     elif word == "call":
-        outcome.calls.append(Call(fields[0], *map(int, fields[1:])))
+        outcome.calls.append(Call(words[0], *map(int, words[1:])))
+    elif word == "file":
+        path = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(words[0]))
+        outcome.files.append(File(os.fsdecode(path), *map(int, words[1:])))
+    elif word == "unseen":
+        outcome.unseen = " ".join(words)
+    elif word == "missed":
+        outcome.missed += int(words[0])
+    elif word == "until":
+        outcome.until = int(words[0])
     elif word == "wear":
-        outcome.wear += map(int, fields)
+        outcome.wear += map(int, words)
     elif word == "page":
-        outcome.page_bytes = int(fields[0])
+        outcome.page_bytes = int(words[0])

@@ -13,13 +13,27 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from flashbed.errors import InputError
+from flashbed.exec.software import FREE, Costs
 from flashbed.formats.profiles import Board
 
-__all__ = ["FILE_SYSTEMS", "PATH_BYTES_MAX", "Put", "Request", "environment", "find", "puts_of"]
+__all__ = [
+    "AT",
+    "COVERS",
+    "FILE_SYSTEMS",
+    "KERNELS",
+    "PATH_BYTES_MAX",
+    "USUAL_PATH",
+    "Put",
+    "Request",
+    "environment",
+    "find",
+    "puts_of",
+]
 
-FILE_SYSTEMS = ("ubifs", "jffs2")
+FILE_SYSTEMS = ("ubifs", "jffs2", "yaffs2")
 PATH_BYTES_MAX = 1023
 """agent/base/base.h MAX_PATH_BYTES."""
 PUTS_MAX = 100_000
@@ -62,7 +76,30 @@ class Request:
     puts: Sequence[Put] = ()
     memory_mib: int | None = None
     """The guest's; None for the board's."""
-    patience_s: float = 600.0
+    patience_s: float | None = 600.0
+    """None for no end, where somebody sits at a terminal."""
+    costs: Costs = FREE
+    until_s: float | None = None
+    """Of virtual time, after which it is told to end."""
+    keep: Path | None = None
+    """A folder for what it leaves on the flash."""
+    terminal: bool = False
+    """Whether the program has the user's terminal."""
+    shell: str | None = None
+    """That looks around on the terminal afterwards."""
+    where: Literal["uml", "emulator", "board"] = "uml"
+    address: str = ""
+    """Of a board over ssh."""
+    symbols: bool = False
+    """Only the symbols of the emulated board's kernel are wanted."""
+    home: str = ""
+    """The agent's folder there."""
+
+    def source(self, number: int) -> str:
+        """Where the agent finds a file that is put onto the flash."""
+        if self.where == "uml":
+            return self.puts[number].source
+        return f"{self.home}/put/{number}"
 
     @property
     def memory(self) -> int:
@@ -75,15 +112,32 @@ class Request:
         lines = [
             "flashbed-program 1",
             f"fs {self.fs}",
-            f"at {_field(at())}",
+            f"at {_field(at() if self.where == 'uml' else AT)}",
             f"program {_field(self.program)}",
             f"user {' '.join(map(str, user))}",
             f"memory {self.memory << 19}",
             *(f"cover {folder}" for folder in COVERS),
         ]
-        for put in self.puts:
-            source = f" {_field(put.source)}" if put.kind != "folder" else ""
+        for number, put in enumerate(self.puts):
+            source = ""
+            if put.kind != "folder":
+                source = self.source(number) if put.kind == "file" else put.source
+                source = f" {_field(source)}"
             lines.append(f"{put.kind} {put.mode:o} {_field(put.path)}{source}")
+        if self.until_s is not None:
+            lines.append(f"until {round(self.until_s * 1e9)}")
+        lines += (
+            name
+            for name, given in (
+                ("keep yes", self.keep),
+                ("terminal yes", self.terminal),
+                ("symbols yes", self.symbols),
+            )
+            if given
+        )
+        if self.shell is not None:
+            lines.append(f"shell {_field(self.shell)}")
+        lines += (f"cost {cost.name} {cost.ns} {cost.byte_ps}" for cost in self.costs.kinds)
         lines += (f"arg {_field(word)}" for word in self.words)
         lines += (f"env {_field(f'{key}={value}')}" for key, value in self.variables.items())
         return "\n".join([*lines, "run", ""])
@@ -100,10 +154,13 @@ def _field(text: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in os.fsencode(text))
 
 
-def environment(given: Sequence[str]) -> dict[str, str]:
-    """The program's variables: a few, and those of `--env`. Raises `InputError`."""
+def environment(given: Sequence[str], *, path: str | None = None) -> dict[str, str]:
+    """The program's variables: a few, and those of `--env`. Raises `InputError`.
+
+    `path` is the PATH of a machine that is not this one.
+    """
     variables = {
-        "PATH": os.environ.get("PATH") or USUAL_PATH,
+        "PATH": path or os.environ.get("PATH") or USUAL_PATH,
         "LANG": "C.UTF-8",
         "HOME": "/tmp",
         "TMPDIR": "/tmp",

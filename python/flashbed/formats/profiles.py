@@ -53,8 +53,8 @@ __all__ = [
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
+"""CONFIG_HZ of 250 in kernel/uml/config."""
 HOST_POINTER_BYTES = 8
-"""CONFIG_HZ of 250."""
 
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
@@ -313,7 +313,37 @@ def _is_table(given: Any) -> bool:
     return isinstance(given, type) and issubclass(given, Strict)
 
 
-class KernelFacts(Strict):
+Rcu = Literal["tiny", "tree", "softirqs"]
+
+
+class Configuration(Strict):
+    """How a kernel is configured for its machine, as far as tasks and counters show it.
+
+    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
+    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
+    """
+
+    source: Text
+    smp: bool
+    rcu: Rcu
+    task_groups: bool
+    first_idle_tick: bool
+    longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
+
+
+Xattr = Literal["off", "on", "unknown"]
+
+
+class UserMode(Configuration):
+    """`[uml]`: how the kernel is configured as user-mode Linux.
+
+    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
+    """
+
+    jffs2_xattr: Xattr
+
+
+class KernelFacts(Configuration):
     """`[kernel]`: what it is, and which targets can run it.
 
     `ticks_per_second` is CONFIG_HZ.
@@ -322,7 +352,6 @@ class KernelFacts(Strict):
     name: Name
     title: Text
     targets: tuple[str, ...] = Field(min_length=1, strict=False)
-    source: Text
     ticks_per_second: Hertz
 
 
@@ -342,6 +371,7 @@ class ReadAheadRules(Strict):
     stream_keeps_its_window: bool
     cut_window_moves_its_marker: bool
     window_is_added_first: bool
+    faults_around: bool
 
 
 class Jffs2Options(Strict):
@@ -356,6 +386,7 @@ class Jffs2Options(Strict):
     compr_option: list[Literal["none", "lzo", "zlib"]]
     collector_keeps_signals: bool
     wbuf_flush: Literal["delayed-work", "sync-supers"]
+    xattr: Xattr
 
 
 class UbifsOptions(Strict):
@@ -408,6 +439,7 @@ class Kernel(FromFile):
     """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
 
     kernel: KernelFacts
+    uml: UserMode | None = None
     readahead: ReadAheadRules | None = None
     jffs2: Jffs2Options | None = None
     ubifs: UbifsOptions | None = None
@@ -417,7 +449,19 @@ class Kernel(FromFile):
     def _simulated_whole(self) -> Self:
         if "sim" in self.kernel.targets and not (self.readahead and self.jffs2 and self.ubifs):
             raise ValueError("kernel.targets: sim needs [readahead], [jffs2] and [ubifs]")
+        if ("uml" in self.kernel.targets) != (self.uml is not None):
+            raise ValueError("kernel.targets: uml and [uml] need each other")
         return self
+
+    @cached_property
+    def in_user_mode(self) -> Kernel:
+        """The kernel as user-mode Linux is configured; itself where it is not built."""
+        if self.uml is None:
+            return self
+        configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
+        facts = self.kernel.model_copy(update=configured)
+        jffs2 = self.jffs2 and self.jffs2.model_copy(update={"xattr": self.uml.jffs2_xattr})
+        return self.model_copy(update={"kernel": facts, "jffs2": jffs2})
 
     @property
     def name(self) -> str:
@@ -445,7 +489,8 @@ class Kernel(FromFile):
                 f"{paths.shown(self.path)}: Linux {self.name} is not simulated (kernel.targets)"
             )
         tables = json.loads(_without_sources(self, {"readahead", "jffs2", "ubifs"}))
-        tables["kernel"] = {"ticks_per_second": self.kernel.ticks_per_second}
+        told = {"source", "name", "title", "targets"}
+        tables["kernel"] = self.kernel.model_dump(exclude=told)
         of_jffs2, of_ubifs = (tables[name].pop("compr_option") for name in ("jffs2", "ubifs"))
         if compressor == USUAL_COMPRESSOR:
             return json.dumps(tables)

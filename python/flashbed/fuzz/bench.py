@@ -61,12 +61,12 @@ class Bench:
         `progress(what, cases_done)`. Raises `Unavailable` if one of the targets cannot run here.
         """
         programs = [case.program(self.board, self.kernel) for case in cases]
-        alike = self.board
+        board, kernel = self.board, self.kernel
         if not self.real.software_time:
-            alike = self.board.without_software()
+            board, kernel = self.board.without_software(), self.kernel.in_user_mode
         by_id = {case.case_id: case for case in cases}
         simulated: dict[str, Outcome | Failure] = {}
-        simulator = [replace(program, board=alike) for program in programs]
+        simulator = [replace(program, board=board, kernel=kernel) for program in programs]
         for outcomes in _runs(self.sim, simulator, lambda what, _done: progress(what, 0)):
             simulated |= outcomes
         # Closed at once when the caller has had enough, so that nothing goes on running.

@@ -30,9 +30,9 @@ __all__ = [
     "CAUSES",
     "Subject",
     "Workload",
+    "board_of_run",
     "cases_of",
     "counters_of",
-    "kept_board",
     "wear_table_of",
 ]
 
@@ -266,10 +266,10 @@ def _board_of(directory: Path, case: Mapping[str, Any]) -> Board:
     chip = ChipChange.parse(case["chip"] or UNCHANGED)
     partition = PartitionChange.parse(case["partition"] or UNCHANGED)
     changes = {"chip": chip.values, "partition": partition.values}
-    return kept_board(directory, case["board"]).changed(changes)
+    return board_of_run(directory, case["board"]).changed(changes)
 
 
-def kept_board(directory: Path, name: str) -> Board:
+def board_of_run(directory: Path, name: str) -> Board:
     """The profile that is kept with a run, or the project's."""
     kept = directory / "profiles" / f"board-{name}.toml"
     if not is_name(name) or not kept.is_file():

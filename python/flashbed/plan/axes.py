@@ -75,6 +75,8 @@ class Axis:
     usual: Any = REQUIRED
     of_workload: bool = False
     """Where a grid does not name it, its value is that of `[workload]`."""
+    chosen: bool = False
+    """A designer chooses it; the other axes say what the program does and where it starts from."""
 
     def cell(self, value: Any) -> int | str:
         """A value as tables have it."""

@@ -54,15 +54,16 @@ class Case:
     """One point of an experiment, in the order in which grids are multiplied, the last fastest."""
 
     experiment: str
-    board: str = axis("a profile of `boards/`", Name, adds="profile")
-    kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile")
-    fs: str = axis("file system, or the partition itself", FileSystem)
+    board: str = axis("a profile of `boards/`", Name, adds="profile", chosen=True)
+    kernel: str = axis("a profile of `boards/kernels/`", Name, adds="profile", chosen=True)
+    fs: str = axis("file system, or the partition itself", FileSystem, chosen=True)
     pattern: str = axis("a word that the workload knows", Pattern)
     requests: int = axis("how many", Requests, **_NUMBER)
     read_ahead_kib: ReadAhead = axis(
         "window of read-ahead; 0 is off, `shipped` the one the kernel gives the mount",
         WindowKib | Literal["shipped"],
         read=read_window, takes="whole numbers and shipped", adds="value", column=int,
+        chosen=True,
     )  # fmt: skip
     seed: int = axis("of what a workload draws", Count, **_NUMBER)
     pause_ns: int = axis(
@@ -72,29 +73,31 @@ class Case:
     advice: str = axis(
         "what `posix_fadvise` says of an opened file", Advice,
         **_one_of("none", "normal", "random", "sequential"), adds="value",
-        part=lambda value: f"{value}advice", usual=NO_ADVICE,
+        part=lambda value: f"{value}advice", usual=NO_ADVICE, chosen=True,
     )  # fmt: skip
     mount: str = axis(
         "a file system and its mount options: `ubifs:bulk_read`", Mount,
         read=read_mount, takes="default, and FS:OPTION[+OPTION] such as ubifs:bulk_read",
-        adds="value", part=options_for, assumed=True, usual=PLAIN,
+        adds="value", part=options_for, assumed=True, usual=PLAIN, chosen=True,
     )  # fmt: skip
     compressor: str = axis(
         "the mount option `compr=`", Compressor,
         **_one_of("default", "none", "lzo", "zlib", "zstd"), adds="value",
         part=lambda value: f"{value}compr", assumed=True, unfit=takes_compressor,
-        usual=USUAL_COMPRESSOR,
+        usual=USUAL_COMPRESSOR, chosen=True,
     )  # fmt: skip
     state: State = axis("what the file system starts from", State, assumed=True, usual=NEW)
     faults: Faults = axis("what goes wrong with the chip", Faults, assumed=True, usual=NONE)
-    database: Database = axis("how SQLite is set up", Database, assumed=True, usual=PAPERS)
+    database: Database = axis(
+        "how SQLite is set up", Database, assumed=True, usual=PAPERS, chosen=True
+    )
     chip: ChipChange = axis(
         "what is other than in `[chip]` of the board", ChipChange,
-        assumed=True, part=lambda value: f"chip.{value}", usual=AS_PROFILED,
+        assumed=True, part=lambda value: f"chip.{value}", usual=AS_PROFILED, chosen=True,
     )  # fmt: skip
     partition: PartitionChange = axis(
         "what is other than in `[partition]` of the board", PartitionChange,
-        assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED,
+        assumed=True, part=lambda value: f"partition.{value}", usual=UNPARTED, chosen=True,
     )  # fmt: skip
     file_bytes: int = axis(
         "size of the file, or of the largest", FileBytes, **_NUMBER, of_workload=True

@@ -29,6 +29,7 @@ from flashbed.plan.claims import Claim
 from flashbed.plan.database import PACKAGED, PAPERS
 from flashbed.plan.grid import LIST, Grid
 from flashbed.plan.mounts import PLAIN
+from flashbed.plan.of_recording import written_experiment
 from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.quantities import (
     AgedMetric,
@@ -40,6 +41,7 @@ from flashbed.plan.quantities import (
     SavingMetric,
     StatementMetric,
 )
+from flashbed.recording.recognised import is_recording
 
 __all__ = [
     "Claim",
@@ -57,6 +59,11 @@ __all__ = [
 ]
 
 SCRIPT_CHARACTERS = 65_536
+PATH_CHARACTERS = 4096
+PROGRAM = "program"
+SIZELESS = ("sqlite", PROGRAM)
+SETTLE_NS = 10_000_000_000
+"""Where a program says nothing else: more than any file system's threads need."""
 CASES_MAX = 100_000
 
 
@@ -84,7 +91,7 @@ class Facts(Strict):
 class WorkloadTable(Strict):
     """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
 
-    `script` is Postmark's.
+    `script` is Postmark's; `recording` is the file that `program` replays, which has no sizes.
     """
 
     kind: Name
@@ -92,13 +99,29 @@ class WorkloadTable(Strict):
     file_bytes: Annotated[int, Field(ge=0, le=1 << 33)] = 0
     settle_ns: Count
     script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
+    recording: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)] | None = None
+
+    @property
+    def given(self) -> str | None:
+        """What the workload is given besides the case."""
+        return self.script or self.recording
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sizes_of_a_program(cls, values: Any) -> Any:
+        """A recording says itself how much each call moves."""
+        if isinstance(values, dict) and values.get("kind") == PROGRAM:
+            return {"request_bytes": 1, "settle_ns": SETTLE_NS} | values
+        return values
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.kind not in WORKLOADS:
             raise ValueError(f"kind = {self.kind!r} is no workload: {', '.join(WORKLOADS)}")
-        if (self.file_bytes == 0) != (self.kind == "sqlite"):
-            raise ValueError("file_bytes: goes with every workload but sqlite")
+        if (self.file_bytes == 0) != (self.kind in SIZELESS):
+            raise ValueError(f"file_bytes: goes with every workload but {' and '.join(SIZELESS)}")
+        if (self.recording is None) != (self.kind != PROGRAM):
+            raise ValueError("recording: goes with program, and with no other workload")
         if self.script is not None:
             if self.kind != "postmark":
                 raise ValueError("script: only postmark has one")
@@ -132,6 +155,10 @@ class Experiment(FromFile):
     experiment: Facts
     workload: WorkloadTable
     grid: Annotated[tuple[Grid, ...], LIST]
+    usual: Annotated[dict[str, str | int], Field(max_length=len(AXES))] = Field(
+        default_factory=dict
+    )
+    """Axis -> the only value of it that is run where `--set` does not name the axis."""
     measures: Measures | None = None
     compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
@@ -187,8 +214,10 @@ class Experiment(FromFile):
                 raise ValueError(f"{at}.advice: {kind} gives no advice")
             if kind != "sqlite" and set(grid.of("database")) != {PAPERS}:
                 raise ValueError(f"{at}.database: {kind} has no database")
-            if kind == "sqlite" and grid.of("file_bytes"):
-                raise ValueError(f"{at}.file_bytes: goes with every workload but sqlite")
+            if kind in SIZELESS and grid.of("file_bytes"):
+                raise ValueError(f"{at}.file_bytes: goes with every workload but {kind}")
+            if kind == PROGRAM and set(grid.of("requests")) != {1}:
+                raise ValueError(f"{at}.requests: a recording is replayed once: 1")
         for where, patterns in self._patterns_asked():
             for pattern in patterns:
                 why = workload.unknown(pattern)
@@ -206,6 +235,16 @@ class Experiment(FromFile):
         for claim in self.claim:
             yield f"claim {claim.id}: pattern", list(claim.pattern)
             yield f"claim {claim.id}: numbers", _patterns_of(claim.numbers)
+
+    @model_validator(mode="after")
+    def _usual_is_there(self) -> Self:
+        """What is usual is a value of some grid."""
+        for axis, value in self.usual.items():
+            if axis not in AXES:
+                raise ValueError(f"usual.{axis}: no axis")
+            if str(value) not in {str(known) for grid in self.grid for known in grid.of(axis)}:
+                raise ValueError(f"usual.{axis}: no grid has {value}")
+        return self
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -287,10 +326,12 @@ def study_experiments(study: str) -> list[Experiment]:
 def load_experiment(name: str) -> Experiment:
     """An experiment by STUDY/NAME, by a NAME that is the only one, or by the path of its file.
 
-    Raises `ExperimentError`.
+    A recording's file stands for the experiment that replays it. Raises `ExperimentError`.
     """
     path = Path(name)
-    if path.suffix != ".toml":
+    if is_recording(path):
+        path = written_experiment(path)
+    elif path.suffix != ".toml":
         names = experiment_names()
         found = [known for known in names if name in (known, known.split("/")[1])]
         if len(found) != 1:
@@ -318,6 +359,9 @@ def read_experiment(path: Path) -> Experiment:
         for key in ("script", "file"):
             if isinstance(table.get(key), str) and not PACKAGED.match(table[key]):
                 table[key] = str(path.parent / table[key])
+    workload = values.get("workload")
+    if isinstance(workload, dict) and isinstance(workload.get("recording"), str):
+        workload["recording"] = str(path.parent / workload["recording"])
     experiment = read_model(Experiment, values, path, ExperimentError)
     experiment._path = path.resolve()
     if experiment.workload.script is not None:

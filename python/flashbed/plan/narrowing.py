@@ -77,7 +77,12 @@ def plan(experiment: Experiment, settings: Settings | None = None) -> list[Plann
 
     Raises `ExperimentError`.
     """
-    return expanded(_narrowed(experiment, settings)) if settings else list(experiment.planned)
+    asked = dict(settings or {})
+    named = {name.partition(".")[0] for name in asked}
+    for axis, value in experiment.usual.items():
+        if axis not in named:
+            asked[axis] = (value,)
+    return expanded(_narrowed(experiment, asked)) if asked else list(experiment.planned)
 
 
 def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
@@ -86,6 +91,7 @@ def _narrowed(experiment: Experiment, settings: Settings) -> Experiment:
         for axis, about in AXES.items():
             if about.is_table:
                 grid[axis] = [about.type.model_validate(given) for given in grid[axis]]
+    values["usual"] = {}
     for name, wanted in settings.items():
         axis, dot, key = name.partition(".")
         if dot:

@@ -62,6 +62,7 @@ WORKLOADS = {
         Workload("fsync-files", ("random",)),
         Workload("overwrite", ("sequential", "random")),
         Workload("sqlite", _STATEMENTS),
+        Workload("program", ("recorded", "flat-out")),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),
     )
 }

@@ -11,8 +11,9 @@ had returned (a cut in between finds it begun only). What they may have left is 
 fsync and fdatasync make a file's content durable, and the name it was opened by if it still has it
 (of a directory: the names in it); a write through a descriptor opened with `sync` or `dsync` the
 bytes it wrote, and the name; sync and remount everything. docs/powercut.md says why. Left out:
-directories as such (they matter as parts of paths only), times, owners, and
-the files of a database (database.py).
+directories as such (they matter as parts of paths only), times, owners,
+attributes, and the files of a database (database.py). What else version 2 of operations has is
+refused by name: links that are symbolic, mapped files, copies, holes.
 
 Invariant: what is true of the last moment is always allowed.
 """
@@ -162,6 +163,10 @@ class Tree:
                 self._name(str(fields[0]), None)
             case "rename":
                 self._rename(str(fields[0]), str(fields[1]))
+            case "link":
+                self._link(str(fields[0]), str(fields[1]))
+            case "symlink" | "fallocate" | "copy" | "mmap" | "store":
+                raise InputError(f"line {operation.line}: {operation.name} cannot be judged yet")
             case _:
                 pass
 
@@ -172,6 +177,8 @@ class Tree:
         match operation.name:
             case "fsync" | "fdatasync":
                 self._synced(self._slots.get(int(operation.fields[0])))
+            case "syncfs":
+                self._all_durable()
             case "write":
                 start = int(operation.fields[1])
                 self._written(self._slots.get(int(operation.fields[0])), start, start + result)
@@ -187,8 +194,10 @@ class Tree:
         self.names.setdefault(path, [None]).append(file)
 
     def _open(self, number: int, path: str, flags: Sequence[str]) -> None:
-        file = self._now(path)
-        if file is None and "create" in flags:
+        file = None if "tmpfile" in flags else self._now(path)
+        if "tmpfile" in flags:
+            file = File()
+        elif file is None and "create" in flags:
             file = File()
             self._name(path, file)
         elif file is not None and "trunc" in flags:
@@ -207,6 +216,15 @@ class Tree:
                 " they could not be told apart"
             )
         slot.file.write(offset, generated(offset, result, numbers[3], numbers[4]))
+
+    def _link(self, old: str, new: str) -> None:
+        if old.startswith("SLOT:"):
+            slot = self._slots.get(int(old.removeprefix("SLOT:")))
+            file = slot.file if slot else None
+        else:
+            file = self._now(old)
+        if file is not None:
+            self._name(new, file)
 
     def _truncate(self, number: int, size: int) -> None:
         slot = self._slots.get(number)
@@ -231,7 +249,7 @@ class Tree:
         if slot is None:
             return
         if slot.file is None:
-            self._names_are_durable(f"{slot.path}/")
+            self._names_are_durable("/" if slot.path == "." else f"{slot.path}/")
         else:
             slot.file.make_durable()
             self._name_is_durable(slot)

@@ -25,7 +25,7 @@ from flashbed.analysis import (
 from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
-from flashbed.lifetime.observed import cases_of, kept_board
+from flashbed.lifetime.observed import board_of_run, cases_of
 from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.changes import UNCHANGED
 from flashbed.plan.experiment import Experiment
@@ -35,7 +35,7 @@ from flashbed.report.again import run_again, validate_again
 from flashbed.report.judged import judged_run, traced
 from flashbed.storage.files import read_text
 from flashbed.tables.run_directory import read_table, scan_table
-from flashbed.validation.results_table import read_kept, summaries, worst_cases
+from flashbed.validation.results_table import read_results, summaries, worst_cases
 
 __all__ = [
     "BOUNDS_PCT",
@@ -180,7 +180,7 @@ WORST_SHOWN = 12
 
 def collect_validation(directory: Path) -> Validation:
     """Reads what `validate` has kept in a directory. Raises `InputError`."""
-    table = read_kept(directory)
+    table = read_results(directory)
     throws = int(table["throws"].sum() or 0) if "throws" in table.columns else 0
     lines = summaries(table)
     worst = worst_cases(table, WORST_SHOWN)
@@ -189,7 +189,7 @@ def collect_validation(directory: Path) -> Validation:
 
 def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:
     """The constants of each board, as the run had them."""
-    return {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+    return {name: board_of_run(directory, name).energy for name in cases["board"].unique()}
 
 
 def _power(directory: Path, experiment: Experiment, cases: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -223,7 +223,7 @@ def _wear(directory: Path, cases: pl.DataFrame) -> list[Worn]:
     wear = read_table(directory, "wear")
     if not wear.height:
         return []
-    boards = {name: kept_board(directory, name) for name in cases["board"].unique()}
+    boards = {name: board_of_run(directory, name) for name in cases["board"].unique()}
     endurance = {
         name: board.endurance.cycles if board.endurance else None for name, board in boards.items()
     }

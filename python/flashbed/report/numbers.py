@@ -6,7 +6,7 @@ After a change of a model it finds the sentences that are no longer true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from flashbed.analysis.points import table_of
@@ -42,15 +42,18 @@ def numbers_of(experiment: Experiment) -> Iterator[tuple[str, Number]]:
                 yield f"claim {claim.id}: differs.{place}.numbers.{name}", number
 
 
-def moved(runs: Mapping[str, JudgedRun], target: str = "sim") -> list[Moved]:
+def moved(
+    runs: Mapping[str, JudgedRun], target: str = "sim", without: Collection[str] = ()
+) -> list[Moved]:
     """The numbers of these runs, by STUDY/NAME, that a target gives otherwise now.
 
-    Raises `InputError` for a number of an experiment that is not among them.
+    Numbers of the experiments of `without` are passed over. Raises `InputError` for a number of
+    another experiment that is not among the runs.
     """
     found = []
     for name, run in runs.items():
         for key, number in numbers_of(run.experiment):
-            if number.target != target:
+            if number.target != target or number.experiment in without:
                 continue
             source = runs.get(number.experiment or name)
             if source is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,7 @@ def page(
     **values: Any,
 ) -> str:
     """A template with its values, and the figures with all that draws them without a network."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment()
     environment.filters |= filters
     return environment.get_template(template).render(
         **values,
@@ -41,6 +36,18 @@ def page(
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         engine=Markup(_engine()),
         specifications=Markup(in_script(specifications)),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Templates are compiled once: that takes half of a short report."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.errors import InputError
-from flashbed.lifetime.observed import kept_board
+from flashbed.lifetime.observed import board_of_run
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
 from flashbed.power.measure import Measured, ReadingOptions, measure
@@ -50,7 +50,7 @@ def _simulated(directory: Path, case_id: str | None, convention: str) -> pl.Data
             " chooses one"
         )
     flash = read_table(directory, "flash") if convention == "component" else None
-    boards = {name: kept_board(directory, name).energy for name in cases["board"].unique()}
+    boards = {name: board_of_run(directory, name).energy for name in cases["board"].unique()}
     activity = read_experiment(directory / "experiment.toml").experiment.activity
     requests = read_table(directory, "requests")
     points = power_points(cases, requests, flash, boards, convention, activity)

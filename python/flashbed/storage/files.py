@@ -29,6 +29,7 @@ __all__ = [
     "read_characters",
     "read_json",
     "read_text",
+    "refusal",
     "whole",
 ]
 
@@ -36,6 +37,9 @@ TEXT_BYTES_MAX = 64 << 20
 OPERATIONS_BYTES_MAX = 1 << 30
 """Some forty million operations."""
 _PIECE_BYTES = 1 << 20
+_MORE_BYTES = 1 << 16
+_THRIFT = "transport error"
+"""All that Parquet's writer says if the system refuses it the footer."""
 _KIB = 1024
 
 
@@ -121,7 +125,7 @@ def whole(path: Path) -> Iterator[Path]:
         yield new
         new.replace(path)
     except Exception as why:
-        reason = _of_the_system(why)
+        reason = _of_the_system(why) or (_THRIFT in str(why) and refusal(new)) or None
         if reason is None:
             raise
         folder = shown(path.parent.absolute())
@@ -129,6 +133,16 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             new.unlink(missing_ok=True)
+
+
+def refusal(new: Path) -> str | None:
+    """What the system says to more bytes of a file that could not be written; None if nothing."""
+    try:
+        with new.open("ab", buffering=0) as file:
+            file.write(bytes(_MORE_BYTES))
+    except OSError as why:
+        return why.strerror
+    return None
 
 
 def _of_the_system(why: Exception) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Extent", "extent"]
+__all__ = ["Extent", "extent", "key_value"]
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -21,7 +21,7 @@ _DEPTH_MAX = 16
 _VARINT_BITS_MAX = 70
 _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(3, 13)
 _BOOLS = (1, 2)
-_SCHEMA, _ROW_GROUPS, _GROUP_ROWS = 2, 4, 3
+_SCHEMA, _ROW_GROUPS, _GROUP_ROWS, _KEY_VALUES = 2, 4, 3, 5
 """Fields of FileMetaData, and `num_rows` of RowGroup."""
 
 
@@ -48,6 +48,29 @@ def extent(path: Path) -> Extent:
         else:
             reader.skip(kind)
     return Extent(rows, columns)
+
+
+def key_value(path: Path, key: str) -> str | None:
+    """What a file's metadata has under a key. Raises as `extent` does."""
+    reader = _Reader(_footer(path))
+    found = None
+    for field, kind in reader.fields():
+        if field != _KEY_VALUES or kind != _LIST:
+            reader.skip(kind)
+            continue
+        element, count = reader.list_head()
+        if element != _STRUCT:
+            raise ValueError("metadata is no structs")
+        for _ in range(count):
+            pair = {}
+            for part, of in reader.fields():
+                if of == _BINARY:
+                    pair[part] = reader.binary()
+                else:
+                    reader.skip(of)
+            if pair.get(1) == key.encode():
+                found = pair.get(2, b"").decode("utf-8")
+    return found
 
 
 def _group_rows(reader: _Reader) -> int:
@@ -102,6 +125,14 @@ class _Reader:
 
     def _pass(self, count: int) -> None:
         self._at += count
+
+    def binary(self) -> bytes:
+        """A text."""
+        length = self._varint()
+        if length > len(self._data) - self._at:
+            raise ValueError("cut short")
+        self._at += length
+        return self._data[self._at - length : self._at]
 
     def signed(self) -> int:
         """A number of any width."""

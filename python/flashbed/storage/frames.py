@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 import polars.selectors as cs
 
 from flashbed.errors import InputError
 from flashbed.paths import shown
+from flashbed.storage.copies import DamagedError, copy
 from flashbed.storage.footer import extent
 
 __all__ = [
     "UNREADABLE",
     "DamagedError",
-    "check_columns",
     "check_extent",
     "check_text",
+    "open_parquet",
     "pieces",
     "read_parquet",
-    "silent",
+    "scan_parquet",
 ]
 
-UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises for a file that is damaged, or has other columns."""
+UNREADABLE = (pl.exceptions.PolarsError, OSError, ValueError)
+"""What is raised for a file that is damaged, or has other columns."""
 CELLS_MAX = 1 << 29
 """Of a table: 4 GiB of numbers."""
 TEXT_BYTES_MAX = 4 << 30
 """Of all its texts, each as often as it is there: a text that is repeated is in the file once."""
 _ROWS_AT_ONCE = 1 << 16
+_CELLS_HELD = 1 << 20
+_scanned: list[IO[bytes]] = []
+"""Copies that frames may still be collected from."""
 
 
-class DamagedError(ValueError):
-    """A table cannot be read. The message is the one of Polars."""
-
-
-def check_extent(path: Path) -> None:
-    """Refuses a Parquet file before any of it is read.
+def check_extent(path: Path) -> int:
+    """Refuses a Parquet file before any of it is read. Gives the number of its cells.
 
     Raises `DamagedError`, and `InputError` for one that is too large.
     """
@@ -50,13 +49,7 @@ def check_extent(path: Path) -> None:
     if there.rows * there.columns > CELLS_MAX:
         most = CELLS_MAX // there.columns
         raise InputError(f"{shown(path)}: {there.rows:,} rows, {most:,} at most")
-
-
-def check_columns(schema: Mapping[str, pl.DataType]) -> None:
-    """Raises `ValueError` for a column of lists or structs, which casts to no other."""
-    odd = [name for name, kind in schema.items() if kind.is_nested()]
-    if odd:
-        raise ValueError(f"{odd[0]}: a column of lists or structs")
+    return there.rows * there.columns
 
 
 def check_text(path: Path, text_bytes: int) -> None:
@@ -69,15 +62,29 @@ def check_text(path: Path, text_bytes: int) -> None:
 def read_parquet(path: Path) -> pl.DataFrame:
     """A Parquet file. Raises `DamagedError`, and `InputError` for one that is too large."""
     check_extent(path)
-    with silent():
-        try:
-            check_columns(pl.read_parquet_schema(path))
-            frame = pl.read_parquet(path)
-            lengths = frame.select(cs.string().str.len_bytes().sum())
-        except UNREADABLE as why:
-            raise DamagedError(str(why)) from None
+    with copy(path) as file:
+        frame = pl.read_parquet(_name(file), glob=False)
+    lengths = frame.select(cs.string().str.len_bytes().sum())
     check_text(path, sum(lengths.row(0)) if lengths.width else 0)
     return frame
+
+
+def scan_parquet(path: Path) -> pl.LazyFrame:
+    """The same, however long it is."""
+    return open_parquet(path).lazy()
+
+
+def open_parquet(path: Path) -> pl.DataFrame | pl.LazyFrame:
+    """A table, or what reads a long one, whose copy is there until this process ends."""
+    if check_extent(path) <= _CELLS_HELD:
+        return read_parquet(path)
+    file = copy(path)
+    _scanned.append(file)
+    return pl.scan_parquet(_name(file), glob=False)
+
+
+def _name(file: IO[bytes]) -> str:
+    return f"/proc/self/fd/{file.fileno()}"
 
 
 def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -85,16 +92,3 @@ def pieces(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     count = rows.select(pl.len()).collect(engine="streaming").item()
     for at in range(0, max(count, 1), _ROWS_AT_ONCE):
         yield rows.slice(at, _ROWS_AT_ONCE).collect(engine="streaming")
-
-
-@contextmanager
-def silent() -> Iterator[None]:
-    """Polars' readers panic at some damage, and say so on standard error before they raise it."""
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 2)
-    os.close(nothing)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

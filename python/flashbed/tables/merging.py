@@ -21,21 +21,23 @@ from flashbed.errors import InputError, RunError
 from flashbed.formats.names import FORCED
 from flashbed.paths import shown
 from flashbed.plan.case import AXES, CONDITIONS
+from flashbed.storage.copier import ROW_GROUP_ROWS, sink
+from flashbed.storage.copies import copied
 from flashbed.storage.files import whole
-from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet, silent
+from flashbed.storage.frames import UNREADABLE, check_extent, read_parquet
 from flashbed.tables.columns import SCHEMAS, Rows, conform
 
 __all__ = [
     "FINISHED",
     "ROW_GROUP_ROWS",
     "as_now",
+    "made_ours",
     "merge_table",
     "places_of",
     "stored",
     "write_parquet",
 ]
 
-ROW_GROUP_ROWS = 1 << 16
 ROWS_AT_ONCE = 1 << 17
 FINISHED: dict[str, pl.DataType] = {
     "case_id": pl.String(), "target": pl.String(), "key": pl.String(),
@@ -49,9 +51,23 @@ _TARGET_ORDER = ("sim", "sim-chip", "uml", "emulator", "board")
 def write_parquet(rows: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
     """Writes a file whole or not at all; the same rows give the same bytes."""
     with whole(path) as new:
-        rows.lazy().sink_parquet(
-            new, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS
-        )
+        sink(rows.lazy(), new)
+
+
+def made_ours(file: Path) -> None:
+    """Puts a copy in the place of a file that another process has left.
+
+    A table of ours is its own copy, to the byte. Raises `InputError` for a damaged file.
+    """
+    try:
+        check_extent(file)
+    except UNREADABLE:
+        raise _damaged(file) from None
+    with whole(file) as new, new.open("r+b") as there:
+        try:
+            copied(file, there)
+        except UNREADABLE:
+            raise _damaged(file) from None
 
 
 def stored(folder: Path, name: str) -> pl.DataFrame | None:
@@ -90,7 +106,7 @@ def _damaged(file: Path) -> InputError:
 
 def _files(folder: Path, name: str) -> list[Path]:
     """The files of a table in a folder, in the order of their rows."""
-    pieces = sorted(folder.glob(f"{name}-*.parquet"))
+    pieces = sorted(file for file in folder.glob(f"{name}-*.parquet") if file.is_file())
     last = folder / f"{name}.parquet"
     return [*pieces, last] if last.is_file() else pieces
 
@@ -106,8 +122,7 @@ class _Source:
     def rows(self) -> pl.LazyFrame:
         """All of it, with `_folder`. Raises `InputError` for a file whose columns are damaged."""
         try:
-            with silent():
-                frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
+            frame = as_now(conform(pl.scan_parquet(self.file), self.table), self.table)
         except UNREADABLE:
             raise _damaged(self.file) from None
         return frame.with_columns(pl.lit(self.folder, _WHOLE).alias("_folder"))
@@ -143,8 +158,7 @@ class _Source:
 
     def _read(self, rows: pl.LazyFrame) -> pl.DataFrame:
         try:
-            with silent():
-                return rows.collect(engine="streaming")
+            return rows.collect(engine="streaming")
         except UNREADABLE:
             raise _damaged(self.file) from None
 
@@ -202,12 +216,10 @@ def merge_table(
     try:
         if _in_order(last):
             rows = pl.concat([source.rows() for source in sources])
-            with silent():
-                write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
+            write_parquet(_last_word(rows, places).drop("_folder", "_place"), into)
         elif int(cases["_rows"].sum()) <= ROWS_AT_ONCE:
             rows = pl.concat([source.rows() for source in sources])
-            with silent():
-                write_parquet(_placed(rows.collect(), places), into)
+            write_parquet(_placed(rows.collect(), places), into)
         else:
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,10 +24,18 @@ import polars.selectors as cs
 from flashbed.errors import InputError
 from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, read_text, whole
-from flashbed.storage.frames import UNREADABLE, check_columns, check_extent, check_text, silent
+from flashbed.storage.frames import UNREADABLE, check_text, scan_parquet
 from flashbed.storage.locking import LOCK
 from flashbed.tables.columns import SCHEMAS, TABLES, conform, empty_table
-from flashbed.tables.merging import FINISHED, as_now, merge_table, places_of, stored, write_parquet
+from flashbed.tables.merging import (
+    FINISHED,
+    as_now,
+    made_ours,
+    merge_table,
+    places_of,
+    stored,
+    write_parquet,
+)
 from flashbed.tables.plausible import implausible
 
 __all__ = [
@@ -90,8 +98,7 @@ def read_table(directory: Path, table: str) -> pl.DataFrame:
     """
     path = _recorded(directory, table)
     try:
-        with silent():
-            return _scanned(path, table).collect()
+        return _scanned(path, table).collect()
     except UNREADABLE:
         raise _cannot_be_read(path) from None
 
@@ -103,8 +110,7 @@ def scan_table(directory: Path, table: str) -> pl.LazyFrame:
     """
     path = _recorded(directory, table)
     try:
-        with silent():
-            return _scanned(path, table)
+        return _scanned(path, table)
     except UNREADABLE:
         raise _cannot_be_read(path) from None
 
@@ -131,10 +137,7 @@ def _scanned(path: Path, table: str) -> pl.LazyFrame:
 
     Raises `InputError` for one that is too large, or that no run can have written.
     """
-    check_extent(path)
-    found = pl.scan_parquet(path)
-    check_columns(found.collect_schema())
-    rows = conform(found, table)
+    rows = conform(scan_parquet(path), table)
     _check(rows, path, quoting=table in _QUOTING)
     odd = implausible(rows, table)
     if odd:
@@ -175,6 +178,8 @@ class RunDirectory:
 
     path: Path
     experiment_id: str
+    _left: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Tables that another process has left here, and that are read only when they are copied."""
 
     @classmethod
     def create(cls, path: Path, experiment_id: str) -> RunDirectory:
@@ -192,6 +197,8 @@ class RunDirectory:
                         "choose another --out"
                     )
                 kept._clear()
+                for folder in (path, *kept._parts()):
+                    kept._left.update(folder.glob("*.parquet"))
                 return kept
             if path.is_dir() and not all(_is_ours(found) for found in path.iterdir()):
                 raise InputError(f"{shown(path)}: not empty, and not the result of a run")
@@ -283,6 +290,9 @@ class RunDirectory:
         """
         parts = self._parts()
         if parts:
+            for file in sorted(filter(Path.is_file, self._left)):
+                made_ours(file)
+            self._left.clear()
             folders = (self.path, *parts)
             places = places_of(folders, order)
             scratch = self.path / ".parts.merging"

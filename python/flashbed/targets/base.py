@@ -1,14 +1,14 @@
 """The first of the two seams: what every target takes and gives.
 
-A target sees operations only (docs/operations.md) and does not know which workload they came from. It
-gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
+A target sees operations only (docs/operations.md) and does not know which workload they came from.
+It gives tables. `sim`, `emulator` and whatever comes later implement `Target`; nothing outside
 `targets/` knows which one it is talking to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import polars as pl
@@ -92,6 +92,12 @@ class Program:
     """The file system is mounted with these, before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
     """JFFS2 and UBIFS are mounted with this option `compr=`, but for the kernel's own choice."""
+
+    @property
+    def in_user_mode(self) -> Program:
+        """The same on a board and a kernel as user-mode Linux has them, for the simulator."""
+        board, kernel = self.board.without_software(), self.kernel.in_user_mode
+        return replace(self, board=board, kernel=kernel)
 
     @property
     def modelled_kib(self) -> int:

@@ -28,7 +28,7 @@ from flashbed.targets.base import (
     SurveyedFile,
     Unavailable,
 )
-from flashbed.targets.fullness import Room, reached
+from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
 
 if TYPE_CHECKING:
@@ -123,7 +123,10 @@ class ChipOnlyTarget(SimTarget):
         """See `Target.run`."""
         boards = {id(program.board): program.board for program in programs}
         alike = {key: board.without_software() for key, board in boards.items()}
-        there = [replace(program, board=alike[id(program.board)]) for program in programs]
+        there = [
+            replace(program, board=alike[id(program.board)], kernel=program.kernel.in_user_mode)
+            for program in programs
+        ]
         yield from super().run(there, options)
 
     def _without_times(self, batch: Batch) -> Batch:
@@ -372,10 +375,10 @@ def _nothing_left(table: pl.DataFrame, programs: Sequence[Program]) -> list[pl.E
 
 def _states(cases: pl.DataFrame, programs: Sequence[Program]) -> Sequence[pl.Series]:
     """The columns `state_valid` and `state_invalid`."""
-    rooms = cases.select("case_index", "fresh_bytes", "free_bytes", "fresh_pages", "pages")
+    spaces = cases.select("case_index", "fresh_bytes", "free_bytes", "fresh_pages", "pages")
     states = [
-        reached(Room(*room), programs[index].fs, programs[index].board.chip.page_bytes)
-        for index, *room in rooms.iter_rows()
+        reached(FreeSpace(*space), programs[index].fs, programs[index].board.chip.page_bytes)
+        for index, *space in spaces.iter_rows()
     ]
     names = ("state_valid", "state_invalid")
     return [

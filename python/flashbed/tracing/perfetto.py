@@ -9,8 +9,11 @@ command; earlier events (what the agent did up to the mark) are moved with them.
 
 from __future__ import annotations
 
+import heapq
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +21,8 @@ import polars as pl
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
-from flashbed.tracing.trace import Trace
+from flashbed.storage.frames import pieces
+from flashbed.tracing.trace import TABLES, Trace
 
 __all__ = ["CACHED", "FREE", "LAYERS", "cached_pages", "free_blocks", "write_perfetto"]
 
@@ -43,69 +47,113 @@ class _Event:
 
 
 def write_perfetto(trace: Trace, path: Path) -> None:
-    """Writes the file."""
-    # Of two that begin at once the longer one is around the other.
-    events = sorted(_events(trace), key=lambda event: (event.start_ns, -(event.duration_ns or 0)))
+    """Writes the file. Tables may be longer than memory: rows are read some at a time."""
     counters = {CACHED: cached_pages(trace), FREE: free_blocks(trace)}
-    starts = [event.start_ns for event in events]
-    zero_ns = min([0, *starts])
+    begin = pl.col("start_ns").min()
+    first = pl.collect_all([trace.lazy(name).select(begin) for name in TABLES], engine="streaming")
     with path.open("wb") as file:
-        writer = _Writer(file, zero_ns)
+        writer = _Writer(file, min(0, *(start.item() or 0 for start in first)))
         writer.process(f"{trace.facts.name} on {trace.facts.target}")
         tracks = {layer: writer.track(layer) for layer in LAYERS}
         below: dict[tuple[str, str], int] = {}
-        for event in events:
+        for event in heapq.merge(*map(_in_order, _events(trace)), key=_place):
             key = event.layer, event.task
             if key not in below:
                 below[key] = writer.track(event.task, tracks[event.layer])
-        for event in events:
-            writer.event(below[event.layer, event.task], event)
+            writer.event(below[key], event)
         for name, points in counters.items():
             track = writer.counter(name)
             for time_ns, value in points:
                 writer.count(track, time_ns, value)
 
 
-def _events(trace: Trace) -> Iterator[_Event]:
-    program = trace.vfs["task"].drop_nulls().mode().sort().to_list()[:1] or ["program"]
-    for row in trace.requests.iter_rows(named=True):
+def _place(event: _Event) -> tuple[int, int]:
+    """Of two that begin at once the longer one is around the other."""
+    return event.start_ns, -(event.duration_ns or 0)
+
+
+def _in_order(events: Iterator[_Event]) -> Iterator[_Event]:
+    """Those that begin at once put in order, of events in the order in which they begin."""
+    for _, together in groupby(events, key=lambda event: event.start_ns):
+        yield from sorted(together, key=_place)
+
+
+def _events(trace: Trace) -> tuple[Iterator[_Event], ...]:
+    """Those of each table."""
+    return _requests(trace), _vfs(trace), _functions(trace), _flash(trace)
+
+
+def _rows(trace: Trace, name: str) -> Iterator[dict[str, Any]]:
+    """Rows of a table, in the order in which they begin."""
+    rows = trace.lazy(name)
+    back = (pl.col("start_ns").diff() < 0).any()
+    if rows.select(back).collect(engine="streaming").item():
+        rows = rows.sort("start_ns", maintain_order=True)
+    for piece in pieces(rows):
+        yield from piece.iter_rows(named=True)
+
+
+def _requests(trace: Trace) -> Iterator[_Event]:
+    tasks = trace.lazy("vfs").drop_nulls("task").group_by("task").agg(pl.len())
+    most = tasks.sort(["len", "task"], descending=[True, False]).head(1)
+    program = most.collect(engine="streaming")["task"].to_list() or ["program"]
+    for row in _rows(trace, "requests"):
         took = row["latency_ns"] if row["latency_ns"] is not None else row["flash_time_ns"]
         facts = {key: row[key] for key in ("file", "offset_bytes", "length_bytes", "result")}
         yield _Event(LAYERS[0], program[0], row["op"], row["start_ns"], took, facts)
-    for row in trace.vfs.iter_rows(named=True):
-        keys = ("file", "inode", "offset_bytes", "length_bytes", "result")
+
+
+def _vfs(trace: Trace) -> Iterator[_Event]:
+    keys = ("file", "inode", "offset_bytes", "length_bytes", "result")
+    for row in _rows(trace, "vfs"):
         layer = LAYERS[2] if row["kind"] in _CACHE_KINDS else LAYERS[1]
         facts = {key: row[key] for key in keys}
         yield _Event(layer, row["task"], row["kind"], row["start_ns"], row["duration_ns"], facts)
-    for row in trace.functions.iter_rows(named=True):
+
+
+def _functions(trace: Trace) -> Iterator[_Event]:
+    for row in _rows(trace, "functions"):
         facts = {"result": row["result"]}
         name, start_ns, took = row["function"], row["start_ns"], row["duration_ns"]
         yield _Event(LAYERS[3], row["task"], name, start_ns, took, facts)
-    for row in _one_after_another(trace.flash).iter_rows(named=True):
+
+
+def _flash(trace: Trace) -> Iterator[_Event]:
+    for row in _one_after_another(_rows(trace, "flash")):
         facts = {key: row[key] for key in ("block", "page", "offset_bytes", "length_bytes")}
         facts["chip_ns"] = row["duration_ns"]
-        yield _Event("flash", row["task"], row["kind"], row["start_ns"], row["shown_ns"], facts)
+        yield _Event(LAYERS[4], row["task"], row["kind"], row["start_ns"], row["shown_ns"], facts)
 
 
-def _one_after_another(flash: pl.DataFrame) -> pl.DataFrame:
+def _one_after_another(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """A chip does one thing at a time: a slice ends no later than a task's next one begins."""
-    ordered = flash.sort("start_ns", maintain_order=True)
-    until_next = pl.col("start_ns").shift(-1).over("task") - pl.col("start_ns")
-    shown = pl.min_horizontal("duration_ns", until_next)
-    known = pl.col("duration_ns").is_not_null()
-    return ordered.with_columns(pl.when(known).then(shown).alias("shown_ns"))
+    waiting: deque[dict[str, Any]] = deque()
+    last: dict[str | None, dict[str, Any]] = {}
+    for row in rows:
+        now_ns = row["start_ns"]
+        before = last.get(row["task"])
+        if before is not None and before["shown_ns"] is not None:
+            before["shown_ns"] = min(before["shown_ns"], now_ns - before["start_ns"])
+        last[row["task"]] = row
+        row["shown_ns"] = row["duration_ns"]
+        waiting.append(row)
+        while waiting[0]["start_ns"] + (waiting[0]["shown_ns"] or 0) <= now_ns and (
+            waiting[0] is not row
+        ):
+            yield waiting.popleft()
+    yield from waiting
 
 
-def cached_pages(trace: Trace) -> list[tuple[int, int]]:
+def cached_pages(trace: Trace) -> Iterator[tuple[int, int]]:
     """(time, pages more than at the beginning) whenever one comes or goes."""
-    steps = trace.vfs.filter(pl.col("kind").is_in(list(_CACHE_KINDS))).select(
-        "start_ns",
-        pl.col("kind").replace_strict(_CACHE_KINDS, return_dtype=pl.Int64).cum_sum().alias("pages"),
-    )
-    return [(int(time_ns), int(pages)) for time_ns, pages in steps.iter_rows()]
+    pages = 0
+    for piece in pieces(trace.lazy("vfs").select("start_ns", "kind")):
+        for start_ns, kind in piece.filter(pl.col("kind").is_in(list(_CACHE_KINDS))).iter_rows():
+            pages += _CACHE_KINDS[kind]
+            yield start_ns, pages
 
 
-def free_blocks(trace: Trace) -> list[tuple[int, int]]:
+def free_blocks(trace: Trace) -> Iterator[tuple[int, int]]:
     """(time, blocks more than at the beginning) whenever a block is erased or begun.
 
     A block is begun by the program of its first page; spare areas alone, clean markers, do not
@@ -113,20 +161,20 @@ def free_blocks(trace: Trace) -> list[tuple[int, int]]:
     """
     each, page_bytes = trace.facts.pages_per_block, trace.facts.page_bytes
     if not each or not page_bytes:
-        return []
-    more, free, points = 0, set[int](), []
+        return
+    more, free = 0, set[int]()
     columns = ("start_ns", "kind", "block", "page", "offset_bytes")
-    for start_ns, kind, block, page, offset in trace.flash.select(columns).iter_rows():
-        if kind == "erase" and block not in free:
-            free.add(block)
-            more += 1
-        elif kind == "program" and page % each == 0 and offset == 0:
-            free.discard(block)
-            more -= 1
-        else:
-            continue
-        points.append((start_ns, more))
-    return points
+    for piece in pieces(trace.lazy("flash").select(columns)):
+        for start_ns, kind, block, page, offset in piece.iter_rows():
+            if kind == "erase" and block not in free:
+                free.add(block)
+                more += 1
+            elif kind == "program" and page % each == 0 and offset == 0:
+                free.discard(block)
+                more -= 1
+            else:
+                continue
+            yield start_ns, more
 
 
 class _Writer:

@@ -18,11 +18,11 @@ from pydantic import TypeAdapter
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
 from flashbed.storage.files import begun, read_json, whole
-from flashbed.storage.frames import read_parquet
+from flashbed.storage.frames import open_parquet
 from flashbed.storage.locking import LOCK
 from flashbed.tables.merging import write_parquet
 from flashbed.tables.plausible import NUMBER_MAX, implausible
-from flashbed.tables.run_directory import SCHEMAS, conform
+from flashbed.tables.run_directory import SCHEMAS, conform, empty_table
 
 __all__ = [
     "TABLES",
@@ -121,10 +121,6 @@ class LongTrace(Trace):
         """See `Trace.lazy`."""
         return self.long[name] if name in self.long else super().lazy(name)
 
-    def held(self) -> Trace:
-        """The same with every table in memory."""
-        return Trace(self.facts, **{name: self.lazy(name).collect() for name in TABLES})
-
 
 def is_trace(directory: Path) -> bool:
     """Whether a trace is kept there."""
@@ -153,17 +149,20 @@ def keep(trace: Trace, directory: Path) -> None:
 def load(directory: Path) -> Trace:
     """Reads the folder. Raises `InputError`."""
     facts = facts_of(directory)
-    try:
-        tables = {
-            name: conform(read_parquet(directory / f"{name}.parquet"), name) for name in TABLES
-        }
-    except (OSError, ValueError, pl.exceptions.PolarsError):
-        raise _no_trace(directory) from None
-    for name, frame in tables.items():
-        odd = implausible(frame.drop("case_id", "target"), name)
+    tables, long = {}, {}
+    for name in TABLES:
+        try:
+            found = open_parquet(directory / f"{name}.parquet")
+            if isinstance(found, pl.LazyFrame):
+                tables[name], long[name] = empty_table(name), conform(found, name)
+            else:
+                tables[name] = conform(found, name)
+            odd = implausible(long.get(name, tables[name].lazy()).drop("case_id", "target"), name)
+        except (OSError, ValueError, pl.exceptions.PolarsError):
+            raise _no_trace(directory) from None
         if odd:
             raise InputError(f"{shown(directory)}: {name}: {odd}")
-    return Trace(facts, **tables)
+    return LongTrace(facts, **tables, long=long) if long else Trace(facts, **tables)
 
 
 def facts_of(directory: Path) -> Facts:

@@ -8,13 +8,14 @@ read and programmed; where in the chip the driver was.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from flashbed.tracing.perfetto import cached_pages
-from flashbed.tracing.trace import Trace
+from flashbed.tracing.trace import TABLES, Trace
 
 __all__ = ["figures", "pages_of_calls"]
 
@@ -28,6 +29,8 @@ _COLOURS = ("#3b7dd8", "#d8823b", "#7a3bd8")
 _LAYERS = ("system calls", "VFS", "file system", "flash")
 _LAYER_COLOURS = ("#555555", "#2a9d6f", "#d8823b", "#3b7dd8")
 _FLASH_CALLS = ("read", "program")
+_OPERATIONS = {"requests": "op", "vfs": "kind", "functions": "function", "flash": "kind"}
+"""A table for each layer, and its column that says what was done."""
 _LAYERS_CAPTION = (
     "The VFS's calls and pages in the cache, the file system's functions with the flash pages that "
     "each read and programmed itself, the driver. Each call is where it began, of more than "
@@ -43,58 +46,56 @@ def figures(trace: Trace) -> list[tuple[str, str, dict[str, Any]]]:
     """Title, caption and specification of each that there is something for."""
     calls = _calls(trace)
     drawn: list[tuple[str, str, dict[str, Any]]] = []
-    if calls.height:
+    if any(map(trace.has, TABLES)):
         drawn.append(
             (
                 "Over time",
                 "Operations of each layer; the darker, the more at that time.",
-                _time(calls),
+                _time(trace, calls),
             )
         )
-    panels = _layers(trace, calls)
-    if panels is not None:
-        drawn.append(("Layer by layer", _LAYERS_CAPTION, panels))
-    if trace.flash.height:
-        drawn.append(("By task", "Who had the flash do something.", _tasks(trace.flash)))
+        panels = _layers(trace, calls)
+        if panels is not None:
+            drawn.append(("Layer by layer", _LAYERS_CAPTION, panels))
+    if trace.has("flash"):
+        drawn.append(("By task", "Who had the flash do something.", _tasks(trace.lazy("flash"))))
     return drawn
 
 
-def _calls(trace: Trace) -> pl.DataFrame:
+def _calls(trace: Trace) -> pl.LazyFrame:
     """layer, operation, time_ms, duration_ms of everything."""
     took = pl.coalesce("latency_ns", "flash_time_ns")
-    parts = (
-        (_LAYERS[0], trace.requests, "op", took),
-        (_LAYERS[1], trace.vfs, "kind", pl.col("duration_ns")),
-        (_LAYERS[2], trace.functions, "function", pl.col("duration_ns")),
-        (_LAYERS[3], trace.flash, "kind", pl.col("duration_ns")),
-    )
     return pl.concat(
-        frame.select(
+        trace.lazy(name).select(
             pl.lit(layer).alias("layer"),
             pl.col(column).alias("operation"),
             (pl.col("start_ns") / 1e6).alias("time_ms"),
-            (duration / 1e6).alias("duration_ms"),
+            ((took if name == "requests" else pl.col("duration_ns")) / 1e6).alias("duration_ms"),
         )
-        for layer, frame, column, duration in parts
+        for layer, (name, column) in zip(_LAYERS, _OPERATIONS.items(), strict=True)
     )
 
 
-def _binned(frame: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """Rows counted by parts of the time and whatever else: begin_ms, end_ms, count."""
-    first, last = frame["time_ms"].min(), frame["time_ms"].max()
-    assert isinstance(first, float)
-    assert isinstance(last, float)
+def _binned(frame: pl.LazyFrame, *by: str) -> pl.DataFrame:
+    """Rows counted by parts of the time and whatever else: begin_ms, end_ms, count.
+
+    In the order in which each is first met.
+    """
+    ends = frame.select(first=pl.col("time_ms").min(), last=pl.col("time_ms").max())
+    ((first, last),) = ends.collect(engine="streaming").rows()
     step = max((last - first) / TIMES, 1e-6)
     part = ((pl.col("time_ms") - first) / step).floor().clip(0, TIMES - 1)
     return (
-        frame.with_columns(part.alias("_part"))
-        .group_by("_part", *by, maintain_order=True)
-        .agg(pl.len().cast(pl.Int64).alias("count"))
+        frame.with_row_index("_row")
+        .group_by(part.alias("_part"), *by)
+        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("_row").min())
+        .sort("_row")
         .with_columns(
             (first + pl.col("_part") * step).alias("begin_ms"),
             (first + (pl.col("_part") + 1) * step).alias("end_ms"),
         )
-        .drop("_part")
+        .drop("_part", "_row")
+        .collect(engine="streaming")
     )
 
 
@@ -109,9 +110,12 @@ def _specification(chart: Any) -> dict[str, Any]:
     return specification
 
 
-def _time(calls: pl.DataFrame) -> dict[str, Any]:
-    order = calls.select("layer", "operation").unique(maintain_order=True)
-    names = [f"{layer}: {operation}" for layer, operation in order.iter_rows()]
+def _time(trace: Trace, calls: pl.LazyFrame) -> dict[str, Any]:
+    names = []
+    for layer, (name, column) in zip(_LAYERS, _OPERATIONS.items(), strict=True):
+        met = trace.lazy(name).with_row_index("_row").group_by(column).agg(pl.col("_row").min())
+        operations = met.sort("_row").collect(engine="streaming")[column]
+        names += [f"{layer}: {operation}" for operation in operations]
     named = calls.with_columns((pl.col("layer") + ": " + pl.col("operation")).alias("name"))
     chart = alt.Chart(_binned(named, "layer", "name")).mark_rect().encode(
         x=alt.X("begin_ms:Q", title="time, ms"),
@@ -129,20 +133,22 @@ def _kind_colour(legend: alt.Legend | None = _LEGEND) -> alt.Color:
     return alt.Color("kind:N", scale=scale, legend=legend)
 
 
-def _layers(trace: Trace, calls: pl.DataFrame) -> dict[str, Any] | None:
+def _layers(trace: Trace, calls: pl.LazyFrame) -> dict[str, Any] | None:
     """The panels that there is something for, on one axis of time; None without any."""
-    if not calls.height:
-        return None
     ends = pl.col("time_ms") + pl.col("duration_ms").fill_null(0)
-    (bounds,) = calls.select(first=pl.col("time_ms").min(), last=ends.max()).rows()
+    both = calls.select(first=pl.col("time_ms").min(), last=ends.max())
+    (bounds,) = both.collect(engine="streaming").rows()
     x_scale = alt.Scale(domain=[min(0.0, bounds[0]), max(bounds[1], bounds[0] + 1e-6)], nice=False)
-    above = _LAYERS[1] if trace.vfs["duration_ns"].drop_nulls().len() else _LAYERS[0]
+    timed = trace.lazy("vfs").select(pl.col("duration_ns").is_not_null().any())
+    above = _LAYERS[1] if timed.collect(engine="streaming").item() else _LAYERS[0]
     panels = [
-        _durations(calls.filter(layer=above), above, x_scale),
+        _durations(calls.filter(pl.col("layer") == above), above, x_scale),
         _cached(trace, x_scale),
-        _durations(calls.filter(layer=_LAYERS[2]), "file system", x_scale, _page_times(trace)),
+        _durations(
+            calls.filter(pl.col("layer") == _LAYERS[2]), _LAYERS[2], x_scale, _page_times(trace)
+        ),
         _pages_of_calls(trace, x_scale),
-        _address(trace.flash, x_scale),
+        _address(trace.lazy("flash"), x_scale),
     ]
     drawn = [panel for panel in panels if panel is not None]
     if not drawn:
@@ -157,13 +163,14 @@ def _time_axis(column: str, scale: alt.Scale) -> alt.X:
 
 
 def _durations(
-    calls: pl.DataFrame, layer: str, x_scale: alt.Scale, marks: pl.DataFrame | None = None
+    calls: pl.LazyFrame, layer: str, x_scale: alt.Scale, marks: pl.DataFrame | None = None
 ) -> Any:
     """How long each call took; `marks` are lines across."""
     timed = calls.filter(pl.col("duration_ms") > 0)
-    if not timed.height:
+    ordered = timed.sort("duration_ms", descending=True, maintain_order=True)
+    longest = ordered.head(CALLS_MAX).collect(engine="streaming")
+    if not longest.height:
         return None
-    longest = timed.sort("duration_ms", descending=True).head(CALLS_MAX)
     y = alt.Y(
         "duration_ms:Q",
         title=f"{layer}, ms",
@@ -190,21 +197,24 @@ def _durations(
 
 def _page_times(trace: Trace) -> pl.DataFrame:
     """what, duration_ms: one page at the driver, where its chip says how long that takes."""
-    timed = trace.flash.filter(pl.col("kind").is_in(_FLASH_CALLS), pl.col("duration_ns") > 0)
-    return timed.group_by("kind", maintain_order=True).agg(
+    flash = trace.lazy("flash").with_row_index("_row")
+    timed = flash.filter(pl.col("kind").is_in(_FLASH_CALLS), pl.col("duration_ns") > 0)
+    times = timed.group_by("kind").agg(
         (pl.lit("one page: ") + pl.col("kind").first()).alias("what"),
         (pl.col("duration_ns").median() / 1e6).alias("duration_ms"),
+        pl.col("_row").min(),
     )
+    return times.sort("_row").drop("_row").collect(engine="streaming")
 
 
 def _cached(trace: Trace, x_scale: alt.Scale) -> Any:
-    points = cached_pages(trace)
+    every = max(1, sum(1 for _ in cached_pages(trace)) // CALLS_MAX)
+    points = list(islice(cached_pages(trace), 0, None, every))
     if not points:
         return None
     times = [time_ns / 1e6 for time_ns, _ in points]
     frame = pl.DataFrame({"time_ms": times, "pages": [pages for _, pages in points]})
-    every = max(1, frame.height // CALLS_MAX)
-    chart = alt.Chart(frame.gather_every(every)).mark_line(interpolate="step-after").encode(
+    chart = alt.Chart(frame).mark_line(interpolate="step-after").encode(
         x=_time_axis("time_ms", x_scale), y=alt.Y("pages:Q", title="cached pages")
     )  # fmt: skip
     return chart.properties(width=_PANEL_WIDTH, height=75)
@@ -212,12 +222,14 @@ def _cached(trace: Trace, x_scale: alt.Scale) -> Any:
 
 def pages_of_calls(trace: Trace) -> pl.DataFrame:
     """function, time_ms, kind, pages: reads and programs of a call's own task while it ran."""
-    timed = trace.functions.drop_nulls("duration_ns")
+    columns = ("function", "task", "start_ns", "duration_ns")
+    timed = trace.lazy("functions").select(columns).drop_nulls("duration_ns").collect()
     counted = []
     for (task,), calls in timed.group_by("task", maintain_order=True):
         starts = calls["start_ns"]
         for kind in _FLASH_CALLS:
-            own = trace.flash.filter(task=task, kind=kind)["start_ns"].sort()
+            its = trace.lazy("flash").filter(task=task, kind=kind).select("start_ns")
+            own = its.collect(engine="streaming")["start_ns"].sort()
             ends = own.search_sorted(starts + calls["duration_ns"], "right")
             pages = ends.cast(pl.Int64) - own.search_sorted(starts, "left").cast(pl.Int64)
             counted.append(
@@ -248,13 +260,17 @@ def _pages_of_calls(trace: Trace, x_scale: alt.Scale) -> Any:
     return chart.properties(width=_PANEL_WIDTH, height=80)
 
 
-def _address(flash: pl.DataFrame, x_scale: alt.Scale) -> Any:
+def _address(flash: pl.LazyFrame, x_scale: alt.Scale) -> Any:
     """Pages, or blocks where there are too many operations to draw."""
-    few = flash.height <= CALLS_MAX or flash["block"].null_count()
+    counted = flash.select(
+        rows=pl.len(), pages=pl.col("page").count(), blocks=pl.col("block").count()
+    )
+    ((rows, pages, blocks),) = counted.collect(engine="streaming").rows()
+    few = rows <= CALLS_MAX or blocks < rows
     address = "page" if few else "block"
-    flash = flash.drop_nulls(address)
-    if not flash.height:
+    if not (pages if few else blocks):
         return None
+    flash = flash.drop_nulls(address)
     timed = flash.with_columns((pl.col("start_ns") / 1e6).alias("time_ms"))
     chart = alt.Chart(_binned(timed, address, "kind")).mark_point(filled=True, size=16).encode(
         x=_time_axis("begin_ms", x_scale),
@@ -265,9 +281,14 @@ def _address(flash: pl.DataFrame, x_scale: alt.Scale) -> Any:
     return chart.properties(width=_PANEL_WIDTH, height=200)
 
 
-def _tasks(flash: pl.DataFrame) -> dict[str, Any]:
-    counts = flash.group_by("task", "kind", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("count")
+def _tasks(flash: pl.LazyFrame) -> dict[str, Any]:
+    counts = (
+        flash.with_row_index("_row")
+        .group_by("task", "kind")
+        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("_row").min())
+        .sort("_row")
+        .drop("_row")
+        .collect(engine="streaming")
     )
     chart = alt.Chart(counts).mark_bar().encode(
         x=alt.X("count:Q", title="flash operations"),

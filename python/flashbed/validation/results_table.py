@@ -22,7 +22,7 @@ from flashbed.validation import LIMITS, MEASURES, SUITES, Compared, summary
 from flashbed.validation.comparison import limits_kept
 from flashbed.validation.suite_case import FILE_SYSTEMS
 
-__all__ = ["KEPT", "directory_has_kept", "keep", "read_kept", "summaries", "worst_cases"]
+__all__ = ["KEPT", "has_results", "keep", "read_results", "summaries", "worst_cases"]
 
 KEPT = "validation.parquet"
 RUN = ("board", "kernel", "target", "suite")
@@ -47,30 +47,30 @@ def keep(
     path = directory / KEPT
     with held(directory, wait=True):
         if path.is_file():
-            others = read_kept(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
+            others = read_results(directory).join(pl.DataFrame([run]), on=RUN, how="anti")
             rows = pl.concat([others, rows], how="diagonal")
         with whole(path) as new:
             rows.sort(*RUN, maintain_order=True).write_parquet(new)
 
 
-def directory_has_kept(directory: Path) -> bool:
+def has_results(directory: Path) -> bool:
     """Whether `validate` has kept something there."""
     return (directory / KEPT).is_file()
 
 
-def read_kept(directory: Path) -> pl.DataFrame:
+def read_results(directory: Path) -> pl.DataFrame:
     """The table of a directory. Raises `InputError`."""
     path = directory / KEPT
     try:
         table = read_parquet(path)
-        if not _is_kept(table):
+        if not _is_results(table):
             raise DamagedError("not what `validate` keeps")
     except DamagedError:
         raise InputError(f"{shown(path)}: cannot be read; run `flashbed validate` again") from None
     return table
 
 
-def _is_kept(table: pl.DataFrame) -> bool:
+def _is_results(table: pl.DataFrame) -> bool:
     """Whether `keep` can have written a table: it may be a stranger's."""
     numbers = [f"{name}{end}" for name in MEASURES for end in ("", "_real", "_error_pct")]
     if not {"case_id", *RUN, *numbers} <= set(table.columns):

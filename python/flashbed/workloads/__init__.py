@@ -20,6 +20,7 @@ from flashbed.workloads import (
     postmark,
     raw,
     read_layout,
+    recorded_program,
     sqlite,
 )
 
@@ -35,18 +36,20 @@ _MAKERS: dict[str, Callable[..., tuple[str, str]]] = {
     "overwrite": overwrite.operations,
     "sqlite": sqlite.operations,
     "postmark": postmark.operations,
+    "program": recorded_program.operations,
 }
 assert _MAKERS.keys() == WORKLOADS.keys()
 
 
-def operations(kind: str, case: Case, settle_ns: int, script: str | None = None) -> tuple[str, str]:
+def operations(kind: str, case: Case, settle_ns: int, given: str | None = None) -> tuple[str, str]:
     """A case and the pause before measuring, ns, as (prepare, body), flashbed-ops files.
 
-    `script` is Postmark's. Raises `InputError`.
+    `given` is what the workload needs besides: Postmark's script, the path of a recording. Raises
+    `InputError`.
     """
     workload = WORKLOADS[kind]
     why = workload.unknown(case.pattern) or workload.without(case.pattern, case.fs)
     if why is not None:
         raise InputError(f"{case.case_id}: {why}")
-    more = () if script is None else (script,)
+    more = () if given is None else (given,)
     return _MAKERS[kind](case, settle_ns, *more)

@@ -36,7 +36,7 @@ pub const PAGE_BYTES_MAX: usize = 4096;
 const RANDOM_BYTES_MIN: u64 = 64;
 
 /// UBIFS does not try what is shorter (`UBIFS_MIN_COMPR_LEN`).
-const UBIFS_BYTES_MIN: u32 = 128;
+pub const UBIFS_BYTES_MIN: u32 = 128;
 /// And keeps what it saves only if it is this much (`UBIFS_MIN_COMPRESS_DIFF`).
 const UBIFS_SAVED_BYTES_MIN: usize = 64;
 
@@ -322,6 +322,18 @@ impl Compressors {
         };
         let saves = size + UBIFS_SAVED_BYTES_MIN <= bytes.len();
         UbifsData { node_bytes: if saves { size } else { bytes.len() }, work }
+    }
+
+    /// Bytes that a compressor makes of some, whether or not a file system would keep them; None
+    /// for the one that makes nothing of them.
+    pub fn size(&mut self, compressor: UbifsCompressor, bytes: &[u8]) -> Option<usize> {
+        match compressor {
+            UbifsCompressor::None => None,
+            UbifsCompressor::Lzo => Some(self.lzo.size(bytes)),
+            UbifsCompressor::Lzo202 => Some(self.lzo202.size(bytes)),
+            UbifsCompressor::Zlib => Some(self.deflate.crypto(bytes)),
+            UbifsCompressor::Zstd => Some(self.zstd.size(bytes)),
+        }
     }
 
     fn load(&mut self, contents: &Contents, start: u64, end: u64) {

@@ -9,6 +9,7 @@ pub mod tasks;
 pub mod ubifs;
 pub mod yaffs2;
 
+use crate::errno::EOPNOTSUPP;
 pub use crate::errno::{FsError, Result};
 pub use tasks::Scheduled;
 
@@ -73,6 +74,18 @@ pub struct Rename<'a> {
     pub new: Name<'a>,
     /// What `new` named before, if anything.
     pub replaced: Option<Ino>,
+}
+
+/// What changes of an inode besides its size (struct iattr). The values themselves are not kept:
+/// nothing that is modelled depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// chmod.
+    Mode,
+    /// chown.
+    Owner,
+    /// utimensat: both times become now.
+    Times,
 }
 
 /// How a file system finds a page that it would fill besides the one it was asked for.
@@ -172,6 +185,8 @@ pub struct Found {
     pub ino: Ino,
     /// Whether it is a directory.
     pub is_directory: bool,
+    /// Of a symbolic link, where it leads.
+    pub target: Option<String>,
     /// Its size.
     pub size_bytes: u64,
     /// Its bytes.
@@ -285,6 +300,102 @@ pub trait FlashFs: Scheduled + Clone {
         size_bytes: u64,
         pages: &mut dyn PageCache,
     ) -> Result<Ns>;
+    /// i_op->link: one more name of a file, or the first one of a file made by `tmpfile`.
+    fn link(
+        &mut self,
+        _now: Ns,
+        _at: Name<'_>,
+        _ino: Ino,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("link on this file system"))
+    }
+    /// i_op->symlink: a symbolic link, whose inode stays in memory.
+    fn symlink(
+        &mut self,
+        _now: Ns,
+        _at: Name<'_>,
+        _target: &str,
+        _pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        Err(FsError::NotModelled("symlink on this file system"))
+    }
+    /// i_op->get_link: where a symbolic link leads is asked for; its inode is in memory.
+    fn get_link(&mut self, now: Ns, _ino: Ino) -> Result<Ns> {
+        Ok(now)
+    }
+    /// i_op->tmpfile: a file without a name, which the directory given does not have.
+    fn tmpfile(
+        &mut self,
+        now: Ns,
+        _directory: Ino,
+        _pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        Err(FsError::Errno(EOPNOTSUPP, now))
+    }
+    /// i_op->setattr without a size.
+    fn set_attribute(
+        &mut self,
+        _now: Ns,
+        _ino: Ino,
+        _what: Attribute,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("attributes on this file system"))
+    }
+    /// f_op->iterate_shared until the end: every entry of a directory.
+    fn read_dir(&mut self, _now: Ns, _ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        Err(FsError::NotModelled("readdir on this file system"))
+    }
+    /// Entries that a directory shows and the VFS has not made: lost+found.
+    fn hidden_entries(&self, _ino: Ino) -> i64 {
+        0
+    }
+    /// xattr_handler->set of `user.`: an extended attribute of so many bytes, new or not.
+    fn set_xattr(
+        &mut self,
+        now: Ns,
+        _ino: Ino,
+        _name: &str,
+        _bytes: u32,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::Errno(EOPNOTSUPP, now))
+    }
+    /// xattr_handler->get: how many bytes the attribute has.
+    fn get_xattr(&mut self, now: Ns, _ino: Ino, _name: &str) -> Result<(u32, Ns)> {
+        Err(FsError::Errno(EOPNOTSUPP, now))
+    }
+    /// i_op->listxattr: how many bytes all names have, a NUL behind each.
+    fn list_xattr(&mut self, now: Ns, _ino: Ino) -> Result<(u32, Ns)> {
+        Ok((0, now))
+    }
+    /// xattr_handler->set of no value: the attribute goes.
+    fn remove_xattr(
+        &mut self,
+        now: Ns,
+        _ino: Ino,
+        _name: &str,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::Errno(EOPNOTSUPP, now))
+    }
+    /// f_op->mmap: whether a mapping may be shared whose file is open for writing.
+    fn maps_shared_writable(&self) -> bool {
+        true
+    }
+    /// vm_ops->page_mkwrite of a page that is mapped, besides what the VFS does to page and inode;
+    /// `new_time` if the inode's time is no longer that of this second.
+    fn page_mkwrite(
+        &mut self,
+        _now: Ns,
+        _ino: Ino,
+        _page: u32,
+        _new_time: bool,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        Err(FsError::NotModelled("writes through mappings on this file system"))
+    }
     /// I_FREEING: an inode without a name that nobody has open any more is about to be evicted, and
     /// can be had by nobody.
     fn begin_evict(&mut self, _now: Ns, _ino: Ino) {}

@@ -31,6 +31,7 @@ use crate::profile::{
     BoardProfile, ChipProfile, EccKind, EccProfile, PartitionProfile, SoftwareCosts,
 };
 use crate::sched::Task;
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns, PageNo};
 use std::ops::Range;
 
@@ -91,6 +92,7 @@ pub struct Mtd<F> {
     bit_flips: u32,
     /// Bytes of the partition that the read made last got wrong, for nobody could put them right.
     wrong: Vec<Range<u64>>,
+    stop: Stop,
 }
 
 /// `mtd->subpage_sft`. Only software ECC of two, four, eight or sixteen steps has units below a
@@ -128,6 +130,7 @@ impl<F: Flash> Mtd<F> {
             ecc_stats: EccStats::default(),
             bit_flips: 0,
             wrong: Vec::new(),
+            stop: Stop::default(),
             flash,
             task: Task::Program,
             can_lose_power: false,
@@ -388,6 +391,7 @@ impl<F: Flash> Mtd<F> {
         page: PageNo,
         moves: Moves,
     ) -> core::result::Result<(Ns, u32), Failed> {
+        self.has_power(now)?;
         let read = self.flash.read(now, self.task, page, moves)? + self.costs.nand_read_ns;
         let read = read + Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let bits = self.correct(page, 0, self.chip.page_bytes >> self.step_shift);
@@ -418,6 +422,7 @@ impl<F: Flash> Mtd<F> {
         let code = steps * ECC_BYTES_PER_STEP;
         let column = first << self.step_shift;
         let moves = Moves::one(column, data);
+        self.has_power(now)?;
         let read = self.flash.read(now, self.task, page, moves)? + self.costs.nand_read_ns;
         let now = self.flash.change_column(read, code);
         self.correct(page, first, steps);
@@ -452,6 +457,7 @@ impl<F: Flash> Mtd<F> {
         let first = self.page_at(offset);
         let moves = Moves::one(self.chip.page_bytes, self.chip.oob_bytes);
         for page in first.0..first.0 + pages {
+            self.has_power(now)?;
             let asked_at = now;
             now = self.flash.read(now, self.task, PageNo(page), moves)? + self.costs.nand_read_ns;
             now += Ns::from_ps(u64::from(self.chip.oob_bytes), self.costs.nand_byte_ps);
@@ -513,6 +519,7 @@ impl<F: Flash> Mtd<F> {
         let now = now + self.costs.mtd_call_ns + self.costs.nand_program_ns;
         let column = self.chip.page_bytes;
         let moves = Moves::one(column, self.chip.oob_bytes);
+        self.has_power(now)?;
         let now = self.flash.program(now, self.task, page, moves, Span { column, length })?;
         self.causes.add(Causes::of(Cause::Metadata, length));
         Ok(now)
@@ -530,6 +537,7 @@ impl<F: Flash> Mtd<F> {
         let moved = Ns::from_ps(u64::from(moves.bytes), self.costs.nand_byte_ps);
         let ready =
             self.software_ecc(now + self.costs.nand_program_ns + moved, self.chip.page_bytes);
+        self.has_power(now)?;
         let over = self.flash.program(ready, self.task, page, moves, written)?;
         self.since_asked = if self.has_controller { over - now } else { Ns::ZERO };
         Ok(over)
@@ -547,6 +555,7 @@ impl<F: Flash> Mtd<F> {
         let number = self.partition.first_block + block;
         self.forget(PageNo(number * pages), PageNo(number * pages + pages - 1));
         let ready = now + self.costs.mtd_call_ns + self.costs.nand_erase_ns;
+        self.has_power(now)?;
         self.flash.erase(ready, self.task, BlockNo(number))
     }
 

@@ -4,7 +4,9 @@
 //! whether that can happen, to remember what bytes are on flash, and where it did.
 
 use super::Mtd;
-use crate::flash::{Flash, Span, Torn};
+use crate::flash::{Failed, Fault, Flash, Span, Torn};
+use crate::stop::Stop;
+use crate::units::Ns;
 
 /// What the power failed in, within the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,21 @@ impl<F: Flash> Mtd<F> {
     #[inline]
     pub fn can_lose_power(&self) -> bool {
         self.can_lose_power
+    }
+
+    /// From here on the power goes when the caller gives up.
+    pub fn obey(&mut self, stop: Stop) {
+        self.stop = stop;
+    }
+
+    /// Whether there is power still: operations of the chip ask it, and whoever does much between
+    /// them.
+    #[inline]
+    pub fn has_power(&self, now: Ns) -> Result<(), Failed> {
+        if self.stop.is_thrown() {
+            return Err(Failed { at: now, fault: Fault::PowerLost });
+        }
+        Ok(())
     }
 
     /// The power is back: nothing is remembered. Returns what it failed in, as bytes of the

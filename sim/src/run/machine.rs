@@ -6,7 +6,7 @@ use super::laboratory::Laboratory;
 use super::stack::Stack;
 use super::survey::Survey;
 use super::tasks::Tasks;
-use super::{BlockWear, CaseInput, Flush, Measured, Request, Room, RunError, Setting, Watch};
+use super::{BlockWear, CaseInput, Flush, FreeSpace, Measured, Request, RunError, Setting, Watch};
 use crate::causes::Causes;
 use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
@@ -14,6 +14,7 @@ use crate::mtd::EccStats;
 use crate::ops::{self, Operation, OperationError, Operations, Version};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 
 // The phases of a case, as docs/formats.md has them and agent/job/phases.c.
@@ -44,8 +45,8 @@ pub(super) struct Machine<S> {
     mappings: Vec<Option<u32>>,
     tasks: Tasks,
     /// When it was made, and when it was prepared.
-    fresh: Room,
-    prepared: Room,
+    fresh: FreeSpace,
+    prepared: FreeSpace,
     /// What the program needs to make a byte that it writes.
     fill_byte_ps: u64,
 }
@@ -65,7 +66,7 @@ struct Mark {
 impl<S: Stack> Machine<S> {
     /// A stack that was made by now.
     pub fn new(stack: S, now: Ns, board: &BoardProfile) -> Machine<S> {
-        let fresh = Room::of(&stack, board);
+        let fresh = FreeSpace::of(&stack, board);
         let slots = vec![None; ops::SLOTS_AT_FIRST];
         let fill_byte_ps = board.software.fill_byte_ps;
         Machine {
@@ -79,6 +80,11 @@ impl<S: Stack> Machine<S> {
             prepared: fresh,
             fill_byte_ps,
         }
+    }
+
+    /// From here on it ends when the caller gives up.
+    pub fn obey(&mut self, stop: &Stop) {
+        self.stack.mtd_mut().obey(stop.clone());
     }
 
     fn flash(&self) -> &S::Flash {
@@ -98,7 +104,7 @@ impl<S: Stack> Machine<S> {
             self.must(line, &operation, watch)?;
         }
         self.wait_for_tasks().map_err(RunError::Interrupted)?;
-        self.prepared = Room::of(&self.stack, setting.board);
+        self.prepared = FreeSpace::of(&self.stack, setting.board);
         Ok(())
     }
 
@@ -146,7 +152,7 @@ impl<S: Stack> Machine<S> {
         operation: &Operation<'_>,
         watch: &dyn Watch,
     ) -> Result<(), RunError> {
-        if watch.is_stopped() {
+        if watch.stop().is_thrown() {
             return Err(RunError::Stopped);
         }
         let failed = |message: String| RunError::Failed {
@@ -219,7 +225,7 @@ impl<S: Stack> Machine<S> {
         let mut taken = mark.counts;
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
@@ -255,6 +261,9 @@ impl<S: Stack> Machine<S> {
         measured.wear = self.wear_since(&mark, setting, &mut measured);
         if setting.recorded.flush {
             measured.flush = self.flush();
+            if watch.stop().is_thrown() {
+                return Err(RunError::Stopped); // and not a model that refuses to flush
+            }
         }
         if measured.flush.is_some() {
             let now = self.block_erases(setting);
@@ -369,12 +378,15 @@ impl<S: Stack> Machine<S> {
         self.flash_mut().cut_power_in(change);
         for read in after {
             let (line, operation) = &read?;
-            if watch.is_stopped() {
+            if watch.stop().is_thrown() {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
             match self.fill(operation).and_then(|()| self.step(operation)) {
                 Ok(_) => {}
+                Err(FsError::PowerLost(_)) if watch.stop().is_thrown() => {
+                    return Err(RunError::Stopped);
+                }
                 Err(FsError::PowerLost(at)) => {
                     let torn = self.flash_mut().power_on();
                     return self.stack.survey(at, change, torn).map_err(failed);

@@ -6,6 +6,7 @@
 
 mod laboratory;
 mod machine;
+mod metadata;
 mod mount_options;
 pub mod parallel;
 mod results;
@@ -15,7 +16,7 @@ mod tasks;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};
-pub use results::{BlockWear, Flush, Measured, Request, Room};
+pub use results::{BlockWear, Flush, FreeSpace, Measured, Request};
 pub use stack::Stack;
 
 use crate::errno::FsError;
@@ -26,22 +27,14 @@ use crate::fs::yaffs2::Yaffs2;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Operation, OperationError};
-use crate::profile::{BoardProfile, EccKind};
-use crate::sched::Ticks;
+use crate::profile::{BoardProfile, EccKind, KernelFacts};
+use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
 use machine::Machine;
 use serde::Deserialize;
 use thiserror::Error;
-
-/// What of a kernel's configuration every layer may ask for.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KernelFacts {
-    /// CONFIG_HZ.
-    pub ticks_per_second: u64,
-}
 
 /// A kernel: what of it the stack asks for.
 #[derive(Clone, Debug, Deserialize)]
@@ -64,21 +57,23 @@ pub struct KernelProfile {
 /// A caller that has enough after so many rows:
 ///
 /// ```
-/// use sim::{flash::FlashOp, run::{Request, Watch}};
+/// use sim::{flash::FlashOp, run::{Request, Watch}, stop::Stop};
 /// use std::cell::Cell;
-/// struct Enough(Cell<usize>);
+/// struct Enough { left: Cell<usize>, stop: Stop }
 ///
 /// impl Watch for Enough {
-///     fn is_stopped(&self) -> bool { self.0.get() == 0 }
+///     fn stop(&self) -> &Stop { &self.stop }
 ///     fn rows_at_once(&self) -> usize { 1024 }
 ///     fn take(&self, _: usize, requests: Vec<Request>, _: Vec<FlashOp>, _: &[String]) {
-///         self.0.set(self.0.get().saturating_sub(requests.len()));
+///         self.left.set(self.left.get().saturating_sub(requests.len()));
+///         if self.left.get() == 0 { self.stop.throw(); }
 ///     }
 /// }
 /// ```
 pub trait Watch {
-    /// Whether the caller has given up; checked before every operation.
-    fn is_stopped(&self) -> bool;
+    /// Thrown when the caller has given up. It is looked at before every operation, and within one
+    /// at every page.
+    fn stop(&self) -> &Stop;
     /// Rows of a table from which on they are handed over.
     fn rows_at_once(&self) -> usize;
     /// The next rows of a case, by its index; `files` are those that are named so far.
@@ -86,11 +81,12 @@ pub trait Watch {
 }
 
 /// Nobody: cases run to their end and keep their rows.
-struct Unwatched;
+#[derive(Default)]
+struct Unwatched(Stop);
 
 impl Watch for Unwatched {
-    fn is_stopped(&self) -> bool {
-        false
+    fn stop(&self) -> &Stop {
+        &self.0
     }
 
     fn rows_at_once(&self) -> usize {
@@ -226,7 +222,7 @@ pub fn run_cases_on(
     state: &ChipState,
     cases: &[CaseInput<'_>],
 ) -> Vec<Result<Measured, RunError>> {
-    run_cases_watched(setting, state, cases, &Unwatched)
+    run_cases_watched(setting, state, cases, &Unwatched::default())
 }
 
 /// The same while somebody watches.
@@ -262,15 +258,14 @@ pub fn fresh_bytes(
     let state = ChipState { bad_blocks: bad_blocks.to_vec(), ..ChipState::default() };
     let mtd = Mtd::new(new_chip(board, &state), board);
     let free = match fs.fs {
-        FsKind::Jffs2 => {
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second)
-                .map(|(fs, _)| fs.free_bytes())
-        }
+        FsKind::Jffs2 => Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel)
+            .map(|(fs, _)| fs.free_bytes()),
         FsKind::Yaffs2 => {
-            let hz = kernel.kernel.ticks_per_second;
-            Yaffs2::format(mtd, Ns::ZERO, hz).map(|(fs, _)| fs.free_bytes())
+            Yaffs2::format(mtd, Ns::ZERO, kernel.kernel).map(|(fs, _)| fs.free_bytes())
         }
-        FsKind::Ubifs => Ubifs::format(mtd, Ns::ZERO, kernel.ubifs).map(|(fs, _)| fs.free_bytes()),
+        FsKind::Ubifs => {
+            Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel).map(|(fs, _)| fs.free_bytes())
+        }
         FsKind::Mtd(_) => Ok(None),
     };
     free.map_err(RunError::Format)
@@ -326,15 +321,12 @@ fn run_on<F: Laboratory>(
         FsKind::Jffs2 => run_fs(
             setting,
             cases,
-            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel.ticks_per_second),
+            Jffs2::format(mtd, Ns::ZERO, kernel.jffs2.clone(), kernel.kernel),
         ),
-        FsKind::Yaffs2 => {
-            let hz = kernel.kernel.ticks_per_second;
-            run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, hz))
-        }
+        FsKind::Yaffs2 => run_fs(setting, cases, Yaffs2::format(mtd, Ns::ZERO, kernel.kernel)),
         FsKind::Ubifs => {
             let bulk_read = setting.fs.options.bulk_read;
-            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs);
+            let formatted = Ubifs::format(mtd, Ns::ZERO, kernel.ubifs, kernel.kernel);
             run_fs(setting, cases, formatted.map(|(fs, now)| (fs.with_bulk_read(bulk_read), now)))
         }
         FsKind::Mtd(access) => run_stack(setting, cases, Ok((MtdChar::new(mtd, access), Ns::ZERO))),
@@ -351,16 +343,10 @@ where
 {
     let costs = setting.board.software;
     let (readahead, memory) = (setting.kernel.readahead, setting.board.memory);
-    let ticks = Ticks::new(setting.kernel.kernel.ticks_per_second);
+    let facts = setting.kernel.kernel;
     let mounted = formatted
-        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, ticks, ops::SLOTS_AT_FIRST), now));
+        .map(|(fs, now)| (Vfs::new(fs, readahead, costs, memory, facts, ops::SLOTS_AT_FIRST), now));
     run_stack(setting, cases, mounted)
-}
-
-/// Whether one of the files is of version 2.
-fn is_new(prepare: &str, body: &str) -> bool {
-    let version = |text| ops::operations(text).map(|operations| operations.version());
-    [prepare, body].into_iter().any(|text| version(text) == Ok(ops::Version::Two))
 }
 
 fn run_stack<S: Stack>(
@@ -371,14 +357,12 @@ fn run_stack<S: Stack>(
     let (cases, watch) = cases;
     let prepared = made.map_err(RunError::Format).and_then(|(stack, now)| {
         let mut machine = Machine::new(stack, now, setting.board);
+        machine.obey(watch.stop());
         machine.prepare(setting, watch)?;
         Ok(machine)
     });
-    let run = |(index, case): (usize, &CaseInput<'_>)| {
+    let measured = |(index, case): (usize, &CaseInput<'_>)| {
         let mut machine = prepared.clone()?;
-        if !case.cuts.is_empty() && is_new(setting.prepare, case.body) {
-            return Err(RunError::NotModelled("a power cut of a program of version 2"));
-        }
         machine.begin_case(case.read_ahead_kib);
         let before = (!case.cuts.is_empty()).then(|| machine.clone());
         let mut measured = machine.measure((index, case), setting, watch)?;
@@ -388,5 +372,8 @@ fn run_stack<S: Stack>(
         }
         Ok(measured)
     };
+    // A layer that has stopped says that the power was lost.
+    let stopped = |error| if watch.stop().is_thrown() { RunError::Stopped } else { error };
+    let run = |case| measured(case).map_err(stopped);
     cases.iter().enumerate().map(run).collect()
 }

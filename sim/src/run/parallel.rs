@@ -14,9 +14,9 @@ use super::{
 };
 use crate::flash::FlashOp;
 use crate::profile::BoardProfile;
+use crate::stop::Stop;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use thiserror::Error;
 
@@ -128,15 +128,11 @@ pub enum Message {
 
 impl Job<'_> {
     /// Runs all cases while `wait` receives what comes of them. The channel disconnects when all
-    /// have ended; a `true` in `wait`'s flag stops them before.
-    pub fn run<T>(
-        &self,
-        threads: usize,
-        wait: impl FnOnce(&Receiver<Message>, &AtomicBool) -> T,
-    ) -> T {
+    /// have ended; `wait` throws the switch to stop them before.
+    pub fn run<T>(&self, threads: usize, wait: impl FnOnce(&Receiver<Message>, &Stop) -> T) -> T {
         let threads = threads.max(1);
         let groups = groups(self.cases);
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let (sender, receiver) = sync_channel(MESSAGES);
         std::thread::scope(|scope| {
             for first in 0..threads {
@@ -150,14 +146,14 @@ impl Job<'_> {
             drop(sender);
             let waited = wait(&receiver, &stop);
             // Nothing is left to do, unless the caller returned early: threads that send end then.
-            stop.store(true, Relaxed);
+            stop.throw();
             drop(receiver);
             waited
         })
     }
 
     /// Runs the cases of a group; after a panic each of them alone.
-    fn run_group(&self, group: &[usize], sender: &SyncSender<Message>, stop: &AtomicBool) {
+    fn run_group(&self, group: &[usize], sender: &SyncSender<Message>, stop: &Stop) {
         let worker = Worker::new(sender, stop, self.in_pieces, group);
         let mut results = Vec::new();
         match (self.catch_panic)(&mut || results = self.simulated(group, &worker)) {
@@ -201,7 +197,7 @@ fn groups(cases: &[Case<'_>]) -> Vec<Vec<usize>> {
 /// A thread's end of the channel, while it runs a group.
 struct Worker<'a> {
     sender: &'a SyncSender<Message>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     in_pieces: bool,
     group: &'a [usize],
     /// Of each case of the group.
@@ -211,7 +207,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(
         sender: &'a SyncSender<Message>,
-        stop: &'a AtomicBool,
+        stop: &'a Stop,
         in_pieces: bool,
         group: &'a [usize],
     ) -> Worker<'a> {
@@ -231,8 +227,8 @@ impl<'a> Worker<'a> {
 }
 
 impl Watch for Worker<'_> {
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed)
+    fn stop(&self) -> &Stop {
+        self.stop
     }
 
     fn rows_at_once(&self) -> usize {

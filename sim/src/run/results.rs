@@ -83,9 +83,9 @@ pub struct Measured {
     /// then.
     pub unpriced: Option<Packing>,
     /// How full the file system was when it was made.
-    pub fresh: Room,
+    pub fresh: FreeSpace,
     /// And when it was prepared.
-    pub prepared: Room,
+    pub prepared: FreeSpace,
     /// Every block of the partition, if its wear was asked for.
     pub wear: Vec<BlockWear>,
     /// What `sync()` then did to the flash, if that was asked for and the model can tell.
@@ -120,22 +120,22 @@ pub struct BlockWear {
 
 /// How full a file system is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct FreeSpace {
     /// What df says is available, where the model says so.
     pub bytes: Option<u64>,
     /// Pages of the partition that are programmed.
     pub pages: u64,
 }
 
-impl Room {
-    pub(super) fn of<S: Stack>(stack: &S, board: &BoardProfile) -> Room {
+impl FreeSpace {
+    pub(super) fn of<S: Stack>(stack: &S, board: &BoardProfile) -> FreeSpace {
         let blocks = board.partition.first_block..;
         let blocks = blocks.take(board.partition.blocks as usize);
         let page_bytes = board.chip.page_bytes;
         let flash = stack.mtd().flash();
         let pages = |block| flash.block(BlockNo(block)).programmed_bytes.div_ceil(page_bytes);
         let pages = blocks.map(|block| u64::from(pages(block))).sum();
-        Room { bytes: stack.free_bytes(), pages }
+        FreeSpace { bytes: stack.free_bytes(), pages }
     }
 }
 

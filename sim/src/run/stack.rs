@@ -1,6 +1,7 @@
 //! What answers a program's calls: a mounted file system, or the partition itself.
 
 use super::laboratory::Laboratory;
+use super::metadata;
 use super::survey::{survey, Survey};
 use crate::content::{Source, Written};
 use crate::errno::{answered, FsError, Outcome};
@@ -116,7 +117,6 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
-            Operation::Stat { path } => vfs.stat(now, path),
             Operation::Flock { slot, how } => vfs.flock(now, slot, how),
             Operation::Fallocate { slot, offset, length, .. } => {
                 vfs.fallocate(now, slot, offset, length)
@@ -129,8 +129,9 @@ where
                 vfs.copy(now, (from, from_offset), (to, to_offset), length)
             }
             Operation::Send { slot, offset, length } => vfs.send(now, slot, offset, length),
-            ref other => Err(FsError::NotModelled(ops::NAMES[other.code()])),
+            ref other => metadata::call(vfs, now, other),
         };
+        vfs.refuse_reclaimed()?;
         answered(outcome, now)
     }
 
@@ -175,12 +176,15 @@ where
     }
 
     fn survey(&mut self, at: Ns, change: u64, torn: Option<Torn>) -> Result<Survey, FsError> {
+        if self.has_written() {
+            return Err(FsError::NotModelled("a power cut of a program with data or pieces"));
+        }
         survey(self, at, change, torn)
     }
 }
 
 /// The bytes of a FILL that is not the same all over.
-fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
+pub(super) fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
     match fill {
         Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
         Fill::Pieces(text) => {

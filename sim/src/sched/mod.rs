@@ -27,9 +27,10 @@ pub use mutex::Mutex;
 pub use task::{Task, TaskSet, TASKS, TASK_NAMES};
 pub use ticks::Ticks;
 
+use crate::profile::KernelFacts;
 use crate::units::Ns;
 use fair::{calc_delta, fair_ns, weight, LATENCY_NS, MIN_GRANULARITY_NS, WAKEUP_GRANULARITY_NS};
-use rcu::{GracePeriod, Rcu};
+use rcu::Waiting;
 
 /// GENTLE_FAIR_SLEEPERS: half of the latency is what a sleeper is given in advance.
 const SLEEPER_BONUS_NS: u64 = LATENCY_NS / 2;
@@ -71,7 +72,10 @@ pub struct Sched {
     skips_clock: bool,
     /// cfs_rq->next: whose wake-up asks `current` to make way.
     next: Option<Task>,
-    rcu: Rcu,
+    rcu: Waiting,
+    /// CONFIG_FAIR_GROUP_SCHED.
+    task_groups: bool,
+    first_idle_tick: bool,
     /// The tick at whose end the worker for the bandwidth is woken (bw_dwork).
     bandwidth_tick: Option<u64>,
     /// The idle ones of the two workers, the one that became idle last at the end (the pool's
@@ -87,7 +91,8 @@ pub struct Sched {
 
 impl Sched {
     /// Only the program runs.
-    pub fn new(clock_step_ns: u64, tick_ns: u64) -> Sched {
+    pub fn new(clock_step_ns: u64, facts: &KernelFacts) -> Sched {
+        let tick_ns = Ticks::new(facts.ticks_per_second).tick_ns();
         let mut runnable = TaskSet::default();
         runnable.insert(Task::Program);
         Sched {
@@ -104,11 +109,9 @@ impl Sched {
             need_resched: false,
             skips_clock: false,
             next: None,
-            rcu: if clock_step_ns == tick_ns {
-                Rcu::Tiny { waits: false }
-            } else {
-                Rcu::Tree(GracePeriod::default())
-            },
+            rcu: Waiting::new(facts.rcu),
+            task_groups: facts.task_groups,
+            first_idle_tick: facts.first_idle_tick,
             bandwidth_tick: None,
             idle_workers: vec![Task::BandwidthWorker, Task::Background],
             blocked: TaskSet::default(),
@@ -117,20 +120,14 @@ impl Sched {
         }
     }
 
-    /// Whether it is user-mode Linux as we build it: no clock but ticks, no groups of tasks
-    /// (CONFIG_FAIR_GROUP_SCHED), and the RCU of one processor (CONFIG_TINY_RCU).
-    fn is_tiny(&self) -> bool {
-        self.clock_step_ns == self.tick_ns
-    }
-
     /// call_rcu: something is freed when every task has been scheduled.
     #[inline]
     pub fn call_rcu(&mut self, now: Ns) {
         self.pass(now);
         match &mut self.rcu {
-            Rcu::Tiny { waits } => *waits = self.current.is_some(),
-            Rcu::Tree(grace) => grace.call(),
-            Rcu::Softirqs => {}
+            Waiting::Tiny { waits } => *waits = self.current.is_some(),
+            Waiting::Tree(grace) => grace.call(),
+            Waiting::Softirqs => {}
         }
     }
 
@@ -142,11 +139,6 @@ impl Sched {
             let due = now.0 / self.tick_ns + BANDWIDTH_INTERVAL_NS / self.tick_ns + 1;
             self.bandwidth_tick = Some(due);
         }
-    }
-
-    /// RCU has no thread, as before 3.7, and nobody makes way for it.
-    pub fn without_rcu_thread(self) -> Sched {
-        Sched { rcu: Rcu::Softirqs, ..self }
     }
 
     /// When the timer interrupt comes next.
@@ -171,12 +163,10 @@ impl Sched {
         self.runnable.iter().filter(|&task| !is_momentary(task)).count() > 1
     }
 
-    /// Whether the next tick comes: one that is idle stops them. On user-mode Linux as we build it
-    /// the first one of an idle processor still comes (seen in 68 of 68 sleeps; in none of 7 on the
-    /// emulated board).
+    /// Whether the next tick comes: one that is idle stops them.
     pub fn has_next_tick(&self) -> bool {
-        let is_busy = matches!(&self.rcu, Rcu::Tree(grace) if grace.is_busy());
-        self.current.is_some() || is_busy || self.is_tiny()
+        let is_busy = matches!(&self.rcu, Waiting::Tree(grace) if grace.is_busy());
+        self.current.is_some() || is_busy || self.first_idle_tick
     }
 
     /// How many tasks with a moment's work have had the processor at that time.
@@ -234,7 +224,7 @@ impl Sched {
         while self.ticks < ticks {
             self.ticks += 1;
             self.update_current(Ns(self.ticks * self.tick_ns));
-            self.need_resched |= matches!(self.rcu, Rcu::Tiny { waits: true });
+            self.need_resched |= matches!(self.rcu, Waiting::Tiny { waits: true });
             self.check_preempt_tick();
             self.run_softirqs();
             if self.need_resched && !self.is_contended_but_for_a_moment() {
@@ -247,7 +237,7 @@ impl Sched {
     /// Ticks of an idle processor: they go on as long as RCU has something to do, and who is woken
     /// is done at once.
     fn pass_idle(&mut self, ticks: u64) {
-        while self.ticks < ticks && matches!(&self.rcu, Rcu::Tree(grace) if grace.is_busy()) {
+        while self.ticks < ticks && matches!(&self.rcu, Waiting::Tree(grace) if grace.is_busy()) {
             self.ticks += 1;
             self.run_softirqs();
         }
@@ -264,7 +254,7 @@ impl Sched {
         if self.bandwidth_tick.take_if(|due| *due <= self.ticks).is_some() {
             self.enqueue(tick, Task::BandwidthWorker);
         }
-        let Rcu::Tree(grace) = &mut self.rcu else { return };
+        let Waiting::Tree(grace) = &mut self.rcu else { return };
         if grace.pass_tick() {
             self.enqueue(tick, Task::RcuThread);
         }
@@ -419,8 +409,8 @@ impl Sched {
 
     /// rcu_qs at the head of __schedule: callbacks that wait wake ksoftirqd (tiny.c).
     fn raise_rcu(&mut self, now: Ns) {
-        if matches!(self.rcu, Rcu::Tiny { waits: true }) {
-            self.rcu = Rcu::Tiny { waits: false };
+        if matches!(self.rcu, Waiting::Tiny { waits: true }) {
+            self.rcu = Waiting::Tiny { waits: false };
             self.enqueue(now, Task::Ksoftirqd);
         }
     }
@@ -456,7 +446,7 @@ impl Sched {
                 self.served = (now, self.served_at(now) + 1);
             }
             Task::RcuThread => {
-                if let Rcu::Tree(grace) = &mut self.rcu {
+                if let Waiting::Tree(grace) = &mut self.rcu {
                     grace.go_on();
                 }
                 self.served = (now, self.served_at(now) + 1);
@@ -469,7 +459,7 @@ impl Sched {
     /// not unfair; of equals not the one that was running.
     fn pick_next(&mut self, before: Option<Task>) {
         self.need_resched = false;
-        if let Rcu::Tiny { waits } = &mut self.rcu {
+        if let Waiting::Tiny { waits } = &mut self.rcu {
             *waits = false;
         }
         let other = self.leftmost_but(before);
@@ -485,7 +475,7 @@ impl Sched {
         });
         let next = buddy.or(left.map(|(task, _)| task));
         // With groups of tasks who goes on has not been picked anew.
-        if next != self.current || before.is_none() || self.is_tiny() {
+        if next != self.current || before.is_none() || !self.task_groups {
             self.ran_ns = 0;
         }
         self.current = next;

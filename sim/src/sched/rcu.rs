@@ -9,22 +9,33 @@
 //!
 //! Invariant: at most one grace period is under way.
 
-/// What frees when every task has been scheduled.
+use crate::profile::Rcu;
+
+/// What waits until every task has been scheduled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rcu {
-    /// kernel/rcu/tiny.c, of a kernel for one processor: while something waits (rcu_ctrlblk) a tick
-    /// asks who runs to make way (rcu_sched_clock_irq).
+pub(super) enum Waiting {
+    /// Callbacks (rcu_ctrlblk) wait for the running task.
     Tiny { waits: bool },
-    /// kernel/rcu/tree.c, whose thread is woken when a grace period is to begin and when it is
-    /// over.
+    /// The thread is woken when a grace period is to begin and when it is over.
     Tree(GracePeriod),
-    /// The same before 3.7, all in softirqs.
+    /// No task learns of it.
     Softirqs,
+}
+
+impl Waiting {
+    /// Nothing waits.
+    pub fn new(rcu: Rcu) -> Waiting {
+        match rcu {
+            Rcu::Tiny => Waiting::Tiny { waits: false },
+            Rcu::Tree => Waiting::Tree(GracePeriod::default()),
+            Rcu::Softirqs => Waiting::Softirqs,
+        }
+    }
 }
 
 /// rcu_state and rcu_data of the one processor that there is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct GracePeriod {
+pub(super) struct GracePeriod {
     /// Something waits for a grace period that nobody has asked for yet.
     waits: bool,
     /// RCU_GP_FLAG_INIT.

@@ -6,8 +6,15 @@ const MS: u64 = 1_000_000;
 
 const TICK_NS: u64 = 4 * MS;
 
+/// A board's kernel, or user-mode Linux's if the clock counts ticks.
+fn new(clock_step_ns: u64) -> Sched {
+    let is_uml = clock_step_ns == TICK_NS;
+    let facts = if is_uml { KernelFacts::USER_MODE } else { KernelFacts::DEBIAN };
+    Sched::new(clock_step_ns, &facts)
+}
+
 fn after_sleep(clock_step_ns: u64) -> Sched {
-    let mut sched = Sched::new(clock_step_ns, TICK_NS);
+    let mut sched = new(clock_step_ns);
     sched.resched(Ns(400 * MS));
     sched
 }
@@ -96,7 +103,7 @@ fn a_tick_with_a_callback_has_the_task_picked_anew() {
     let mut sched = after_sleep(TICK_NS);
     sched.call_rcu(Ns(401 * MS));
     sched.resched(Ns(404 * MS));
-    assert!(!matches!(sched.rcu, Rcu::Tiny { waits: true }));
+    assert!(!matches!(sched.rcu, Waiting::Tiny { waits: true }));
     assert_eq!(sched.ran_ns, 0);
 }
 
@@ -122,8 +129,7 @@ fn who_is_behind_follows_rcus_thread() {
 /// on.
 #[test]
 fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
-    let tick_ns = 4_000_000;
-    let mut sched = Sched::new(tick_ns, tick_ns);
+    let mut sched = new(TICK_NS);
     let before = sched.min_vruntime_ns;
     sched.vruntime_ns[Task::Kthreadd as usize] = 0; // it has slept for long
     sched.create_kthread(Ns(1000), Task::Jffs2Thread);
@@ -137,9 +143,8 @@ fn a_thread_is_created_by_kthreadd_and_has_begun_when_its_creator_goes_on() {
 /// the next mount had asked for another.
 #[test]
 fn a_thread_that_is_made_to_wait_while_it_exits_stays_in_the_queue() {
-    let tick_ns = 4_000_000;
     for (ahead_ns, is_left) in [(0, false), (2_000_000, true)] {
-        let mut sched = Sched::new(tick_ns, tick_ns);
+        let mut sched = new(TICK_NS);
         sched.vruntime_ns[Task::Yaffs2Thread as usize] = sched.min_vruntime_ns + ahead_ns;
         sched.wake(Ns(0), Task::Yaffs2Thread);
         sched.sleep(Ns(0));

@@ -14,14 +14,13 @@ use super::{align, Block, Header, Holds, Leb, Ubi, HEADER_BYTES, UNMAPPED};
 use crate::errno::{FsError, Result};
 use crate::flash::{Flash, Torn};
 use crate::mtd::{Mtd, TornAt};
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of the volume table (UBI_LAYOUT_VOLUME_EBS).
 pub(super) const LAYOUT_LEBS: u32 = 2;
-/// CONFIG_HZ of 250.
-const TICK_NS: u64 = 4_000_000;
 /// UBI_MAX_VOLUMES and UBI_VTBL_RECORD_SIZE.
 const VOLUMES_MAX: u32 = 128;
 const VOLUME_RECORD_BYTES: u32 = 172;
@@ -77,7 +76,7 @@ struct Scanned {
 impl<F: Flash> Ubi<F> {
     /// Erases the partition and gives every block a header (ubiformat), attaches it and makes one
     /// volume of all its room (ubiattach, `ubimkvol -m`).
-    pub fn attach_formatted(mtd: Mtd<F>, now: Ns) -> Result<(Ubi<F>, Ns)> {
+    pub fn attach_formatted(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Ubi<F>, Ns)> {
         let blocks = mtd.blocks();
         let overhead = overhead_blocks(&mtd);
         if blocks <= overhead {
@@ -100,7 +99,8 @@ impl<F: Flash> Ubi<F> {
             blocks: (0..blocks).map(used).collect(),
             sequence: 0,
             wl: WearLevelling::new(blocks),
-            sched: Sched::new(mtd.costs().sched_clock_ns, TICK_NS),
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             foreground: Some(Task::Program),
             locked: None,
             is_working: false,
@@ -156,7 +156,7 @@ impl<F: Flash> Ubi<F> {
 
     /// The machine starts anew and attaches.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> Result<Ns> {
-        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, TICK_NS);
+        self.sched = Sched::new(self.mtd.costs().sched_clock_ns, &self.facts);
         self.foreground = Some(Task::Program);
         (self.locked, self.is_working) = (None, false);
         (self.has_buffer, self.chip_released) = (false, false);

@@ -26,7 +26,7 @@ use crate::compress::work::Priced;
 use crate::errno::{FsError, Result};
 use crate::flash::Flash;
 use crate::mtd::Mtd;
-use crate::profile::SoftwareCosts;
+use crate::profile::{KernelFacts, SoftwareCosts};
 use crate::sched::{Sched, Task};
 use crate::units::Ns;
 use attach::LAYOUT_LEBS;
@@ -96,6 +96,7 @@ pub struct Ubi<F> {
     /// `global_sqnum`.
     sequence: u64,
     wl: WearLevelling,
+    facts: KernelFacts,
     sched: Sched,
     /// Who does what is done here in the foreground; none while all wait.
     foreground: Option<Task>,

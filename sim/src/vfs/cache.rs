@@ -13,6 +13,8 @@ const REFERENCED: u8 = 8;
 const ACTIVE: u8 = 16;
 /// What it should hold could not be read (no PG_uptodate).
 const EMPTY: u8 = 32;
+/// Some page table shows it (page_mapped).
+const MAPPED: u8 = 64;
 
 /// Pages whose flags lie in a row, 4 GiB of a file; those of pages beyond are looked up one by one.
 const NEAR_PAGES: u32 = 1 << 20;
@@ -29,6 +31,8 @@ pub struct FileCache {
     dirty_pages: u32,
     /// The dirty pages, and some that no longer are.
     tagged: Vec<u32>,
+    /// Mapped pages that were dirty and no longer are.
+    cleaned: Vec<u32>,
 }
 
 impl FileCache {
@@ -195,8 +199,40 @@ impl FileCache {
     /// PG_reclaim, and so the marker, away.
     pub fn clear_dirty(&mut self, page: u32) {
         assert!(self.is_page_dirty(page), "page {page} is clean");
+        if self.get(page) & MAPPED != 0 {
+            self.cleaned.push(page);
+        }
         *self.get_mut(page) &= !(DIRTY | MARKER);
         self.dirty_pages -= 1;
+    }
+
+    /// Whether the page has the marker (PageReadahead).
+    pub fn has_marker(&self, page: u32) -> bool {
+        self.get(page) & MARKER != 0
+    }
+
+    /// Whether any page table shows the page.
+    pub fn is_mapped(&self, page: u32) -> bool {
+        self.get(page) & MAPPED != 0
+    }
+
+    /// Some page table shows the page, which is cached, or none does any more.
+    pub fn set_mapped(&mut self, page: u32, mapped: bool) {
+        if self.contains(page) {
+            let flags = self.get_mut(page);
+            *flags = if mapped { *flags | MAPPED } else { *flags & !MAPPED };
+        }
+    }
+
+    /// Mapped pages that were written back since `forget_cleaned`: page tables have them read-only
+    /// (folio_mkclean).
+    pub fn cleaned(&self) -> &[u32] {
+        &self.cleaned
+    }
+
+    /// Page tables know of them.
+    pub fn forget_cleaned(&mut self) {
+        self.cleaned.clear();
     }
 
     /// Whether any page waits for write-back (PAGECACHE_TAG_DIRTY).
@@ -220,12 +256,17 @@ impl FileCache {
 
     /// invalidate_mapping_pages: drops the clean pages of `first..end`. The dirty ones stay and are
     /// to be reclaimed soon (deactivate_file_folio): PG_reclaim, which is the bit of PG_readahead.
+    /// Those that are mapped stay as they are.
     pub fn drop_clean(&mut self, first: u32, end: u32) {
         let near_pages = self.near.len();
         let near = (first as usize).min(near_pages)..(end as usize).min(near_pages);
         let near = self.near.iter_mut().take(near.end).skip(near.start);
         for flags in near.chain(self.far.range_mut(first..end.max(first)).map(|(_, flags)| flags)) {
-            *flags = if *flags & DIRTY == 0 { 0 } else { *flags | MARKER };
+            *flags = match *flags {
+                mapped if mapped & MAPPED != 0 => mapped,
+                dirty if dirty & DIRTY != 0 => dirty | MARKER,
+                _ => 0,
+            };
         }
         self.far.retain(|_, flags| *flags != 0);
     }

@@ -1,29 +1,17 @@
-//! Calls that only the VFS answers: stat, flock, fallocate, sync_file_range, syncfs.
+//! Calls that only the VFS answers: flock, fallocate, sync_file_range, syncfs.
 //!
-//! Mirrors fs/stat.c, fs/locks.c (flock_lock_inode), fs/open.c (vfs_fallocate) and fs/sync.c of
+//! Mirrors fs/locks.c (flock_lock_inode), fs/open.c (vfs_fallocate) and fs/sync.c of
 //! Linux 6.1. No file system here has a `fallocate`, so what passes the VFS's checks is refused.
 //! A lock that is waited for is one that the program's own other tasks hold: `flock` never waits.
 
 use super::Vfs;
 use crate::errno::{untold, Outcome};
-use crate::errno::{EAGAIN, EBADF, EFBIG, EINVAL, ENOENT, EOPNOTSUPP};
+use crate::errno::{EAGAIN, EBADF, EFBIG, EINVAL, EOPNOTSUPP};
 use crate::fs::FlashFs;
 use crate::ops::{Locking, RangeFlags};
 use crate::units::Ns;
 
 impl<S: FlashFs> Vfs<S> {
-    /// newfstatat: the name is looked up, which brings its inode into memory.
-    pub fn stat(&mut self, now: Ns, path: &str) -> Outcome {
-        let now = now + self.costs.syscall_ns;
-        if path == "." {
-            return Ok((0, now));
-        }
-        match self.find(now, path)? {
-            (Ok((_, found)), now) => Ok((found.map_or(ENOENT, |_| 0), now)),
-            (Err(errno), now) => Ok((errno, now)),
-        }
-    }
-
     /// flock with LOCK_NB. A lock that becomes another kind is given up first.
     pub fn flock(&mut self, now: Ns, slot: usize, how: Locking) -> Outcome {
         let now = now + self.costs.syscall_ns;

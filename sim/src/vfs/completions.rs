@@ -12,6 +12,7 @@
 //!
 //! Invariant: the timer is set if more than one page is counted.
 
+use crate::profile::KernelFacts;
 use crate::sched::Ticks;
 use crate::units::Ns;
 
@@ -20,11 +21,6 @@ const PERIOD_MS: u64 = 3_000;
 /// PROP_BATCH, and percpu_counter_batch.
 const OWN_BATCH: i64 = 8;
 const ALL_BATCH: i64 = 32;
-/// How long an idle processor sleeps at most: its clock's longest wait on user-mode Linux (32 bits
-/// of nanoseconds, and to the next tick), kcompactd's rounds (HPAGE_FRAG_CHECK_INTERVAL_MSEC) on a
-/// board.
-const IDLE_NS_TINY: u64 = 4_296_000_000;
-const IDLE_NS: u64 = 512_000_000;
 
 /// struct percpu_counter.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +60,8 @@ impl Counter {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completions {
     ticks: Ticks,
-    is_smp: bool,
+    /// How long an idle processor sleeps at most.
+    longest_idle: Ns,
     all: Counter,
     period: u64,
     own: Counter,
@@ -77,11 +74,11 @@ pub(super) struct Completions {
 
 impl Completions {
     /// Of a machine that is booted now.
-    pub fn new(ticks: Ticks, is_smp: bool, now: Ns) -> Completions {
-        let counter = |count, batch| Counter::new(count, is_smp.then_some(batch));
+    pub fn new(facts: &KernelFacts, now: Ns) -> Completions {
+        let counter = |count, batch| Counter::new(count, facts.smp.then_some(batch));
         Completions {
-            ticks,
-            is_smp,
+            ticks: Ticks::new(facts.ticks_per_second),
+            longest_idle: Ns::from_ms(facts.longest_idle_ms),
             all: counter(1, ALL_BATCH),
             period: 0,
             own: counter(0, OWN_BATCH),
@@ -119,7 +116,7 @@ impl Completions {
     #[inline]
     pub fn pass(&mut self, now: Ns) {
         while let Some((due, end)) = self.timer.filter(|&(_, end)| end <= now) {
-            let idle_ns = if self.is_smp { IDLE_NS } else { IDLE_NS_TINY };
+            let idle_ns = self.longest_idle.0;
             let waits = (end - self.awake).0.div_ceil(idle_ns);
             self.end_period(due, now.min(self.awake + Ns(waits * idle_ns)));
         }
@@ -170,8 +167,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn share_after(is_smp: bool, pages: i64, seconds: u64) -> bool {
-        let mut completions = Completions::new(Ticks::new(250), is_smp, Ns(0));
+    fn share_after(facts: &KernelFacts, pages: i64, seconds: u64) -> bool {
+        let mut completions = Completions::new(facts, Ns(0));
         completions.add(pages);
         for second in 1..=seconds {
             completions.pass(Ns(second * S));
@@ -181,26 +178,26 @@ mod tests {
 
     #[test]
     fn a_share_is_forgotten_when_too_few_pages_were_completed() {
-        assert!(!share_after(false, 0, 1));
-        assert!(share_after(false, 1, 1));
+        assert!(!share_after(&KernelFacts::USER_MODE, 0, 1));
+        assert!(share_after(&KernelFacts::USER_MODE, 1, 1));
         assert!(
-            !share_after(false, 1, 5),
+            !share_after(&KernelFacts::USER_MODE, 1, 5),
             "two were counted, and one is left, which is none of ours"
         );
-        assert!(share_after(false, 2, 5));
-        assert!(share_after(false, 256, 100), "the last of 257 is ours for ever");
+        assert!(share_after(&KernelFacts::USER_MODE, 2, 5));
+        assert!(share_after(&KernelFacts::USER_MODE, 256, 100), "the last of 257 is ours for ever");
     }
 
     /// Seven pages are in nobody's count yet.
     #[test]
     fn several_processors_count_in_batches() {
-        assert!(!share_after(true, 7, 1));
-        assert!(share_after(true, 8, 1));
+        assert!(!share_after(&KernelFacts::DEBIAN, 7, 1));
+        assert!(share_after(&KernelFacts::DEBIAN, 8, 1));
     }
 
     #[test]
     fn an_idle_processor_halves_once_for_each_period_it_slept_through() {
-        let mut completions = Completions::new(Ticks::new(250), false, Ns(0));
+        let mut completions = Completions::new(&KernelFacts::USER_MODE, Ns(0));
         completions.add(256);
         completions.pass(Ns(14 * S));
         assert_eq!(completions.all.sum(), 16, "after 4.3 s, 8.6 s, and twice after 12.9 s");

@@ -113,7 +113,7 @@ impl<S: FlashFs> Vfs<S> {
 
     /// filemap_update_page: a page that read-ahead could not read is tried once more.
     #[inline]
-    fn update_page(
+    pub(super) fn update_page(
         &mut self,
         now: Ns,
         index: usize,

@@ -274,12 +274,14 @@ impl Flusher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::KernelFacts;
 
     const S: u64 = 1_000_000_000;
 
     fn flusher() -> Flusher {
         let ticks = Ticks::new(250);
-        Flusher::new(ticks, Ns(0), 1000, Completions::new(ticks, false, Ns(0)))
+        let completions = Completions::new(&KernelFacts::USER_MODE, Ns(0));
+        Flusher::new(ticks, Ns(0), 1000, completions)
     }
 
     #[test]

@@ -22,11 +22,14 @@ pub struct DirtyState {
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
     pub ino: Ino,
-    /// The directory it is in, as an index of `Inodes`; none for the root.
-    pub parent: Option<usize>,
     pub is_directory: bool,
-    /// i_nlink: without a name it goes with its last opener. A power cut in a rename may leave two.
+    /// Of a symbolic link, where it leads.
+    pub target: Option<Box<str>>,
+    /// i_nlink: without a name it goes with its last opener. A power cut in a rename may leave two
+    /// of a directory.
     pub names: u32,
+    /// I_LINKABLE: it never had a name, and may be given one.
+    pub is_linkable: bool,
     pub size_bytes: u64,
     pub modified_s: u64,
     pub cache: FileCache,

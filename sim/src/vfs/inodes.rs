@@ -57,12 +57,13 @@ impl std::ops::IndexMut<usize> for Inodes {
 
 impl Inodes {
     /// A new inode, and its index.
-    pub fn add(&mut self, now: Ns, ino: Ino, parent: Option<usize>, is_directory: bool) -> usize {
+    pub fn add(&mut self, now: Ns, ino: Ino, is_directory: bool) -> usize {
         self.list.push(Inode {
             ino,
-            parent,
             is_directory,
+            target: None,
             names: 1,
+            is_linkable: false,
             size_bytes: 0,
             modified_s: self.stamp_s(now),
             cache: FileCache::default(),
@@ -143,6 +144,14 @@ impl Inodes {
     #[cold]
     fn reclaim(&mut self) {
         self.lru.shrink(&mut self.list);
+    }
+
+    /// Refuses what reclaim did with mapped pages, if it met any.
+    pub fn refuse_reclaimed(&self) -> Result<()> {
+        match self.lru.met_mapped {
+            true => Err(FsError::NotModelled("memory that runs short while files are mapped")),
+            false => Ok(()),
+        }
     }
 
     /// Pages have left the cache in another way than by reclaim.

@@ -2,7 +2,8 @@
 //!
 //! Mirrors mm/filemap.c (generic_perform_write; filemap.rs has what reads), mm/fadvise.c,
 //! fs/namei.c and fs/dcache.c (namei.rs, rename.rs) and the part of fs/fs-writeback.c that a single
-//! writer sees (writeback.rs). Left out: direct I/O, mmap. docs/vfs.md has the list.
+//! writer sees (writeback.rs); mmap.rs has mapped files. Left out: direct I/O. docs/vfs.md has the
+//! list.
 //!
 //! Invariants:
 //! 1. A page is in the cache at most once, and only if the file system has filled it.
@@ -15,6 +16,8 @@ mod filemap;
 mod flusher;
 mod inode;
 mod inodes;
+mod links;
+mod mmap;
 mod namei;
 mod page_writeback;
 pub mod readahead;
@@ -22,6 +25,7 @@ mod reclaim;
 mod rename;
 mod splice;
 mod truncate;
+mod walk;
 mod wb_workfn;
 mod writeback;
 
@@ -30,14 +34,15 @@ use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
-use crate::ops::{Advice, Flags, Locking};
-use crate::profile::{MemoryProfile, SoftwareCosts};
+use crate::ops::{Advice, Flags, Locking, SLOTS};
+use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts};
 use crate::sched::Ticks;
 use crate::units::Ns;
 use completions::Completions;
 use flusher::{background_pages, Flusher};
 use inode::Inode;
 use inodes::Inodes;
+use mmap::Mapping;
 use namei::Names;
 use page_writeback::DirtyLimits;
 use readahead::{KernelReadAhead, ReadAheadState, Window};
@@ -45,12 +50,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use truncate::Truncated;
 
+pub use mmap::Sharing;
+
 /// What a step of a system call found, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
 
 #[derive(Clone, Debug)]
 struct OpenFile {
     inode: usize,
+    /// The path by which it was opened, as it is called now.
+    path: Box<str>,
+    /// That name was taken away, or there never was one.
+    is_deleted: bool,
     flags: Flags,
     readahead: ReadAheadState,
     /// The page it was read from last (of `ra->prev_pos`).
@@ -80,7 +91,9 @@ pub struct Vfs<S> {
     limits: DirtyLimits,
     /// Free when the kernel has started.
     memory_pages: u64,
+    /// Open files by slot, and from `SLOTS` on those that are mapped and closed.
     slots: Vec<Option<OpenFile>>,
+    mappings: Vec<Option<Mapping>>,
     /// How many writes had bytes that no source generates, and those of the write that is under
     /// way.
     written: u64,
@@ -102,13 +115,12 @@ impl<S: FlashFs> Vfs<S> {
         kernel: KernelReadAhead,
         costs: SoftwareCosts,
         memory: MemoryProfile,
-        ticks: Ticks,
+        facts: KernelFacts,
         slots: usize,
     ) -> Vfs<S> {
         let memory_pages = memory.free_kib * 1024 / u64::from(PAGE_BYTES);
-        // User-mode Linux is for one processor.
-        let is_smp = costs.sched_clock_ns < ticks.tick_ns();
-        let completions = Completions::new(ticks, is_smp, Ns::ZERO);
+        let ticks = Ticks::new(facts.ticks_per_second);
+        let completions = Completions::new(&facts, Ns::ZERO);
         Vfs {
             fs,
             kernel,
@@ -119,6 +131,7 @@ impl<S: FlashFs> Vfs<S> {
             limits: DirtyLimits::new(memory_pages),
             memory_pages,
             slots: vec![None; slots],
+            mappings: Vec::new(),
             written: 0,
             writing: None,
             copied: None,
@@ -146,14 +159,17 @@ impl<S: FlashFs> Vfs<S> {
     /// close: the last one of a file without a name ends it.
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
-        let Some(open) = self.slots[slot].take() else { return Ok((EBADF, now)) };
-        let Inode { ino, is_directory, .. } = self.inodes[open.inode];
-        let (result, now) = match is_directory {
+        let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
+        let index = open.inode;
+        let Inode { ino, is_directory, .. } = self.inodes[index];
+        let (result, mut now) = match is_directory {
             true => (0, now), // whose files have no `flush`
             false => answered(self.fs.flush(now, ino).map(|later| (0, later)), now)?,
         };
-        let now = self.put_inode(now, open.inode)?;
-        self.fs.call_rcu(now); // file_free
+        if !self.keep_mapped(slot) {
+            now = self.put_inode(now, index)?;
+            self.fs.call_rcu(now); // file_free
+        }
         Ok((result, now))
     }
 
@@ -196,6 +212,8 @@ impl<S: FlashFs> Vfs<S> {
         match truncated {
             Ok(later) => {
                 self.inodes[index].modified_s = self.inodes.stamp_s(now);
+                let pages = size_bytes.div_ceil(u64::from(PAGE_BYTES));
+                self.unmap_from(index, u32::try_from(pages).unwrap_or(u32::MAX));
                 Ok((0, self.truncate_inode_pages(later, gone)?))
             }
             Err(error) => errno(error, now),
@@ -206,7 +224,9 @@ impl<S: FlashFs> Vfs<S> {
     /// what there is.
     pub fn power_up(&mut self, now: Ns, torn: Option<Torn>) -> core::result::Result<Ns, FsError> {
         let (found, now) = self.fs.power_up(now, torn)?;
+        self.slots.truncate(SLOTS);
         self.slots.fill(None);
+        self.mappings.clear();
         let completions = self.inodes.flusher.completions.of_new_device();
         self.inodes = Inodes::new(self.memory_pages, self.inodes.ticks, now, completions);
         self.limits = DirtyLimits::new(self.memory_pages);
@@ -315,6 +335,11 @@ impl<S: FlashFs> Vfs<S> {
         let outcome = self.write(now, slot, offset, length, Source::of_write(self.written));
         self.writing = None;
         outcome
+    }
+
+    /// Whether a file may hold bytes that no source generates.
+    pub fn has_written(&self) -> bool {
+        self.written > 0
     }
 
     /// file_update_time.

@@ -2,17 +2,19 @@
 //!
 //! Mirrors fs/namei.c (link_path_walk, lookup_open, filename_create) and fs/dcache.c of Linux 6.1.
 //! A name is asked of the file system once, whether it exists or not; the answer stays as a dentry,
-//! a negative one where there is nothing, until caches are dropped. What takes names away is in
-//! rename.rs. Left out: links, permissions, memory pressure.
+//! a negative one where there is nothing, until caches are dropped. walk.rs has the walk, links.rs
+//! the other calls that are about names, rename.rs what takes them away. Left out: permissions,
+//! memory pressure.
 //!
 //! Invariants:
 //! 1. The root's dentry is always cached, and that of a directory as long as one below it is held.
 //! 2. The inode of a cached dentry is in memory.
 
+use super::inode::Inode;
 use super::{Answer, OpenFile, Vfs};
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Outcome};
-use crate::errno::{EEXIST, EISDIR, ENOENT, ENOTDIR};
+use crate::errno::{EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR};
 use crate::fs::{FlashFs, Found, Ino, Name, PAGE_BYTES, ROOT};
 use crate::ops::Flags;
 use crate::units::Ns;
@@ -33,6 +35,15 @@ impl Names {
     pub(super) fn forget_dentries(&mut self) {
         self.dentries.clear();
     }
+}
+
+/// What an open has found or made.
+#[derive(Clone, Debug)]
+pub(super) struct Opened {
+    pub inode: usize,
+    /// Its dentry; none of a file that never had a name.
+    pub path: Option<Box<str>>,
+    pub is_new: bool,
 }
 
 impl<S: FlashFs> Vfs<S> {
@@ -57,33 +68,8 @@ impl<S: FlashFs> Vfs<S> {
         Ok((found, now))
     }
 
-    /// link_path_walk: the directory a path is in, or at which of its names the walk ends.
-    pub(super) fn directory_of(&mut self, mut now: Ns, path: &str) -> Answer<Option<usize>> {
-        if path == "." {
-            return Err(FsError::NotModelled("the folder itself, but for open and stat"));
-        }
-        let mut directory = None;
-        for (end, _) in path.match_indices('/') {
-            let (found, later) = self.lookup(now, directory, &path[..end])?;
-            now = later;
-            match found {
-                Some(index) if self.inodes[index].is_directory => directory = Some(index),
-                Some(_) => return Ok((Err(ENOTDIR), now)),
-                None => return Ok((Err(ENOENT), now)),
-            }
-        }
-        Ok((Ok(directory), now))
-    }
-
-    fn add_inode(
-        &mut self,
-        now: Ns,
-        path: &str,
-        ino: Ino,
-        parent: Option<usize>,
-        is_directory: bool,
-    ) -> usize {
-        let index = self.inodes.add(now, ino, parent, is_directory);
+    pub(super) fn add_inode(&mut self, now: Ns, path: &str, ino: Ino, is_directory: bool) -> usize {
+        let index = self.inodes.add(now, ino, is_directory);
         self.names.paths.insert(path.to_owned(), index);
         index
     }
@@ -101,9 +87,10 @@ impl<S: FlashFs> Vfs<S> {
             self.names.paths.insert(path, index);
             return;
         }
-        let index = self.add_inode(now, &path, file.ino, parent, file.is_directory);
+        let index = self.add_inode(now, &path, file.ino, file.is_directory);
         let inode = &mut self.inodes[index];
         inode.size_bytes = file.size_bytes;
+        inode.target = file.target.map(String::into_boxed_str);
         inode.contents = file.contents;
         inode.cache.grow(file.size_bytes.div_ceil(u64::from(PAGE_BYTES)) as u32);
     }
@@ -112,7 +99,7 @@ impl<S: FlashFs> Vfs<S> {
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, &Contents)> {
         let inodes = self.names.paths.iter().map(|(path, &index)| (path, &self.inodes[index]));
         inodes
-            .filter(|(_, inode)| !inode.is_directory)
+            .filter(|(_, inode)| !inode.is_directory && inode.target.is_none())
             .map(|(path, inode)| (path.as_str(), inode.size_bytes, &inode.contents))
     }
 
@@ -124,19 +111,18 @@ impl<S: FlashFs> Vfs<S> {
 
     /// mkdir.
     pub fn mkdir(&mut self, now: Ns, path: &str) -> Outcome {
-        let (directory, now) = match self.directory_of(now + self.costs.syscall_ns, path)? {
-            (Ok(directory), now) => (directory, now),
+        let (walked, now) = match self.walk(now + self.costs.syscall_ns, path, false)? {
+            (Ok(walked), now) => (walked, now),
             (Err(errno), now) => return Ok((errno, now)),
         };
-        let (found, now) = self.lookup(now, directory, path)?;
-        if found.is_some() {
+        if walked.found.is_some() {
             return Ok((EEXIST, now));
         }
         let now = now + self.costs.name_add_ns;
-        let at = self.name_in(directory, path);
+        let at = self.name_in(walked.directory, &walked.path);
         match self.fs.mkdir(now, at, &mut self.inodes) {
             Ok((ino, later)) => {
-                self.add_inode(now, path, ino, directory, true);
+                self.add_inode(now, &walked.path, ino, true);
                 Ok((0, later))
             }
             Err(error) => errno(error, now),
@@ -145,20 +131,18 @@ impl<S: FlashFs> Vfs<S> {
 
     /// open: looks the file up, creates it if that is asked for, and sets up its read-ahead.
     pub fn open(&mut self, now: Ns, slot: usize, path: &str, flags: Flags) -> Outcome {
-        if flags.tmpfile || flags.directory && flags.create {
-            return Err(FsError::NotModelled("open with tmpfile, or with directory and create"));
-        }
         if slot >= self.slots.len() {
             self.slots.resize(slot + 1, None);
         }
         let now = now + self.costs.syscall_ns + self.costs.open_ns;
-        let (inode, is_new, mut now) = match self.open_inode(now, path, flags)? {
-            (Ok((inode, is_new)), now) => (inode, is_new, now),
+        let (opened, mut now) = match self.open_inode(now, path, flags)? {
+            (Ok(opened), now) => (opened, now),
             (Err(errno), now) => {
                 self.fs.call_rcu(now); // file_free
                 return Ok((errno, now));
             }
         };
+        let Opened { inode, path, is_new } = opened;
         if flags.direct {
             return Err(FsError::NotModelled("direct I/O"));
         }
@@ -169,71 +153,75 @@ impl<S: FlashFs> Vfs<S> {
             }
         }
         let readahead = ReadAheadState::new(self.read_ahead_pages);
-        self.slots[slot] = Some(OpenFile { inode, flags, readahead, last_page: None, lock: None });
+        let is_deleted = path.is_none();
+        let path = path.unwrap_or_default();
+        let open =
+            OpenFile { inode, path, is_deleted, flags, readahead, last_page: None, lock: None };
+        self.slots[slot] = Some(open);
         Ok((0, now))
     }
 
-    /// The inode that an open is about, one that is there or a new one, and whether it is new.
-    fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<(usize, bool)> {
-        if path == "." {
-            return self.open_root(now, flags);
+    /// The inode that an open is about, one that is there or a new one.
+    fn open_inode(&mut self, now: Ns, path: &str, flags: Flags) -> Answer<Opened> {
+        if flags.tmpfile {
+            return self.open_tmpfile(now, path);
         }
-        let (directory, now) = match self.directory_of(now, path)? {
-            (Ok(directory), now) => (directory, now),
+        // O_CREAT with O_EXCL follows no link.
+        let follow = !(flags.nofollow || flags.create && flags.excl);
+        let (walked, now) = match self.walk(now, path, follow)? {
+            (Ok(walked), now) => (walked, now),
             (Err(errno), now) => return Ok((Err(errno), now)),
         };
-        let (found, now) = self.lookup(now, directory, path)?;
         let changes = flags.write || flags.create || flags.trunc;
-        match found {
-            Some(_) if flags.create && flags.excl => Ok((Err(EEXIST), now)),
-            Some(index) if self.inodes[index].is_directory && changes => Ok((Err(EISDIR), now)),
-            Some(index) if flags.directory && !self.inodes[index].is_directory => {
-                Ok((Err(ENOTDIR), now))
+        let Some(index) = walked.found else {
+            if !flags.create {
+                return Ok((Err(ENOENT), now));
             }
-            Some(index) => Ok((Ok((index, false)), now)),
-            None if !flags.create => Ok((Err(ENOENT), now)),
-            None => {
-                let at = self.name_in(directory, path);
-                let now = now + self.costs.name_add_ns;
-                match self.fs.create(now, at, &mut self.inodes) {
-                    Ok((ino, later)) => {
-                        Ok((Ok((self.add_inode(now, path, ino, directory, false), true)), later))
-                    }
-                    Err(error) => {
-                        let (errno, at) = errno(error, now)?;
-                        Ok((Err(errno), at))
-                    }
+            let at = self.name_in(walked.directory, &walked.path);
+            let now = now + self.costs.name_add_ns;
+            return match self.fs.create(now, at, &mut self.inodes) {
+                Ok((ino, later)) => {
+                    let inode = self.add_inode(now, &walked.path, ino, false);
+                    let path = Some(walked.path.into());
+                    Ok((Ok(Opened { inode, path, is_new: true }), later))
                 }
-            }
+                Err(error) => {
+                    let (errno, at) = errno(error, now)?;
+                    Ok((Err(errno), at))
+                }
+            };
+        };
+        let Inode { is_directory, ref target, .. } = self.inodes[index];
+        let refused = match () {
+            () if flags.create && flags.excl => Some(EEXIST),
+            () if target.is_some() => Some(if flags.directory { ENOTDIR } else { ELOOP }),
+            () if is_directory && changes => Some(EISDIR),
+            () if flags.directory && !is_directory => Some(ENOTDIR),
+            () => None,
+        };
+        if let Some(errno) = refused {
+            return Ok((Err(errno), now));
         }
-    }
-
-    /// The root, which has an inode among the others from its first opening on.
-    fn open_root(&mut self, now: Ns, flags: Flags) -> Answer<(usize, bool)> {
-        if flags.create && flags.excl {
-            return Ok((Err(EEXIST), now));
-        }
-        if flags.write || flags.create || flags.trunc {
-            return Ok((Err(EISDIR), now));
-        }
-        let known = self.inodes.find(ROOT);
-        let index = known.unwrap_or_else(|| self.inodes.add(now, ROOT, None, true));
-        Ok((Ok((index, false)), now))
+        Ok((Ok(Opened { inode: index, path: Some(walked.path.into()), is_new: false }), now))
     }
 
     /// What dropping caches leaves of dentries and inodes: those of open files and of the
     /// directories they are in, and of dirty files the inode alone. Returns the inodes.
     pub(super) fn shrink_dcache(&mut self) -> Vec<Ino> {
         let mut held = vec![false; self.inodes.len()];
+        let mut used = BTreeSet::new();
         for open in self.slots.iter().flatten() {
-            let mut at = Some(open.inode);
-            while let Some(index) = at {
-                held[index] = true;
-                at = self.inodes[index].parent;
+            held[open.inode] = true;
+            if !open.is_deleted {
+                used.insert(&*open.path);
             }
+            used.extend(open.path.match_indices('/').map(|(end, _)| &open.path[..end]));
         }
         let Names { paths, dentries } = &mut self.names;
-        dentries.retain(|path| paths.get(path).is_some_and(|&index| held[index]));
+        dentries.retain(|path| paths.contains_key(path) && used.contains(&**path));
+        for path in dentries.iter() {
+            held[paths[path]] = true;
+        }
         let mut kept = Vec::new();
         for (inode, held) in self.inodes.iter_mut().zip(held) {
             if held || inode.dirty.since.is_some() {

@@ -95,6 +95,10 @@ pub struct KernelReadAhead {
     /// The pages of a window are all in the page cache, locked, before the first of them is read
     /// (page_cache_ra_unbounded, since 5.8).
     pub window_is_added_first: bool,
+    /// A page fault maps what the cache has around its page, and a miss reads around it
+    /// (filemap_map_pages and do_sync_mmap_readahead of 6.1). Off where the kernel's faults were
+    /// not looked at: mapped files are refused there.
+    pub faults_around: bool,
 }
 
 /// A run of pages to bring into the cache, and the page that gets the marker.
@@ -136,6 +140,8 @@ pub struct ReadAheadState {
     pub previous_page: i64,
     /// POSIX_FADV_RANDOM (FMODE_RANDOM).
     pub random: bool,
+    /// Page faults that had to read, less those that found their page (ra->mmap_miss).
+    pub mmap_miss: u32,
 }
 
 impl ReadAheadState {
@@ -148,7 +154,16 @@ impl ReadAheadState {
             max_pages,
             previous_page: -1,
             random: false,
+            mmap_miss: 0,
         }
+    }
+
+    /// mmap read-around: the window about a page.
+    pub fn around(&mut self, page: u32) -> Window {
+        self.start = page.saturating_sub(self.max_pages / 2);
+        self.size = self.max_pages;
+        self.async_size = self.max_pages / 4;
+        self.window()
     }
 
     fn window(&self) -> Window {
@@ -400,6 +415,7 @@ mod tests {
         stream_keeps_its_window: false,
         cut_window_moves_its_marker: false,
         window_is_added_first: false,
+        faults_around: false,
     };
 
     #[test]

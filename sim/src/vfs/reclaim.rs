@@ -6,7 +6,8 @@
 //! the active one; reclaim takes clean pages from the tail of the inactive list, and turns dirty
 //! ones to the active list. Left out: kswapd's own pace (what is below the low watermark is made up
 //! at once, and costs no time), slab, programs' own memory, workingset refaults, multi-generational
-//! LRU, the order in which pages of one batch (pagevec) come to the lists.
+//! LRU, the order in which pages of one batch (pagevec) come to the lists. Which mapped pages go is
+//! refused.
 //!
 //! Invariants:
 //! 1. A page in the cache is on exactly one list: the active one if its `ACTIVE` flag is set.
@@ -30,6 +31,8 @@ pub(super) struct Lru {
     capacity: usize,
     /// Whether there may be entries that say nothing.
     has_gone: bool,
+    /// A page came up that is mapped.
+    pub met_mapped: bool,
     /// How many more are freed when that is exceeded: from the low to the high watermark.
     batch: usize,
 }
@@ -96,7 +99,8 @@ impl Lru {
             }
             let Some((inode, page)) = self.inactive.pop_front() else { continue };
             let cache = &mut inodes[inode as usize].cache;
-            if cache.is_page_dirty(page) {
+            self.met_mapped |= cache.is_mapped(page);
+            if cache.is_page_dirty(page) || cache.is_mapped(page) {
                 cache.set_active(page, true);
                 self.active.push_back((inode, page));
             } else {

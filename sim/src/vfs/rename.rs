@@ -3,18 +3,16 @@
 //! Mirrors fs/namei.c (do_unlinkat, do_rmdir, do_renameat2, may_delete) and fs/dcache.c (d_delete,
 //! d_move) of Linux 6.1. A name that was removed stays known as one that is not there, unless its
 //! dentry is in use by an open file; a name that was moved away is not known at all. Left out:
-//! links, exchange, permissions.
+//! exchange, permissions.
 //!
 //! Invariant: a path is in `paths` exactly when the file system has an entry for it.
 
+use super::walk::Parent;
 use super::{Answer, Vfs};
 use crate::errno::{errno, Outcome};
 use crate::errno::{EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
 use crate::fs::{FlashFs, Rename};
 use crate::units::Ns;
-
-/// A name that was looked up: its directory and what it names.
-pub(super) type Found = (Option<usize>, Option<usize>);
 
 impl<S: FlashFs> Vfs<S> {
     /// Whether `path` is below `directory`.
@@ -28,22 +26,23 @@ impl<S: FlashFs> Vfs<S> {
         self.names.paths.range(first..).next().is_some_and(|(found, _)| Self::is_below(found, path))
     }
 
-    /// The last name of a path, looked up.
-    pub(super) fn find(&mut self, now: Ns, path: &str) -> Answer<Found> {
-        let (directory, now) = match self.directory_of(now, path)? {
-            (Ok(directory), now) => (directory, now),
-            (Err(errno), now) => return Ok((Err(errno), now)),
-        };
-        let (found, now) = self.lookup(now, directory, path)?;
-        Ok((Ok((directory, found)), now))
-    }
-
     /// d_delete: the dentry becomes negative, or goes if an open file holds it.
-    fn delete_dentry(&mut self, path: &str, index: usize) {
+    fn delete_dentry(&mut self, path: &str) {
         self.names.paths.remove(path);
-        if self.slots.iter().flatten().any(|open| open.inode == index) {
+        if self.unhash(path) {
             self.names.dentries.remove(path);
         }
+    }
+
+    /// The dentry of a path is known to those alone who have it open; whether anyone has.
+    fn unhash(&mut self, path: &str) -> bool {
+        let mut is_open = false;
+        for open in self.slots.iter_mut().flatten() {
+            if *open.path == *path && !open.is_deleted {
+                (open.is_deleted, is_open) = (true, true);
+            }
+        }
+        is_open
     }
 
     /// unlink.
@@ -57,11 +56,12 @@ impl<S: FlashFs> Vfs<S> {
     }
 
     fn remove(&mut self, now: Ns, path: &str, directory_wanted: bool) -> Outcome {
-        let (directory, index, now) = match self.find(now, path)? {
-            (Ok((directory, Some(index))), now) => (directory, index, now),
-            (Ok((_, None)), now) => return Ok((ENOENT, now)),
+        let (walked, now) = match self.walk(now, path, false)? {
+            (Ok(walked), now) => (walked, now),
             (Err(errno), now) => return Ok((errno, now)),
         };
+        let Some(index) = walked.found else { return Ok((ENOENT, now)) };
+        let path = &*walked.path;
         let is_directory = self.inodes[index].is_directory;
         match directory_wanted {
             false if is_directory => return Ok((EISDIR, now)),
@@ -72,7 +72,7 @@ impl<S: FlashFs> Vfs<S> {
             }
             _ => {}
         }
-        let (at, ino) = (self.name_in(directory, path), self.inodes[index].ino);
+        let (at, ino) = (self.name_in(walked.directory, path), self.inodes[index].ino);
         let removed = if is_directory {
             self.fs.rmdir(now, at, ino, &mut self.inodes)
         } else {
@@ -82,7 +82,7 @@ impl<S: FlashFs> Vfs<S> {
             Ok(later) => later,
             Err(error) => return errno(error, now),
         };
-        self.delete_dentry(path, index);
+        self.delete_dentry(path);
         self.inodes[index].names -= 1;
         Ok((0, self.put_inode(now, index)?))
     }
@@ -90,10 +90,11 @@ impl<S: FlashFs> Vfs<S> {
     /// rename, which replaces what the new name named.
     pub fn rename(&mut self, now: Ns, old: &str, new: &str) -> Outcome {
         let now = now + self.costs.syscall_ns + self.costs.name_move_ns;
-        let ((old_in, new_in), now) = match self.both_directories(now, old, new)? {
+        let ((from, to), now) = match self.both_directories(now, old, new)? {
             (Ok(directories), now) => (directories, now),
             (Err(errno), now) => return Ok((errno, now)),
         };
+        let ((old_in, old), (new_in, new)) = ((from.0, &*from.1), (to.0, &*to.1));
         let (moved, now) = self.lookup(now, old_in, old)?;
         let Some(moved) = moved else { return Ok((ENOENT, now)) };
         let (target, now) = self.lookup(now, new_in, new)?;
@@ -120,24 +121,23 @@ impl<S: FlashFs> Vfs<S> {
             self.inodes[target].names -= 1;
         }
         self.move_names(old, new);
-        self.inodes[moved].parent = new_in;
         let now = target.map_or(Ok(now), |target| self.put_inode(now, target))?;
         Ok((0, now))
     }
 
     /// filename_parentat of both paths, before either of the last names is looked up.
-    fn both_directories(
+    fn both_directories<'a>(
         &mut self,
         now: Ns,
-        old: &str,
-        new: &str,
-    ) -> Answer<(Option<usize>, Option<usize>)> {
-        let (old_in, now) = match self.directory_of(now, old)? {
-            (Ok(directory), now) => (directory, now),
+        old: &'a str,
+        new: &'a str,
+    ) -> Answer<(Parent<'a>, Parent<'a>)> {
+        let (from, now) = match self.walk_parent(now, old)? {
+            (Ok(from), now) => (from, now),
             (Err(errno), now) => return Ok((Err(errno), now)),
         };
-        let (new_in, now) = self.directory_of(now, new)?;
-        Ok((new_in.map(|new_in| (old_in, new_in)), now))
+        let (to, now) = self.walk_parent(now, new)?;
+        Ok((to.map(|to| (from, to)), now))
     }
 
     /// The checks of do_renameat2 and vfs_rename, in their order.
@@ -161,6 +161,12 @@ impl<S: FlashFs> Vfs<S> {
     fn move_names(&mut self, old: &str, new: &str) {
         let moves = |path: &str| path == old || Self::is_below(path, old);
         let renamed = |path: &str| format!("{new}{}", &path[old.len()..]);
+        self.unhash(new);
+        for open in self.slots.iter_mut().flatten() {
+            if Self::is_below(&open.path, old) || *open.path == *old && !open.is_deleted {
+                open.path = renamed(&open.path).into();
+            }
+        }
         let names = &mut self.names;
         names.dentries.retain(|path| path != new && !Self::is_below(path, new));
         let moved: Vec<String> = names.dentries.iter().filter(|p| moves(p)).cloned().collect();

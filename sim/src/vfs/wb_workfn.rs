@@ -303,13 +303,15 @@ impl Inodes {
 mod tests {
     use super::super::completions::Completions;
     use super::*;
+    use crate::profile::KernelFacts;
     use crate::sched::Ticks;
 
     const S: u64 = 1_000_000_000;
 
     fn flusher() -> Flusher {
         let ticks = Ticks::new(250);
-        Flusher::new(ticks, Ns(0), 1000, Completions::new(ticks, false, Ns(0)))
+        let completions = Completions::new(&KernelFacts::USER_MODE, Ns(0));
+        Flusher::new(ticks, Ns(0), 1000, completions)
     }
 
     /// The inodes that a work writes, one after another, in no time.

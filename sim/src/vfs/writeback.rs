@@ -154,6 +154,7 @@ impl<S: FlashFs> Vfs<S> {
     /// cond_resched of the program.
     #[inline]
     pub(super) fn resched(&mut self, now: Ns) -> Result<Ns, FsError> {
+        self.fs.mtd().has_power(now)?;
         self.wake_flusher(now);
         self.fs.resched(now, &mut self.inodes)
     }

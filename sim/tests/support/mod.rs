@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sim::content::{Contents, Source};
 use sim::fs::{Grabbed, Ino, PageCache};
-use sim::profile::{BoardProfile, SoftwareCosts};
+use sim::profile::{BoardProfile, KernelFacts, SoftwareCosts};
 use sim::run::{run_cases, CaseInput, KernelProfile, Measured, Mount, Recorded, Setting};
 use sim::units::Ns;
 use std::fmt::Write;
@@ -83,6 +83,11 @@ pub fn free_software() -> SoftwareCosts {
 /// boards/kernels/NAME.toml.
 pub fn kernel(name: &str) -> KernelProfile {
     load(&format!("kernels/{name}"), &OF_KERNEL)
+}
+
+/// How Debian's 6.1 is configured.
+pub fn facts() -> KernelFacts {
+    kernel("6.1").kernel
 }
 
 /// What a file of random bytes holds.

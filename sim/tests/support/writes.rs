@@ -12,7 +12,6 @@ use sim::fs::FlashFs;
 use sim::mtd::Mtd;
 use sim::ops::Flags;
 use sim::profile::BoardProfile;
-use sim::sched::Ticks;
 use sim::units::Ns;
 use sim::vfs::Vfs;
 
@@ -70,12 +69,12 @@ fn pages(pattern: Pattern, count: u64, writes: u64) -> impl Iterator<Item = u64>
 
 pub fn jffs2(board: &BoardProfile) -> (Jffs2<Chip>, Ns) {
     let mtd = Mtd::new(Chip::new(board.chip), board);
-    Jffs2::format(mtd, Ns::ZERO, super::kernel("6.1").jffs2, 250).expect("jffs2")
+    Jffs2::format(mtd, Ns::ZERO, super::kernel("6.1").jffs2, super::facts()).expect("jffs2")
 }
 
 pub fn ubifs(board: &BoardProfile) -> (Ubifs<Chip>, Ns) {
     let mtd = Mtd::new(Chip::new(board.chip), board);
-    Ubifs::format(mtd, Ns::ZERO, super::kernel("6.1").ubifs).expect("ubifs")
+    Ubifs::format(mtd, Ns::ZERO, super::kernel("6.1").ubifs, super::facts()).expect("ubifs")
 }
 
 /// The empty files, open.
@@ -83,7 +82,7 @@ pub fn open<S: FlashFs>((fs, mut now): (S, Ns), board: &BoardProfile) -> (Vfs<S>
     let flags = Flags { write: true, create: true, ..Flags::default() };
     let readahead = super::kernel("6.1").readahead;
     let mut vfs =
-        Vfs::new(fs, readahead, board.software, board.memory, Ticks::new(250), FILES as usize);
+        Vfs::new(fs, readahead, board.software, board.memory, super::facts(), FILES as usize);
     for slot in 0..FILES as usize {
         let (result, later) = vfs.open(now, slot, &format!("file{slot}"), flags).expect("open");
         assert!(result >= 0, "open: {result}");

@@ -14,6 +14,8 @@ from flashbed.formats.profiles import (
     load_board,
     load_kernel,
 )
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.uml.uml_kernel import cached_kernel
 
 
 def change(small: Path, old: str, new: str) -> None:
@@ -44,6 +46,31 @@ def test_a_kernel_that_is_only_real_is_not_simulated(small: Path) -> None:
     file.write_text(file.read_text().replace('["sim", "uml"]', '["uml"]'))
     with pytest.raises(ProfileError, match=r"6\.12\.toml: Linux 6\.12 is not simulated"):
         _ = load_kernel("6.12").sim_json
+
+
+def test_only_user_mode_linux_states_how_user_mode_linux_is_configured(small: Path) -> None:
+    file = small / "boards" / "kernels" / "6.12.toml"
+    file.write_text(file.read_text().replace('["sim", "uml"]', '["sim"]'))
+    with pytest.raises(ProfileError, match=r"6\.12\.toml: kernel\.targets: uml and \[uml\] need"):
+        load_kernel("6.12")
+    alone = load_kernel("3.13")
+    assert alone.in_user_mode is alone
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize("name", ["6.1", "6.12"])
+def test_user_mode_linux_is_configured_as_its_profile_says(name: str) -> None:
+    """Kconfig decides what follows from the options of kernel/uml/config."""
+    kernel = load_kernel(name)
+    built = cached_kernel(cache_folder(), name)
+    if built is None:
+        pytest.skip(f"user-mode Linux {name} is not built")
+    options = set((built.tree / ".config").read_text().splitlines())
+    facts = kernel.in_user_mode.kernel
+    assert facts.smp == ("CONFIG_SMP=y" in options)
+    assert facts.task_groups == ("CONFIG_FAIR_GROUP_SCHED=y" in options)
+    assert (facts.rcu == "tiny") == ("CONFIG_TINY_RCU=y" in options)
+    assert f"CONFIG_HZ={facts.ticks_per_second}" in options
 
 
 @pytest.mark.parametrize(

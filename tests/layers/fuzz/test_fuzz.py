@@ -25,7 +25,7 @@ from flashbed.fuzz.program import MARK, FuzzCase, repaired
 from flashbed.fuzz.report import block, summary
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 from flashbed.targets.guest import yaffs2
-from flashbed.targets.guest.requirements import Finding
+from flashbed.targets.guest.requirements import Requirement
 from tests.layers.agent.test_agent import generated as byte_by_byte
 from tests.support import PROJECT
 from tests.support.fuzz_fake import (
@@ -449,7 +449,7 @@ def test_yaffs2_is_tried_where_its_core_is(
     there: bool,
     more: str,
 ) -> None:
-    found = Finding("YAFFS2's core", there, "", "")
+    found = Requirement("YAFFS2's core", there, "", "")
     monkeypatch.setattr(yaffs2, "core_found", lambda: found)
     command(monkeypatch, OracleTarget("uml"), "--class", kind, "--cases", "1")
     assert f"class {kind} on jffs2, ubifs{more}, seeds" in capsys.readouterr().out

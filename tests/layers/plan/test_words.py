@@ -8,7 +8,7 @@ import pytest
 
 from flashbed.errors import InputError
 from flashbed.plan.case import Case
-from flashbed.plan.experiment import ExperimentError, read_experiment
+from flashbed.plan.experiment import SIZELESS, ExperimentError, read_experiment
 from flashbed.plan.patterns import WORKLOADS
 from flashbed.workloads import operations
 
@@ -23,6 +23,7 @@ kind = "{kind}"
 request_bytes = 4096
 {file_bytes}
 settle_ns = 1_000
+{given}
 
 [[grid]]
 targets = ["sim"]
@@ -31,7 +32,7 @@ kernel = ["6.1"]
 fs = ["{fs}"]
 read_ahead_kib = [0]
 pattern = ["{pattern}"]
-requests = [8]
+requests = [{requests}]
 seed = [1]
 {more}
 """
@@ -39,9 +40,19 @@ seed = [1]
 
 def read(tmp_path: Path, kind: str, pattern: str, fs: str = "jffs2", more: str = "") -> None:
     path = tmp_path / "x.toml"
-    file_bytes = "" if kind == "sqlite" else "file_bytes = 1_048_576"
+    file_bytes = "" if kind in SIZELESS else "file_bytes = 1_048_576"
+    given = 'recording = "x.rec"' if kind == "program" else ""
+    requests = 1 if kind == "program" else 8
     path.write_text(
-        EXPERIMENT.format(kind=kind, pattern=pattern, fs=fs, file_bytes=file_bytes, more=more)
+        EXPERIMENT.format(
+            kind=kind,
+            pattern=pattern,
+            fs=fs,
+            file_bytes=file_bytes,
+            more=more,
+            given=given,
+            requests=requests,
+        )
     )
     read_experiment(path)
 
@@ -84,7 +95,7 @@ def test_an_unknown_pattern_is_refused_with_the_known(
 def test_every_known_pattern_is_taken(tmp_path: Path, kind: str, pattern: str) -> None:
     fs = "mtd" if pattern == "erase" else "jffs2"
     read(tmp_path, kind, pattern.replace("NN", "30"), fs)
-    if pattern != "script":
+    if pattern != "script" and kind != "program":
         made(kind, pattern.replace("NN", "30"), fs)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
@@ -107,6 +107,7 @@ def test_the_original_log_is_written_and_read_back(tmp_path: Path) -> None:
         read_log(path)
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**15))
 def test_times_survive_the_log_to_the_nanosecond(time_ns: int) -> None:
     from flashbed.tracing.flashmon_log import _ns
@@ -143,7 +144,7 @@ def test_the_summary_adds_up() -> None:
     assert (read.asked_bytes, read.flash_bytes) == (4096, 2560)
     assert read.ratio == 2560 / 4096
     assert write.ratio is None
-    assert perfetto.free_blocks(trace) == [(1200, -1), (1300, 0), (1500, -1)]
+    assert list(perfetto.free_blocks(trace)) == [(1200, -1), (1300, 0), (1500, -1)]
     text = "\n".join(lines(trace))
     assert "flash bytes read for each byte read: 0.62" in text
     assert "written" not in text
@@ -427,8 +428,8 @@ def check_in_trace_processor(trace: Trace, path: Path) -> None:
     assert {row[:4]: row[4] for row in drawn} == expected
     assert {layer for layer, *_ in expected} <= {name for (name,) in tracks}
     counters = {
-        perfetto.CACHED: len(perfetto.cached_pages(trace)),
-        perfetto.FREE: len(perfetto.free_blocks(trace)),
+        perfetto.CACHED: len(list(perfetto.cached_pages(trace))),
+        perfetto.FREE: len(list(perfetto.free_blocks(trace))),
     }
     assert {row[0]: row[1] for row in counted} == {
         name: times for name, times in counters.items() if times

@@ -125,7 +125,7 @@ def test_what_is_kept_is_the_last_word_on_each_run(tmp_path: Path) -> None:
     kept.keep(tmp_path, first, compared([150, 0], {}), version)
     kept.keep(tmp_path, other, compared([100, 0], {"validate-ubifs-c": "a hole"}), version)
     kept.keep(tmp_path, first, compared([101, 3], {}), version)
-    rows = kept.read_kept(tmp_path)
+    rows = kept.read_results(tmp_path)
     assert rows.height == 2 + 3
     lines = kept.summaries(rows)
     assert [(line["target"], line["fs"], line["cases"], line["missing"]) for line in lines] == [
@@ -152,4 +152,4 @@ def test_what_validate_prints_and_keeps_is_json_without_infinities(tmp_path: Pat
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     (tmp_path / kept.KEPT).write_text("none")
     with pytest.raises(InputError, match=r"validation\.parquet"):
-        kept.read_kept(tmp_path)
+        kept.read_results(tmp_path)

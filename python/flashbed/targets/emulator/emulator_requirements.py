@@ -6,12 +6,12 @@ from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, META_PACKAGE
 from flashbed.targets.emulator.machine import QEMU
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
-from flashbed.targets.guest.requirements import Finding, agents, program, ziglang
+from flashbed.targets.guest.requirements import Requirement, agents, program, ziglang
 
 __all__ = ["check"]
 
 
-def check() -> list[Finding]:
+def check() -> list[Requirement]:
     """Everything the target looks for."""
     kernel = cached_kernel(cache_folder())
     return [
@@ -21,7 +21,7 @@ def check() -> list[Finding]:
         program("apt-get", "a Debian-like system"),
         program("dpkg-deb", "apt-get install dpkg"),
         program(CROSS_COMPILER, "apt-get install gcc-arm-linux-gnueabihf"),
-        Finding(
+        Requirement(
             META_PACKAGE,
             kernel is not None,
             f"{kernel.package} {kernel.version}" if kernel else "not fetched yet",

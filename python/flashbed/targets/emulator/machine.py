@@ -8,12 +8,13 @@ and stream reach the guest by ARM semihosting (agent/base/channel.c).
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed.formats.profiles import Board
 from flashbed.targets.base import Unavailable
 
-__all__ = ["KERNEL_ARGUMENTS", "QEMU", "command", "find_qemu"]
+__all__ = ["KERNEL_ARGUMENTS", "ONE_FILE", "ONE_FILE_MODULES", "QEMU", "command", "find_qemu"]
 
 QEMU = "qemu-system-arm"
 KERNEL_ARGUMENTS = (
@@ -21,6 +22,16 @@ KERNEL_ARGUMENTS = (
     # Half of the boot otherwise: self-tests of ciphers, and a certificate to check.
     "cryptomgr.notests initcall_blacklist=load_system_certificate_list,init_blk_tracer",
 )
+
+SEMIHOSTING = ("-semihosting-config", "enable=on,userspace=on,target=native")
+"""Any program of the guest can open the host's files with it: for our own agent alone."""
+ONE_FILE = (
+    *("-device", "virtio-serial-device,max_ports=2", "-chardev", "file,id=answer,path=answer"),
+    *("-device", "virtserialport,chardev=answer,name=answer,nr=1"),
+)
+"""A port that ends in the host's file `answer`, for boards that run programs of others."""
+ONE_FILE_MODULES = ("virtio_mmio", "virtio_console")
+"""What the kernel needs for it."""
 
 
 def find_qemu(program: str = QEMU) -> str:
@@ -33,19 +44,27 @@ def find_qemu(program: str = QEMU) -> str:
     return path
 
 
-def command(qemu: str, board: Board, kernel: Path, initramfs: Path) -> list[str]:
-    """QEMU's command line for a board."""
+def command(
+    qemu: str,
+    board: Board,
+    kernel: Path,
+    initramfs: Path,
+    *,
+    more_mib: int = 0,
+    channel: Sequence[str] = SEMIHOSTING,
+) -> list[str]:
+    """QEMU's command line for a board; `more_mib` is memory beside the board's own."""
     emulator = board.emulator
     if emulator is None:
         raise Unavailable(f"{board.path}: the board has no [emulator]")
     return [
         qemu,
-        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib)),
+        *("-M", emulator.machine, "-cpu", emulator.cpu, "-m", str(board.board.ram_mib + more_mib)),
         *("-icount", f"shift={emulator.icount_shift},sleep=off"),
         *("-rtc", "base=2020-01-01,clock=vm", "-seed", "7"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-serial", "file:console.log"),
-        *("-semihosting-config", "enable=on,userspace=on,target=native"),
+        *channel,
         *("-kernel", str(kernel), "-initrd", str(initramfs), "-append"),
         " ".join(KERNEL_ARGUMENTS),
     ]

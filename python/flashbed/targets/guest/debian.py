@@ -89,6 +89,18 @@ class Apt:
             raise Unavailable(f"{package} could not be downloaded ({_last_line(said)})")
         return files[0], files[0].name.split("_")[1].replace("%3a", ":")
 
+    def download_all(self, packages: Sequence[str], folder: Path) -> list[Path]:
+        """Downloads packages and all that they depend on, in order of names. `Unavailable`."""
+        (folder / "partial").mkdir(parents=True, exist_ok=True)
+        asked = ("-y", "--download-only", "--no-install-recommends", "install", *packages)
+        said = self._run("apt-get", "-o", f"Dir::Cache::archives={folder}", *asked)
+        files = sorted(folder.glob("*.deb"))
+        names = {file.name.partition("_")[0] for file in files}
+        missing = [name for name in packages if name.partition("=")[0] not in names]
+        if missing:
+            raise Unavailable(f"{missing[0]} could not be downloaded ({_last_line(said)})")
+        return files
+
     def download_source(self, package: str, folder: Path) -> Path:
         """Downloads a source package: the archive of its upstream. `Unavailable`."""
         said = self._run("apt-get", "source", "--download-only", package, folder=folder)

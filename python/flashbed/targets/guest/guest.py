@@ -20,7 +20,7 @@ from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import NONE
 from flashbed.storage.locking import scratch
 from flashbed.targets.base import Batch, Failure, Program, RunOptions, Survey
-from flashbed.targets.fullness import Room
+from flashbed.targets.fullness import FreeSpace
 from flashbed.targets.guest.boot import Boot, Machine, Stopped
 from flashbed.targets.guest.job import Group, Item, for_one_boot, groups_of, items_of, text_of
 from flashbed.targets.guest.results import (
@@ -207,7 +207,7 @@ class _Run:
         self.rows: RowsOfCase | None = None
         """Those of the running case."""
         self.preparing: str | None = None
-        self.room: Room | None = None
+        self.space: FreeSpace | None = None
         """What the preparation of the running group came to."""
         self.cutting: int | None = None
         """The cut of the running case that is being made."""
@@ -290,8 +290,8 @@ class _Run:
                 wrong = _mismatch(self.guest.board, {key: value})
                 if wrong:
                     yield from self._fail(list(self.left), wrong)
-            case GroupReady(name, room):
-                self.preparing, self.room = None, room
+            case GroupReady(name, space):
+                self.preparing, self.space = None, space
                 self.progress(f"{self.groups[name].items[0].program.fs}: prepared", self.done)
             case CaseBegun(name):
                 self.running = name
@@ -344,7 +344,7 @@ class _Run:
             self.running, self.preparing = None, self.group_after.get(case.case_id)
             return
         rows = self.rows
-        batch = batch_of(item, case, self.room, self._release(), self.guest.measuring, rows)
+        batch = batch_of(item, case, self.space, self._release(), self.guest.measuring, rows)
         if batch.failures:
             self._forget_rows()
         self.rows = None

@@ -10,14 +10,16 @@ emulated CPU less than decompressing, and the same files give the same bytes (al
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashbed.errors import RunError
 from flashbed.storage.locking import scratch
 
-__all__ = ["MODULES", "archive", "keep", "load_order", "modules_of", "pack"]
+__all__ = ["MODULES", "More", "archive", "keep", "load_order", "modules_of", "pack"]
 
 MODULES = (
     "crc32c_generic",
@@ -73,7 +75,7 @@ def load_order(folder: Path, wanted: Sequence[str], ours: Sequence[Path] = ()) -
 
 def _entry(number: int, name: str, mode: int, data: bytes = b"", device: int = 0) -> bytes:
     """One file: 13 fields of 8 hex digits after the magic, name and data padded to 4 bytes."""
-    encoded = name.encode("ascii") + b"\0"
+    encoded = os.fsencode(name) + b"\0"
     major, minor = divmod(device, 256)
     fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, major, minor, len(encoded), 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + encoded
@@ -90,12 +92,24 @@ def pack(
     for name, (mode, data) in files.items():
         entries.append(_entry(next(number), name, _FILE | mode, data))
     for name, target in links.items():
-        entries.append(_entry(next(number), name, _LINK | 0o777, target.encode("ascii")))
+        entries.append(_entry(next(number), name, _LINK | 0o777, os.fsencode(target)))
     return b"".join([*entries, _entry(0, "TRAILER!!!", 0)])
 
 
-def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]) -> bytes:
+@dataclass(frozen=True)
+class More:
+    """What an initramfs has beside the agent and its modules: paths without a leading slash."""
+
+    folders: Sequence[str] = ()
+    files: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+
+
+def archive(
+    agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str], more: More | None = None
+) -> bytes:
     """The initramfs, with the parameters of the modules that have some."""
+    more = more or More()
     lines = []
     files = {"init": (0o755, agent)}
     for path in modules:
@@ -103,7 +117,8 @@ def archive(agent: bytes, modules: Sequence[Path], parameters: Mapping[str, str]
         lines.append(f"/modules.d/{path.name} {given}".rstrip())
         files[f"modules.d/{path.name}"] = (0o644, path.read_bytes())
     files["modules"] = (0o644, ("\n".join(lines) + "\n").encode("ascii"))
-    return pack(("dev", "modules.d", "mnt"), files, {})
+    folders = ("dev", "modules.d", "mnt", *more.folders)
+    return pack(folders, {**files, **more.files}, more.links)
 
 
 def keep(image: bytes, path: Path) -> None:

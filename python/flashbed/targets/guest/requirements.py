@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from flashbed import paths
 from flashbed.targets.guest.agent import made_by, path_of
 
-__all__ = ["Finding", "agents", "program", "ziglang"]
+__all__ = ["Requirement", "agents", "program", "ziglang"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Requirement:
     """One thing that is needed: whether it is here, and how to get it."""
 
     name: str
@@ -22,26 +22,26 @@ class Finding:
     how: str
 
 
-def program(name: str, how: str) -> Finding:
+def program(name: str, how: str) -> Requirement:
     """A program on the path."""
     path = shutil.which(name)
-    return Finding(name, path is not None, path or "not found", how)
+    return Requirement(name, path is not None, path or "not found", how)
 
 
-def agents(architecture: str) -> list[Finding]:
+def agents(architecture: str) -> list[Requirement]:
     """The agents that were built for an architecture."""
     how = {
         architecture: made_by(architecture),
         f"sql-{architecture}": "make sql-agents, for statements",
     }
     return [
-        Finding(f"agent ({name})", path_of(name).is_file(), paths.shown(path_of(name)), make)
+        Requirement(f"agent ({name})", path_of(name).is_file(), paths.shown(path_of(name)), make)
         for name, make in how.items()
     ]
 
 
-def ziglang() -> Finding:
+def ziglang() -> Requirement:
     """The compiler of the agents."""
     found = find_spec("ziglang") is not None
     detail = "installed" if found else "not installed"
-    return Finding("ziglang", found, detail, "pip install ziglang")
+    return Requirement("ziglang", found, detail, "pip install ziglang")

@@ -11,7 +11,7 @@ import polars as pl
 from flashbed.formats.operations import writes
 from flashbed.tables.run_directory import SCHEMAS
 from flashbed.targets.base import Batch, Failure, Program
-from flashbed.targets.fullness import Room, reached
+from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.guest.job import Described, Item, described
 from flashbed.targets.guest.stream import CaseDone, CaseRows, Row
 
@@ -176,7 +176,7 @@ class RowsOfCase:
 def batch_of(
     item: Item,
     case: CaseDone,
-    room: Room | None,
+    space: FreeSpace | None,
     kernel_release: str,
     measuring: Measuring,
     rows: RowsOfCase | None = None,
@@ -205,7 +205,7 @@ def batch_of(
     worn = [row[2] for row in wear if row[2] is not None]
     erase_counts = (max(worn), sum(worn) / len(worn)) if worn else (None, None)
     fs, page_bytes = item.program.fs, item.program.board.chip.page_bytes
-    state = reached(room, fs, page_bytes)
+    state = reached(space, fs, page_bytes)
     corrected, uncorrected, bad = case.faults or (None, None, None)
     # How much SQLite wrote is not known.
     moved, written_bytes = (None, None) if rows.statements else (rows.transferred, rows.written)

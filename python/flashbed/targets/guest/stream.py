@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flashbed.targets.base import Run, Survey, SurveyedDatabase, SurveyedFile
-from flashbed.targets.fullness import Room
+from flashbed.targets.fullness import FreeSpace
 
 __all__ = [
     "NOT_MEASURED",
@@ -53,7 +53,7 @@ class GroupReady:
     """A group's preparation is done."""
 
     group_id: str
-    room: Room
+    space: FreeSpace
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,9 @@ class Reader:
             case "group":
                 fresh_bytes, now_bytes = map(int, fields[1:3])
                 fresh_pages, now_pages = map(_known, fields[3:])
-                return GroupReady(fields[0], Room(fresh_bytes, now_bytes, fresh_pages, now_pages))
+                return GroupReady(
+                    fields[0], FreeSpace(fresh_bytes, now_bytes, fresh_pages, now_pages)
+                )
             case "case":
                 self._case = CaseDone(fields[0])
                 return CaseBegun(fields[0])

@@ -17,7 +17,7 @@ from flashbed.storage.locking import locked, scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.debian import Apt, cache_folder, run
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
-from flashbed.targets.guest.requirements import Finding
+from flashbed.targets.guest.requirements import Requirement
 
 __all__ = ["FS", "NotBuilt", "core_found", "modules_of", "prepare"]
 
@@ -96,11 +96,11 @@ def prepare(cache: Path, tree: Tree, say: Callable[[str], None]) -> None:
         say(str(why))
 
 
-def core_found() -> Finding:
+def core_found() -> Requirement:
     """Whether the core is here, for `flashbed doctor`."""
     found = _folder(cache_folder()).is_dir()
     how = "flashbed prepare, or the first run that needs it, fetches U-Boot's sources by apt"
-    return Finding("YAFFS2's core", found, "fetched" if found else "not fetched yet", how)
+    return Requirement("YAFFS2's core", found, "fetched" if found else "not fetched yet", how)
 
 
 def _built(cache: Path, tree: Tree, say: Callable[[str], None]) -> Path:

@@ -128,6 +128,23 @@ class OnBoard:
             self.connection.run(f"rm -rf {self.home.path}")
         self.connection.close()
 
+    def program_command(self) -> list[str]:
+        """The client's command line that runs the program of the home's `request`."""
+        if self.erase is None:
+            raise Unavailable(f"{self.address}: a program needs a partition (--erase)")
+        return self.connection.own(
+            f"{self.home.agent} program --home {self.home.path}"
+            f" --mtd {self.erase.number} --name {shlex.quote(self.erase.name)}"
+        )
+
+    def put_file(self, below: str, content: bytes) -> None:
+        """A file into the agent's folder. Raises `Unavailable`."""
+        path = shlex.quote(f"{self.home.path}/{below}")
+        try:
+            self.connection.run(f"umask 077; mkdir -p {self.home.path}/put && cat >{path}", content)
+        except Refused as why:
+            raise Unavailable(f"{self.address.destination}: {below}: {why}") from None
+
     def job_command(self) -> list[str]:
         """The client's command line that runs a job."""
         remote = f"{self.home.agent} job --home {self.home.path}"

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from flashbed import paths
-from flashbed.formats.profiles import USUAL_COMPRESSOR, kernel_names
+from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, kernel_names
 from flashbed.plan.conditions import NONE
 from flashbed.targets.base import Program
 from flashbed.targets.ssh.address import AllowedBoard
@@ -22,7 +22,9 @@ __all__ = [
     "MtdPartition",
     "StrangeRowsError",
     "kernel_profile",
+    "other_flash",
     "read_facts",
+    "why_no_program",
     "why_not",
 ]
 
@@ -152,11 +154,17 @@ def why_not(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str |
     """Why a program cannot be measured on the board; None if it can be tried."""
     return (
         _other_kernel(program, board)
-        or _other_flash(program, board, allowed)
-        or _other_file_system(program, board, allowed)
+        or other_flash(program.board, board, allowed)
+        or _other_file_system(program.fs, board, allowed)
         or _asks_too_much(program, allowed)
         or _lacking(program, board, allowed)
     )
+
+
+def why_no_program(profile: Board, fs: str, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+    """Why no program can be run on a fresh file system of the board; None if it can be tried."""
+    lacking = board.can["mount"] and f"erasing and mounting: {board.can['mount']}"
+    return lacking or other_flash(profile, board, allowed) or _other_file_system(fs, board, allowed)
 
 
 def _other_kernel(program: Program, board: BoardFacts) -> str | None:
@@ -167,36 +175,36 @@ def _other_kernel(program: Program, board: BoardFacts) -> str | None:
     return f"kernel {wanted}: the board has Linux {board.kernel}{how}"
 
 
-def _other_flash(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
-    """Where the flash is not the one in the profile."""
+def other_flash(profile: Board, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+    """Where the flash is not the one in the profile; None if it is."""
     mounted = board.mounted
     number = allowed.erase.number if allowed.erase else mounted.mtd if mounted else None
     there = None if number is None else board.partitions.get(number)
     if there is None:
         return f"the directory {allowed.address.directory} is on no MTD partition"
-    chip, name = program.board.chip, paths.shown(program.board.path)
+    chip, name = profile.chip, paths.shown(profile.path)
     block_bytes = chip.page_bytes * chip.pages_per_block
     for key, wanted, found in (
         ("chip.page_bytes", chip.page_bytes, there.page_bytes),
         ("chip.oob_bytes", chip.oob_bytes, there.oob_bytes),
         ("chip.pages_per_block", chip.pages_per_block, there.block_bytes // there.page_bytes),
-        ("partition.blocks", program.board.partition.blocks, there.size_bytes // block_bytes),
+        ("partition.blocks", profile.partition.blocks, there.size_bytes // block_bytes),
     ):
         if wanted != found:
             return f"{name}: {key}: {wanted}, mtd{number} of the board has {found}"
     return None
 
 
-def _other_file_system(program: Program, board: BoardFacts, allowed: AllowedBoard) -> str | None:
+def _other_file_system(fs: str, board: BoardFacts, allowed: AllowedBoard) -> str | None:
     mounted = board.mounted
     if allowed.address.directory is not None and mounted is not None:
-        if program.fs != mounted.fs:
-            return f"fs {program.fs}: {allowed.address.directory} of the board is {mounted.fs}"
+        if fs != mounted.fs:
+            return f"fs {fs}: {allowed.address.directory} of the board is {mounted.fs}"
         return None
-    if program.fs in _RAW:
+    if fs in _RAW:
         return None
-    why = board.file_systems.get(program.fs, "the agent knows no such file system")
-    return why and f"fs {program.fs}: {why}"
+    why = board.file_systems.get(fs, "the agent knows no such file system")
+    return why and f"fs {fs}: {why}"
 
 
 def _asks_too_much(program: Program, allowed: AllowedBoard) -> str | None:

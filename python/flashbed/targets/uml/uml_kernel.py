@@ -1,7 +1,8 @@
 """Kernels for user-mode Linux: built once from Debian's linux-source packages, kept in the cache.
 
 `tinyconfig` plus kernel/uml/config, ARCH=um, in a temporary folder that is renamed when it is
-whole. What modules are built against stays, the rest of the sources goes. Changes are made to the
+whole. What modules are built against stays, the rest of the sources goes; their package stays, for
+another kernel is built of it. Two processes may build two kernels at once. Changes are made to the
 kernel's code: arch/x86/um/os-Linux/registers.c offers PTRACE_SETREGSET a buffer of fixed size,
 which hosts with AVX-512 or AMX refuse (the guest dies with "ptrace set fp regs failed"); without
 have_xstate_support it uses PTRACE_SETFPREGS, which they all take. And arch/um/kernel/skas/syscall.c
@@ -163,7 +164,7 @@ def built_kernel(
         return found
     _can_build()
     cache.mkdir(parents=True, exist_ok=True)
-    with locked(cache / "uml.lock"):
+    with locked(cache / f"{recipe.name}-{series}.lock"):
         found = cached_kernel(cache, series, recipe)
         if found:
             return found
@@ -186,18 +187,16 @@ def _can_build() -> None:
 
 
 def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None]) -> UmlKernel:
-    name = f"linux-source-{series}"
     log = cache / f"{recipe.name}-{series}.log"
+    package, version = _sources(cache, series, say)
     with scratch(cache, "build-") as work:
-        say(f"downloading the sources of Linux {series} (about 140 MB, once)")
-        package, version = Apt(cache / "apt-source", "amd64").download(name, work)
+        say(f"unpacking the sources of Linux {series}")
         unpack(package, work / "package")
-        package.unlink()
         tree = work / "tree"
         tree.mkdir()
-        say(f"unpacking the sources of Linux {series}")
         archive = next((work / "package" / "usr" / "src").glob("*.tar.xz"))
         run(["tar", "-xf", str(archive), "-C", str(tree), "--strip-components=1"])
+        shutil.rmtree(work / "package")
         for name, before, after in recipe.changes:
             _change(tree / name, before, after)
         for name, content in recipe.files.items():
@@ -212,6 +211,18 @@ def _build(cache: Path, series: str, recipe: Recipe, say: Callable[[str], None])
         shutil.rmtree(folder, ignore_errors=True)
         kept.rename(folder)
     return UmlKernel(series, version, folder)
+
+
+def _sources(cache: Path, series: str, say: Callable[[str], None]) -> tuple[Path, str]:
+    """Debian's package of a series, fetched if it is not there yet, and its version."""
+    name = f"linux-source-{series}"
+    with locked(cache / f"{name}.lock"):
+        for package in cache.glob(f"{name}_*.deb"):
+            return package, package.name.split("_")[1].replace("%3a", ":")
+        say(f"downloading the sources of Linux {series} (about 140 MB, once)")
+        with scratch(cache, "fetch-") as work:
+            package, version = Apt(cache / "apt-source", "amd64").download(name, work)
+            return package.rename(cache / package.name), version
 
 
 def _change(source: Path, before: str, after: str) -> None:

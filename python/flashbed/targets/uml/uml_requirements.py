@@ -6,17 +6,17 @@ import platform
 
 from flashbed.targets.guest import yaffs2
 from flashbed.targets.guest.debian import cache_folder
-from flashbed.targets.guest.requirements import Finding, agents, program, ziglang
+from flashbed.targets.guest.requirements import Requirement, agents, program, ziglang
 from flashbed.targets.uml.uml_kernel import BUILD_TOOLS, KERNELS, cached_kernel
 
 __all__ = ["check"]
 
 
-def check() -> list[Finding]:
+def check() -> list[Requirement]:
     """Everything the target looks for; build tools are needed once a kernel."""
     machine = platform.machine()
     return [
-        Finding("x86_64", machine == "x86_64", machine, "user-mode Linux runs on no other host"),
+        Requirement("x86_64", machine == "x86_64", machine, "user-mode Linux runs on x86_64"),
         ziglang(),
         *agents("host"),
         *(program(tool, f"apt-get install {package}") for tool, package in BUILD_TOOLS.items()),
@@ -25,9 +25,9 @@ def check() -> list[Finding]:
     ]
 
 
-def _kernel(series: str) -> Finding:
+def _kernel(series: str) -> Requirement:
     kernel = cached_kernel(cache_folder(), series)
-    return Finding(
+    return Requirement(
         f"user-mode Linux {series}",
         kernel is not None,
         kernel.version if kernel else "not built yet",

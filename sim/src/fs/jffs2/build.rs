@@ -63,6 +63,7 @@ impl<F: Flash> Jffs2<F> {
                     name: self.names.name(entry.name).to_owned(),
                     ino,
                     is_directory: entry.is_directory,
+                    target: self.file(ino).target.as_deref().map(str::to_owned),
                     size_bytes: u64::from(self.file(ino).size_bytes),
                     contents: self.stored_contents(ino),
                 });
@@ -97,7 +98,7 @@ impl<F: Flash> Jffs2<F> {
             file.entries = BTreeMap::new();
         }
         self.rotate_lists();
-        let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT)?;
+        let now = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ROOT, false)?;
         self.file_mut(ROOT).state = InodeState::Present;
         self.start_collector(now)
     }

@@ -1,11 +1,10 @@
 //! Names: what makes them and what takes them away.
 //!
-//! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_unlink, jffs2_rmdir,
-//! jffs2_rename), jffs2_do_create, jffs2_do_unlink and jffs2_do_link of write.c, and
-//! jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be marked obsolete there, so a name is
-//! taken away by an entry that names no inode, and lives until no older entry of the name is on
-//! flash. Left out: links, symlinks, devices; entries are in the order of their names, not of the
-//! hash of them.
+//! Mirrors fs/jffs2/dir.c of Linux 6.1 (jffs2_create, jffs2_mkdir, jffs2_symlink, jffs2_link,
+//! jffs2_unlink, jffs2_rmdir, jffs2_rename), jffs2_do_create, jffs2_do_unlink and jffs2_do_link of
+//! write.c, and jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be marked obsolete
+//! there, so a name is taken away by an entry that names no inode, and lives until no older entry
+//! of the name is on flash. Left out: devices; entries are in the order of their names, not of the hash of them.
 //!
 //! Invariant: of each name a directory has at most one entry in memory, the one of the highest
 //! version.
@@ -15,26 +14,58 @@ use super::layout::{Summary, RAW_INODE_BYTES};
 use super::node::{Entry, Node, NodeId, Role};
 use super::nodemgmt::Priority;
 use super::Jffs2;
+use crate::errno::ENAMETOOLONG;
 use crate::flash::Flash;
-use crate::fs::{Ino, Name, PageCache, Rename, Result};
+use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
+use crate::ops::name_len;
 use crate::units::Ns;
 
+/// A longer target of a symbolic link is refused (jffs2_symlink).
+const TARGET_BYTES_MAX: usize = 254;
+
+/// What an inode is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind<'a> {
+    File,
+    Directory,
+    /// A symbolic link, and where it leads.
+    Link(&'a str),
+}
+
 impl<F: Flash> Jffs2<F> {
-    /// jffs2_create and jffs2_mkdir: the inode's node without data, then its entry.
+    /// jffs2_create and jffs2_mkdir: the inode's node without data, then its entry. That of a
+    /// symbolic link has the target (jffs2_symlink).
     pub(super) fn make(
         &mut self,
         now: Ns,
         at: Name<'_>,
-        is_directory: bool,
+        kind: Kind<'_>,
         pages: &mut dyn PageCache,
     ) -> Result<(Ino, Ns)> {
-        let (bytes, summary) = (RAW_INODE_BYTES, Summary::Inode);
+        let (is_directory, target) = match kind {
+            Kind::File => (false, None),
+            Kind::Directory => (true, None),
+            Kind::Link(target) => (false, Some(target)),
+        };
+        let target_bytes = target.map_or(0, name_len);
+        if target_bytes > TARGET_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
+        let (bytes, summary) = (RAW_INODE_BYTES + target_bytes as u32, Summary::Inode);
         let (_, now) = self.reserve_space(now, bytes, Priority::Normal, summary, pages)?;
         let ino = Ino(u32::try_from(self.files.len() + 1).expect("fewer than 2^32 inodes"));
-        let state = InodeState::Present;
-        self.files.push(File { state, links: 1, is_directory, ..File::default() });
+        let (state, target) = (InodeState::Present, target.map(Box::from));
+        let size_bytes = target_bytes as u32;
+        let is_link = target.is_some();
+        let file = File { state, links: 1, is_directory, target, size_bytes, ..File::default() };
+        self.files.push(file);
         let version = self.next_version(ino);
-        let node = Node::new(ino, Role::Metadata, version);
+        let bytes = target_bytes as u16;
+        let role = match is_link {
+            true => Role::Data { data_bytes: bytes, file_bytes: bytes, packed_by: None },
+            false => Role::Metadata,
+        };
+        let node = Node { size_bytes, ..Node::new(ino, role, version) };
         let (id, now) = self.write_dnode(now, node, Some(ino))?;
         self.file_mut(ino).metadata = Some(id);
         self.complete_reservation(now);
@@ -45,6 +76,19 @@ impl<F: Flash> Jffs2<F> {
                 Err(error)
             }
         }
+    }
+
+    /// jffs2_link.
+    pub(super) fn add_link(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        ino: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = self.do_link(now, at, Some(ino), false, Priority::Normal, pages)?;
+        self.file_mut(ino).links += 1;
+        Ok(now)
     }
 
     /// jffs2_do_link, and the first half of jffs2_do_unlink, for which `ino` is none: the
@@ -102,8 +146,14 @@ impl<F: Flash> Jffs2<F> {
         for id in std::mem::take(&mut self.file_mut(dead).entries).into_values() {
             self.mark_obsolete(now, id);
         }
-        self.file_mut(dead).links = 0;
+        self.lose_link(dead);
         Ok(now)
+    }
+
+    /// pino_nlink of an inode that a name is taken from.
+    fn lose_link(&mut self, ino: Ino) {
+        let file = self.file_mut(ino);
+        file.links = if file.is_directory { 0 } else { file.links - 1 };
     }
 
     /// jffs2_rename: the new name first, then the end of the old one.
@@ -117,7 +167,7 @@ impl<F: Flash> Jffs2<F> {
         let is_directory = self.file(ino).is_directory;
         let now = self.do_link(now, new, Some(ino), is_directory, Priority::Normal, pages)?;
         if let Some(replaced) = replaced {
-            self.file_mut(replaced).links = 0;
+            self.lose_link(replaced);
         }
         self.do_link(now, old, None, false, Priority::Deletion, pages)
     }

@@ -165,7 +165,7 @@ impl<F: Flash> Jffs2<F> {
                 self.collect_deletion_dirent(now, id, name)
             }
             Role::Dirent { .. } => self.collect_dirent(now, id),
-            Role::Metadata => self.collect_metadata(now, id),
+            _ if self.file(node.ino).metadata == Some(id) => self.collect_metadata(now, id),
             _ => self.collect_data(now, id, pages),
         }
     }
@@ -208,10 +208,14 @@ impl<F: Flash> Jffs2<F> {
         Ok(now)
     }
 
-    /// jffs2_garbage_collect_metadata: the same as of an entry.
+    /// jffs2_garbage_collect_metadata: the same as of an entry, but a symbolic link's target is
+    /// read.
     fn collect_metadata(&mut self, now: Ns, id: NodeId) -> Result<Ns> {
         let node = self.nodes.get(id);
-        let (_, now) = self.reserve_space_gc(now, RAW_INODE_BYTES, Summary::Inode)?;
+        let is_link = self.file(node.ino).target.is_some();
+        let now = if is_link { self.read_node(now, id, None)? } else { now };
+        let bytes = node.role.parts().iter().sum();
+        let (_, now) = self.reserve_space_gc(now, bytes, Summary::Inode)?;
         let version = self.next_version(node.ino);
         let file = self.file(node.ino);
         let size_bytes = file.fragments.end().unwrap_or(file.size_bytes);

@@ -2,7 +2,7 @@
 //!
 //! Mirrors fs/jffs2/fs.c of Linux 6.1 (jffs2_iget, jffs2_do_setattr, jffs2_evict_inode), struct
 //! jffs2_inode_cache and struct jffs2_inode_info (nodelist.h, jffs2_fs_i.h), and
-//! jffs2_do_clear_inode of readinode.c. Left out: attributes other than the size.
+//! jffs2_do_clear_inode of readinode.c. What modes, owners and times are is not kept.
 //!
 //! Invariant: what is known of an inode beyond its nodes, links and kind is empty unless it is
 //! `Present`.
@@ -37,6 +37,8 @@ pub struct File {
     /// Entries that name it (pino_nlink; the kernel has the parent's number there for a directory).
     pub links: u32,
     pub is_directory: bool,
+    /// Of a symbolic link, where it leads (f->target).
+    pub target: Option<Box<str>>,
     /// Its nodes in the order in which they came to be known, those that are obsolete and not yet
     /// erased included.
     pub nodes: InodeNodes,
@@ -64,7 +66,7 @@ impl<F: Flash> Jffs2<F> {
             return Ok(now);
         }
         self.set_reading(now, Some(ino));
-        let read = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino);
+        let read = self.read_inode(now + self.mtd.costs().jffs2_inode_ns, ino, false);
         self.set_reading(*read.as_ref().unwrap_or(&now), None);
         let now = read?;
         self.file_mut(ino).state = InodeState::Present;
@@ -102,6 +104,17 @@ impl<F: Flash> Jffs2<F> {
         }
         self.set_reading(now, None);
         Ok(now)
+    }
+
+    /// jffs2_do_setattr without a size: a node without data, which says how long the file is.
+    pub(super) fn change_attribute(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let size = self.file(ino).size_bytes;
+        self.do_setattr(now, ino, size, pages)
     }
 
     /// jffs2_do_setattr with a size: a hole up to a larger one, a node without data for any other.

@@ -5,7 +5,7 @@
 //! first and then data (jffs2_read_dnode), through the NAND driver's page buffer where there is
 //! one. The modules carry the names of the kernel's files.
 //!
-//! Left out: links, symlinks, attributes. What is left out is refused, not
+//! Left out: extended attributes where the kernel has them. What is left out is refused, not
 //! guessed. docs/jffs2.md has the whole list.
 //!
 //! Invariants:
@@ -40,16 +40,19 @@ mod write;
 
 use crate::compress::Jffs2Compressor;
 use crate::content::Contents;
+use crate::errno::EOPNOTSUPP;
 use crate::flash::{Flash, Torn};
 use crate::fs::{
-    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
-    PAGE_BYTES,
+    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
+    Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Collector;
 use compr::Compression;
+use dir::Kind;
 use file::{LAST_PAGE, WRAPPED};
 use inode::{File, InodeState};
 use layout::CLEANMARKER_BYTES;
@@ -65,6 +68,19 @@ use wbuf::WriteBuffer;
 /// JFFS2 needs this many blocks to accept a single write (jffs2_calc_trigger_levels: five for
 /// its collector, and one to write).
 const BLOCKS_MIN: u32 = 5;
+/// CONFIG_JFFS2_FS_XATTR of a kernel. Which nodes JFFS2 writes for extended attributes is not
+/// modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Xattr {
+    /// Calls about extended attributes end with EOPNOTSUPP.
+    Off,
+    /// They work.
+    On,
+    /// The configuration is not known.
+    Unknown,
+}
+
 /// What differs between kernels and their configurations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +94,8 @@ pub struct Options {
     pub collector_keeps_signals: bool,
     /// Who writes out a write buffer that nobody flushed.
     pub wbuf_flush: WbufFlush,
+    /// Whether there are extended attributes.
+    pub xattr: Xattr,
 }
 
 /// A mounted JFFS2.
@@ -90,6 +108,7 @@ pub struct Jffs2<F> {
     /// Blocks are powers of two.
     block_shift: u32,
     space: Space,
+    facts: KernelFacts,
     ticks: Ticks,
     collector: Collector,
     sched: Sched,
@@ -133,13 +152,12 @@ pub struct Jffs2<F> {
 
 impl<F: Flash> Jffs2<F> {
     /// Formats the partition (every block erased, a cleanmarker in its OOB, as flash_erase -j does)
-    /// and mounts it. `ticks_per_second` is the kernel's HZ: the tick's number decides what is
-    /// collected next.
+    /// and mounts it. The number of the kernel's tick decides what is collected next.
     pub fn format(
         mut mtd: Mtd<F>,
         mut now: Ns,
         options: Options,
-        ticks_per_second: u64,
+        facts: KernelFacts,
     ) -> Result<(Self, Ns)> {
         let block_bytes = mtd.block_bytes();
         assert!(block_bytes.is_power_of_two(), "checked profiles");
@@ -159,15 +177,15 @@ impl<F: Flash> Jffs2<F> {
             let offset = u64::from(block) * u64::from(block_bytes);
             now = mtd.write_oob(now, offset, CLEANMARKER_BYTES)?;
         }
-        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Jffs2 {
             compression: Compression::new(options.compressors.clone()),
             block_bytes,
             block_shift: block_bytes.trailing_zeros(),
             space: fresh(&mtd),
-            ticks,
+            ticks: Ticks::new(facts.ticks_per_second),
             collector: Collector::default(),
-            sched: tasks::new_sched(&options, mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            sched: Sched::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             foreground: Some(Task::Program),
             alloc_sem: Mutex::default(),
             chip_lock: Mutex::default(),
@@ -213,12 +231,20 @@ impl<F: Flash> Jffs2<F> {
         (self.nodes.len(), self.files.iter().map(|file| file.fragments.len()).sum())
     }
 
+    fn refuse_xattr<T>(&self, now: Ns) -> Result<T> {
+        Err(match self.options.xattr {
+            Xattr::Off => FsError::Errno(EOPNOTSUPP, now),
+            _ => FsError::NotModelled("extended attributes on JFFS2"),
+        })
+    }
+
     /// Whatever refers to a node that was moved refers to its copy.
     fn replace_reference(&mut self, from: NodeId, to: NodeId) {
         let node = self.nodes.get(from);
         self.nodes.set_fragments(to, node.fragments);
         let file = &mut self.files[node.ino.0 as usize - 1];
         match node.role {
+            Role::Data { .. } if file.target.is_some() => file.metadata = file.metadata.map(|_| to),
             Role::Data { .. } | Role::Hole { .. } => {
                 file.fragments.move_node(&self.nodes, from, to)
             }
@@ -253,11 +279,77 @@ impl<F: Flash> FlashFs for Jffs2<F> {
     type Flash = F;
 
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.make(now, at, false, pages)
+        self.make(now, at, Kind::File, pages)
     }
 
     fn mkdir(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.make(now, at, true, pages)
+        self.make(now, at, Kind::Directory, pages)
+    }
+
+    fn symlink(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        target: &str,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        self.make(now, at, Kind::Link(target), pages)
+    }
+
+    fn link(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.add_link(now, at, ino, pages)
+    }
+
+    fn set_attribute(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        _what: Attribute,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.change_attribute(now, ino, pages)
+    }
+
+    /// jffs2_readdir: entries are in memory with their directory.
+    fn read_dir(&mut self, now: Ns, ino: Ino, _pages: &mut dyn PageCache) -> Result<Ns> {
+        self.wait_for_inode(now, ino, false)
+    }
+
+    fn set_xattr(
+        &mut self,
+        now: Ns,
+        _ino: Ino,
+        _name: &str,
+        _bytes: u32,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.refuse_xattr(now)
+    }
+
+    fn get_xattr(&mut self, now: Ns, _ino: Ino, _name: &str) -> Result<(u32, Ns)> {
+        self.refuse_xattr(now)
+    }
+
+    fn list_xattr(&mut self, now: Ns, _ino: Ino) -> Result<(u32, Ns)> {
+        match self.options.xattr {
+            Xattr::Off => Ok((0, now)),
+            _ => self.refuse_xattr(now),
+        }
+    }
+
+    fn remove_xattr(
+        &mut self,
+        now: Ns,
+        _ino: Ino,
+        _name: &str,
+        _pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.refuse_xattr(now)
+    }
+
+    /// generic_file_readonly_mmap.
+    fn maps_shared_writable(&self) -> bool {
+        false
     }
 
     /// jffs2_lookup: entries are in memory with their directory.

@@ -71,7 +71,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_read_dnode.
     #[inline]
-    fn read_node(
+    pub(super) fn read_node(
         &mut self,
         now: Ns,
         id: NodeId,

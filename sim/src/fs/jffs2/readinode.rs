@@ -8,6 +8,7 @@
 //!
 //! Invariant: a node that has been looked at is `Unchecked` no more.
 
+use super::fragments::Fragments;
 use super::inode::InodeState;
 use super::layout::{MIN_HEADER_BYTES, RAW_DIRENT_BYTES, RAW_INODE_BYTES};
 use super::node::{Node, NodeId, Role, State};
@@ -39,8 +40,9 @@ struct Reading {
 
 impl<F: Flash> Jffs2<F> {
     /// jffs2_do_read_inode_internal: every good node from its start to the end of a flash page, a
-    /// name that goes on there as well; then the head of the latest version.
-    pub(super) fn read_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+    /// name that goes on there as well; then the head of the latest version, and the target of a
+    /// symbolic link that is not only checked.
+    pub(super) fn read_inode(&mut self, now: Ns, ino: Ino, is_check: bool) -> Result<Ns> {
         let mut reading = Reading::default();
         let mut now = now;
         let mut next = self.file(ino).nodes.last();
@@ -61,6 +63,14 @@ impl<F: Flash> Jffs2<F> {
         let Some(latest) = reading.latest else { return Ok(now) };
         let Node { flash_offset, size_bytes, .. } = self.nodes.get(latest);
         let now = self.flash_read(now, flash_offset, RAW_INODE_BYTES)?;
+        if self.file(ino).target.is_some() {
+            self.nodes.set_fragments(latest, 0);
+            let file = self.file_mut(ino);
+            (file.fragments, file.metadata) = (Fragments::default(), Some(latest));
+            file.size_bytes = size_bytes;
+            let target = flash_offset + RAW_INODE_BYTES;
+            return if is_check { Ok(now) } else { self.flash_read(now, target, size_bytes) };
+        }
         if !self.file(ino).is_directory {
             let fragments = &mut self.files[ino.0 as usize - 1].fragments;
             for gone in fragments.truncate(&mut self.nodes, size_bytes) {
@@ -271,7 +281,7 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_do_crccheck_inode: read, and forgotten again.
     pub(super) fn check_inode(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
-        let now = self.read_inode(now, ino)?;
+        let now = self.read_inode(now, ino, true)?;
         self.forget_inode(ino);
         Ok(now)
     }

@@ -55,7 +55,8 @@ impl<F: Flash> Jffs2<F> {
         self.wbuf = WriteBuffer::default();
         self.check_ino = 0;
         for file in &mut self.files {
-            *file = File { is_directory: file.is_directory, ..File::default() };
+            let target = file.target.take();
+            *file = File { is_directory: file.is_directory, target, ..File::default() };
         }
         self.files[0].links = 1;
         self.is_scanning = true;

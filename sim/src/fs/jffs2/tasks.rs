@@ -13,22 +13,12 @@
 
 use super::background::Collector;
 use super::call::Call;
-use super::{Jffs2, Options, WbufFlush};
+use super::Jffs2;
 use crate::flash::{Done, Flash};
 use crate::fs::tasks::run_flusher;
 use crate::fs::{Ino, PageCache, Result};
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
-
-/// The scheduler of a kernel: RCU has a thread since 3.7, as the write buffer has a work of its
-/// own.
-pub(super) fn new_sched(options: &Options, clock_step_ns: u64, tick_ns: u64) -> Sched {
-    let sched = Sched::new(clock_step_ns, tick_ns);
-    match options.wbuf_flush {
-        WbufFlush::DelayedWork => sched,
-        WbufFlush::SyncSupers => sched.without_rcu_thread(),
-    }
-}
 
 /// The same pages once more.
 pub(super) fn again<'a>(
@@ -40,8 +30,8 @@ pub(super) fn again<'a>(
 impl<F: Flash> Jffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
-        self.sched =
-            new_sched(&self.options, self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        let clock_step_ns = self.mtd.costs().sched_clock_ns;
+        self.sched = Sched::new(clock_step_ns, &self.facts);
         self.collector = Collector::default();
         self.foreground = Some(Task::Program);
         self.alloc_sem = Mutex::default();

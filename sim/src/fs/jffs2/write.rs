@@ -41,7 +41,9 @@ impl<F: Flash> Jffs2<F> {
             (Some(_), _) => [Cause::Metadata; 2],
         };
         let caused = [(causes[0], parts[0]), (causes[1], parts[1])];
-        let is_tried_by_caller = writer.is_some() && matches!(node.role, Role::Data { .. });
+        let is_link = self.file(node.ino).target.is_some();
+        let is_tried_by_caller =
+            writer.is_some() && !is_link && matches!(node.role, Role::Data { .. });
         let written = match self.write_parts(now, &caused, writer) {
             Err(FsError::Io(at)) if !is_tried_by_caller => {
                 let now = self.reserve_again(at, node.total_bytes(), summary, writer)?;

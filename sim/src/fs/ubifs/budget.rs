@@ -33,6 +33,8 @@ pub struct Request {
     pub mod_dent: bool,
     pub new_inode: bool,
     pub dirtied_inodes: u64,
+    /// `new_ino_d`.
+    pub new_bytes: u64,
     /// `dirtied_ino_d`.
     pub more_bytes: u64,
 }
@@ -47,6 +49,8 @@ impl Request {
     /// ubifs_create, ubifs_mkdir.
     pub const CREATE: Request =
         Request { new_inode: true, new_dent: true, dirtied_inodes: 1, ..Request::NOTHING };
+    /// ubifs_link.
+    pub const LINK: Request = Request { new_dent: true, dirtied_inodes: 2, ..Request::NOTHING };
     /// ubifs_unlink, ubifs_rmdir.
     pub const UNLINK: Request = Request { mod_dent: true, dirtied_inodes: 2, ..Request::NOTHING };
     /// do_rename.
@@ -59,6 +63,7 @@ impl Request {
         mod_dent: false,
         new_inode: false,
         dirtied_inodes: 0,
+        new_bytes: 0,
         more_bytes: 0,
     };
 
@@ -74,6 +79,7 @@ impl Request {
         u64::from(self.new_inode) * u64::from(INODE_BYTES)
             + u64::from(self.new_page) * u64::from(DATA_NODE_BYTES)
             + u64::from(self.new_dent) * u64::from(DENT_NODE_BYTES_MAX)
+            + self.new_bytes
     }
 
     /// calc_dd_growth.

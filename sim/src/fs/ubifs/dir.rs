@@ -1,40 +1,131 @@
 //! Directories: names that are made, looked up, taken away and moved, and the end of an inode.
 //!
-//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_unlink, ubifs_rmdir,
-//! do_rename) and super.c (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that is
-//! root. Names need a budget; taking them away goes on without one. Left out: links, exchange,
-//! names with equal hashes.
+//! Mirrors fs/ubifs/dir.c (ubifs_lookup, ubifs_create, ubifs_mkdir, ubifs_symlink, ubifs_link,
+//! ubifs_tmpfile, ubifs_readdir, ubifs_unlink, ubifs_rmdir, do_rename) and super.c
+//! (ubifs_evict_inode, ubifs_write_inode) of Linux 6.1 for a program that is root. Names need a
+//! budget; taking them away goes on without one. Left out: exchange, names with equal hashes.
 
 use super::budget::Request;
 use super::bulk::Habit;
-use super::inode::Inode;
+use super::geometry::align;
+use super::inode::{Inode, Kind};
+use super::journal::Update;
 use super::key::Key;
 use super::Ubifs;
 use crate::flash::Flash;
-use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result};
+use crate::fs::{FsError, Ino, Name, PageCache, Rename, Result, Scheduled};
 use crate::units::Ns;
+use std::collections::BTreeMap;
 
 impl<F: Flash> Ubifs<F> {
-    /// ubifs_create and ubifs_mkdir.
+    /// ubifs_create, ubifs_mkdir and ubifs_symlink.
     pub(super) fn create_inode(
         &mut self,
         now: Ns,
         at: Name<'_>,
-        is_directory: bool,
+        kind: Kind,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        let inode = Inode::new(kind);
+        let new_bytes = u64::from(align(inode.data_bytes, 8));
+        let request = Request { new_bytes, ..Request::CREATE };
+        let now = self.budget_space(now, &request, pages)?;
+        let now = self.check_free(now, Key::dent(at.directory.0, at.name))?;
+        let inum = self.add_inode(inode);
+        let now = self.jnl_update(now, &Update::entry(at, inum))?;
+        self.release_budget(&request);
+        Ok((Ino(inum), now))
+    }
+
+    /// Nothing has the key of a name that is about to be made, as far as the index knows.
+    fn check_free(&mut self, now: Ns, key: Key) -> Result<Ns> {
+        match self.tnc.lookup(&mut self.ubi, now, key)? {
+            (Some(_), _) => {
+                Err(FsError::NotModelled("a directory entry whose name or hash is taken"))
+            }
+            (None, now) => Ok(now),
+        }
+    }
+
+    /// ubifs_new_inode.
+    pub(super) fn add_inode(&mut self, inode: Inode) -> u32 {
+        let inum = self.next_inode;
+        self.next_inode += 1;
+        self.inodes.insert(inum, inode);
+        inum
+    }
+
+    /// ubifs_link: the inode is written with its entry. One that never had a name is no orphan any
+    /// more.
+    pub(super) fn link_inode(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        ino: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let more_bytes = u64::from(align(self.inode(ino.0).data_bytes, 8));
+        let request = Request { more_bytes, ..Request::LINK };
+        let now = self.budget_space(now, &request, pages)?;
+        if self.inode(ino.0).links == 0 {
+            self.orphans.delete(ino.0);
+        }
+        self.check_no_clash(at)?;
+        self.inode(ino.0).links += 1;
+        let now = self.jnl_update(now, &Update::entry(at, ino.0))?;
+        self.release_budget(&request);
+        Ok(now)
+    }
+
+    /// ubifs_tnc_add_nm would take another name with this hash for this one.
+    fn check_no_clash(&self, at: Name<'_>) -> Result<()> {
+        match self.tnc.has(Key::dent(at.directory.0, at.name)) {
+            true => Err(FsError::NotModelled("a directory entry whose name or hash is taken")),
+            false => Ok(()),
+        }
+    }
+
+    /// ubifs_tmpfile: an inode that is an orphan from its beginning, and the end of an entry that
+    /// never was, of the first byte of the name that the VFS thinks of.
+    pub(super) fn make_tmpfile(
+        &mut self,
+        now: Ns,
+        directory: Ino,
         pages: &mut dyn PageCache,
     ) -> Result<(Ino, Ns)> {
         let now = self.budget_space(now, &Request::CREATE, pages)?;
-        let key = Key::dent(at.directory.0, at.name);
-        let (taken, now) = self.tnc.lookup(&mut self.ubi, now, key)?;
-        if taken.is_some() {
-            return Err(FsError::NotModelled("a directory entry whose name or hash is taken"));
-        }
-        let inum = self.next_inode;
-        self.next_inode += 1;
-        self.inodes.insert(inum, Inode::new(is_directory));
-        let now = self.jnl_update(now, at, inum, false)?;
+        let now = match self.budget_space(now, &Request::INODE, pages) {
+            Ok(later) => later,
+            Err(error) => {
+                self.release_budget(&Request::CREATE);
+                return Err(error);
+            }
+        };
+        let mut inode = Inode::new(Kind::File);
+        (inode.links, inode.dirty) = (0, true);
+        let inum = self.add_inode(inode);
+        let at = Name { directory, name: "%23" };
+        let now = self.jnl_update(now, &Update { is_deletion: true, ..Update::entry(at, inum) })?;
         self.release_budget(&Request::CREATE);
         Ok((Ino(inum), now))
+    }
+
+    /// ubifs_readdir: entry after entry in the order of their keys.
+    pub(super) fn read_entries(
+        &mut self,
+        now: Ns,
+        directory: Ino,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let first = Key::first_dent(directory.0);
+        let (mut next, mut now) = self.tnc.next_entry(&mut self.ubi, now, first)?;
+        while let Some(leaf) = next {
+            let key = self.tnc.key(leaf);
+            now = self.read_name(now, leaf)?;
+            now = self.resched(now, pages)?;
+            (next, now) = self.tnc.entry_after(&mut self.ubi, now, key)?;
+        }
+        Ok(now)
     }
 
     /// ubifs_lookup: a name that is not there costs the index nodes on the way to where it would
@@ -66,8 +157,9 @@ impl<F: Flash> Ubifs<F> {
         pages: &mut dyn PageCache,
     ) -> Result<Ns> {
         let (now, budgeted) = self.budget_if_there_is(now, &Request::UNLINK, pages)?;
-        self.inode(ino.0).is_unlinked = true;
-        let now = self.jnl_update(now, at, ino.0, true)?;
+        self.inode(ino.0).links -= 1;
+        let now =
+            self.jnl_update(now, &Update { is_deletion: true, ..Update::entry(at, ino.0) })?;
         self.release_if(budgeted, &Request::UNLINK);
         Ok(now)
     }
@@ -110,22 +202,26 @@ impl<F: Flash> Ubifs<F> {
     ) -> Result<Ns> {
         let Rename { ino, replaced, .. } = rename;
         let mut now = now;
-        if let Some(replaced) = replaced.filter(|_| self.inodes[&ino.0].is_directory) {
+        if let Some(replaced) = replaced.filter(|_| self.inodes[&ino.0].is_directory()) {
             now = self.first_entry(now, replaced)?;
         }
-        now = self.budget_space(now, &Request::RENAME, pages)?;
-        now = match self.budget_space(now, &Request::INODE, pages) {
+        let replaced_bytes = replaced.map_or(0, |replaced| self.inodes[&replaced.0].data_bytes);
+        let more_bytes = u64::from(align(replaced_bytes, 8));
+        let request = Request { more_bytes, ..Request::RENAME };
+        now = self.budget_space(now, &request, pages)?;
+        let of_inode = self.inodes[&ino.0].request();
+        now = match self.budget_space(now, &of_inode, pages) {
             Ok(later) => later,
             Err(error) => {
-                self.release_budget(&Request::RENAME);
+                self.release_budget(&request);
                 return Err(error);
             }
         };
         if let Some(replaced) = replaced {
-            self.inode(replaced.0).is_unlinked = true;
+            self.inode(replaced.0).links -= 1;
         }
         now = self.jnl_rename(now, rename)?;
-        self.release_budget(&Request::RENAME);
+        self.release_budget(&request);
         self.make_inode_dirty(ino);
         pages.mark_inode_dirty(now, ino, false);
         Ok(now)
@@ -137,9 +233,9 @@ impl<F: Flash> Ubifs<F> {
         if !inode.dirty {
             return Ok(now);
         }
-        let now = match inode.is_unlinked {
-            true => now,
-            false => self.jnl_write_inode(now, ino.0)?,
+        let now = match inode.links {
+            0 => now,
+            _ => self.jnl_write_inode(now, ino.0)?,
         };
         self.mark_inode_clean(ino.0);
         Ok(now)
@@ -155,7 +251,15 @@ impl<F: Flash> Ubifs<F> {
         } else {
             self.budget.clear_full();
         }
-        self.inodes.remove(&ino.0);
+        self.forget_inode(ino.0);
         Ok(now)
+    }
+
+    /// An inode is gone, and with it those of its attributes.
+    fn forget_inode(&mut self, inum: u32) {
+        let gone = self.inodes.remove(&inum).map(|inode| inode.attributes);
+        for attribute in gone.into_iter().flat_map(BTreeMap::into_values) {
+            self.inodes.remove(&attribute.inum);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Files: pages that become dirty, are read and written, and sizes that change.
 //!
 //! Mirrors fs/ubifs/file.c (ubifs_write_begin with its fast and its slow path, ubifs_write_end,
-//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime) and compress.c of Linux
-//! 6.1. Bulk-read is bulk.rs's.
+//! do_readpage, ubifs_writepage, do_truncation, do_setattr, update_mctime, ubifs_vm_page_mkwrite)
+//! and compress.c of Linux 6.1. Bulk-read is bulk.rs's.
 
 use super::budget::Request;
 use super::geometry::{DATA_HEADER_BYTES, TRUNCATION_BYTES};
@@ -10,7 +10,7 @@ use super::key::{r5_hash, Key, Place};
 use super::Ubifs;
 use crate::compress::{Compressors, UbifsData};
 use crate::flash::Flash;
-use crate::fs::{FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
+use crate::fs::{Attribute, FsError, Ino, PageCache, PageWrite, Result, PAGE_BYTES};
 use crate::ubi::Ubi;
 use crate::units::Ns;
 
@@ -258,8 +258,10 @@ impl<F: Flash> Ubifs<F> {
 
     /// An inode that was budgeted becomes dirty; one that is dirty already has its budget.
     pub(super) fn make_inode_dirty(&mut self, ino: Ino) {
-        if std::mem::replace(&mut self.inode(ino.0).dirty, true) {
-            self.release_budget(&Request::INODE);
+        let inode = self.inode(ino.0);
+        let request = inode.request();
+        if std::mem::replace(&mut inode.dirty, true) {
+            self.release_budget(&request);
         }
     }
 
@@ -280,6 +282,54 @@ impl<F: Flash> Ubifs<F> {
         self.inode(ino.0).size_bytes = size_bytes;
         self.make_inode_dirty(ino);
         pages.mark_inode_dirty(now, ino, true);
+        Ok(now)
+    }
+
+    /// do_setattr without a size: the inode is dirty, and goes with the next write-back.
+    pub(super) fn change_attribute(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        what: Attribute,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        let now = match what {
+            Attribute::Owner if !self.inodes[&ino.0].is_directory() => {
+                self.look_for_capabilities(now, ino)?
+            }
+            _ => now,
+        };
+        let request = self.inodes[&ino.0].request();
+        let now = self.budget_space(now, &request, pages)?;
+        self.make_inode_dirty(ino);
+        pages.mark_inode_dirty(now, ino, false);
+        Ok(now)
+    }
+
+    /// ubifs_vm_page_mkwrite: a budget for a new page and, with another time, for the inode.
+    pub(super) fn budget_mapped_page(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        page: u32,
+        new_time: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.check_writable(now)?;
+        let request = Request { dirtied_inodes: u64::from(new_time), ..Request::NEW_PAGE };
+        let now = self.budget_space(now, &request, pages)?;
+        let inode = self.inode(ino.0);
+        let (is_budgeted, is_hole) = (inode.is_budgeted(page), inode.is_hole(page));
+        inode.set_budgeted(page);
+        if is_budgeted {
+            self.release_budget(&Request::NEW_PAGE);
+        } else if !is_hole {
+            self.budget.convert_page(&self.geometry);
+        }
+        if new_time {
+            self.make_inode_dirty(ino);
+            pages.mark_inode_dirty(now, ino, false);
+        }
         Ok(now)
     }
 

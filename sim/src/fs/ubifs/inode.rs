@@ -5,7 +5,11 @@
 //!
 //! Invariant: an inode that is not in memory is clean.
 
+use super::budget::Request;
 use super::bulk::Habit;
+use super::geometry::{align, INODE_BYTES};
+use crate::ops::name_len;
+use std::collections::BTreeMap;
 
 /// A set of pages, a bit each.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +46,27 @@ impl PageSet {
     }
 }
 
+/// What an inode is, which never changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    #[default]
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, and where it leads.
+    Link(Box<str>),
+    /// The value of an extended attribute.
+    Attribute,
+}
+
+/// An extended attribute of an inode: its name, and the inode of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: Box<str>,
+    pub inum: u32,
+}
+
 /// struct ubifs_inode.
 #[derive(Clone, Debug)]
 pub struct Inode {
@@ -51,9 +76,13 @@ pub struct Inode {
     pub synced_bytes: u64,
     pub dirty: bool,
     pub in_memory: bool,
-    pub is_directory: bool,
-    /// i_nlink is 0.
-    pub is_unlinked: bool,
+    pub kind: Kind,
+    /// i_nlink, of a directory 1 until it is removed.
+    pub links: u32,
+    /// Bytes that its node has behind the inode itself (`data_len`).
+    pub data_bytes: u32,
+    /// By the hash of the name, which is the order of their keys.
+    pub attributes: BTreeMap<u32, Attribute>,
     /// The commit before which its last name went (`del_cmtno`).
     pub deleted_in: u64,
     /// What bulk-read goes by; of an inode that has come into memory anew, nothing.
@@ -64,19 +93,37 @@ pub struct Inode {
 
 impl Inode {
     /// A new one.
-    pub fn new(is_directory: bool) -> Inode {
+    pub fn new(kind: Kind) -> Inode {
+        let target = if let Kind::Link(target) = &kind { name_len(target) } else { 0 };
         Inode {
-            size_bytes: 0,
+            size_bytes: target as u64,
             synced_bytes: 0,
             dirty: false,
             in_memory: true,
-            is_directory,
-            is_unlinked: false,
+            kind,
+            links: 1,
+            data_bytes: target as u32,
+            attributes: BTreeMap::new(),
             deleted_in: 0,
             habit: Habit::default(),
             budgeted: PageSet::default(),
             holes: PageSet::default(),
         }
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    /// Bytes of its node, which has no data once the last name is gone.
+    pub fn node_bytes(&self) -> u32 {
+        INODE_BYTES + if self.links > 0 { self.data_bytes } else { 0 }
+    }
+
+    /// What it needs to become dirty (ubifs_release_dirty_inode_budget).
+    pub fn request(&self) -> Request {
+        Request { more_bytes: u64::from(align(self.data_bytes, 8)), ..Request::INODE }
     }
 
     /// PagePrivate.

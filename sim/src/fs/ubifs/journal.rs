@@ -14,7 +14,7 @@ use super::gc::Collected;
 use super::geometry::{
     align, BASE_HEAD, DATA_HEAD, DATA_HEADER_BYTES, DENT_BYTES, INODE_BYTES, TRUNCATION_BYTES,
 };
-use super::key::{Key, Place};
+use super::key::{hash_of, Key, Place};
 use super::log::CommitState;
 use super::properties::{Change, TAKEN};
 use super::stored::What;
@@ -44,8 +44,26 @@ struct LastBlock {
     bytes: u32,
 }
 
+/// An entry that is made or ends, with the inode it names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Update<'a> {
+    /// The directory and the name, or the inode that has an attribute and the attribute's name.
+    pub at: Name<'a>,
+    pub inum: u32,
+    pub is_deletion: bool,
+    /// Of an extended attribute.
+    pub is_attribute: bool,
+}
+
+impl<'a> Update<'a> {
+    /// An entry of a directory that is made.
+    pub fn entry(at: Name<'a>, inum: u32) -> Update<'a> {
+        Update { at, inum, is_deletion: false, is_attribute: false }
+    }
+}
+
 /// Bytes of the node of a directory entry.
-fn dent_bytes(name: &str) -> u32 {
+pub(super) fn dent_bytes(name: &str) -> u32 {
     DENT_BYTES + name_len(name) as u32 + 1
 }
 
@@ -119,7 +137,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// finish_reservation: the commit lock is free, so a commit that was asked for begins.
-    fn finish_reservation(&mut self, now: Ns) -> Result<Ns> {
+    pub(super) fn finish_reservation(&mut self, now: Ns) -> Result<Ns> {
         if self.journal.commit_state == CommitState::Resting {
             return Ok(now);
         }
@@ -127,14 +145,14 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// ubifs_add_dirt.
-    fn add_dirt(&mut self, now: Ns, leb: u32, bytes: u32) -> Result<Ns> {
+    pub(super) fn add_dirt(&mut self, now: Ns, leb: u32, bytes: u32) -> Result<Ns> {
         let change = Change { more_dirty: align(bytes, 8), ..Change::default() };
         self.lpt.change(&mut self.ubi, now, leb, change)
     }
 
     /// make_reservation and write_head of a group of nodes, in the base head; where each is. One of
     /// data unpacks to so many bytes.
-    fn write_group(
+    pub(super) fn write_group(
         &mut self,
         now: Ns,
         nodes: &[(Key, u32)],
@@ -163,7 +181,7 @@ impl<F: Flash> Ubifs<F> {
     }
 
     /// A directory entry, which stands first in a group or second.
-    fn store_entry(&mut self, place: Place, name: &str, target: Option<u32>) {
+    pub(super) fn store_entry(&mut self, place: Place, name: &str, target: Option<u32>) {
         self.store(place, true, || What::Entry { name: name.to_owned(), target });
     }
 
@@ -207,7 +225,9 @@ impl<F: Flash> Ubifs<F> {
     pub(super) fn remove_name(&mut self, now: Ns, key: Key) -> Result<Ns> {
         let (tnc, ubi, lpt) = (&mut self.tnc, &mut self.ubi, &mut self.lpt);
         let (leaf, exact, now) = tnc.lookup_dirty(ubi, lpt, now, key)?;
-        assert!(exact, "a name that is removed is there");
+        if !exact {
+            return Ok(now); // that of a file made without a name
+        }
         let now = self.read_name(now, leaf)?;
         self.tnc.delete(&mut self.ubi, &mut self.lpt, now, leaf)
     }
@@ -215,40 +235,45 @@ impl<F: Flash> Ubifs<F> {
     /// mark_inode_clean.
     pub(super) fn mark_inode_clean(&mut self, inum: u32) {
         if std::mem::take(&mut self.inode(inum).dirty) {
-            self.release_budget(&super::budget::Request::INODE);
+            let request = self.inode(inum).request();
+            self.release_budget(&request);
         }
     }
 
-    /// ubifs_add_orphan, which looks for extended attributes, and `del_cmtno`.
+    /// ubifs_add_orphan, with the inodes of its extended attributes, and `del_cmtno`.
     fn add_orphan(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         self.orphans.add(inum);
-        let (_, now) = self.tnc.next_entry(&mut self.ubi, now, Key::first_xent(inum))?;
+        let now = self.each_attribute(now, inum, |fs, now, attribute| {
+            fs.orphans.add_child(inum, attribute);
+            Ok(now)
+        })?;
         self.inode(inum).deleted_in = self.commits;
         Ok(now)
     }
 
-    /// ubifs_jnl_update: an entry, the inode it names and the directory; with `deletion` the entry
-    /// goes.
-    pub(super) fn jnl_update(
-        &mut self,
-        now: Ns,
-        at: Name<'_>,
-        inum: u32,
-        deletion: bool,
-    ) -> Result<Ns> {
+    /// ubifs_jnl_update: an entry, the inode it names and the directory or host.
+    pub(super) fn jnl_update(&mut self, now: Ns, update: &Update<'_>) -> Result<Ns> {
+        let Update { at, inum, is_deletion, is_attribute } = *update;
         let directory = at.directory.0;
-        let dent = Key::dent(directory, at.name);
+        let dent = match is_attribute {
+            true => Key::xent(directory, hash_of(at.name)),
+            false => Key::dent(directory, at.name),
+        };
         let inodes = [Key::inode(inum), Key::inode(directory)];
+        let node_bytes = [inum, directory].map(|inum| self.inodes[&inum].node_bytes());
         let nodes =
-            [(dent, dent_bytes(at.name)), (inodes[0], INODE_BYTES), (inodes[1], INODE_BYTES)];
+            [(dent, dent_bytes(at.name)), (inodes[0], node_bytes[0]), (inodes[1], node_bytes[1])];
         let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
         let mut now = self.reserve(now, BASE_HEAD, bytes)?;
-        if deletion {
+        if is_deletion && self.inodes[&inum].links == 0 {
             now = self.add_orphan(now, inum)?;
         }
         let (places, mut now) = self.write_group(now, &nodes, 0, &[inum, directory])?;
-        self.store_entry(places[0], at.name, (!deletion).then_some(inum));
-        if deletion {
+        self.store_entry(places[0], at.name, (!is_deletion).then_some(inum));
+        if is_attribute {
+            now = self.sync_head(now, BASE_HEAD)?; // S_SYNC of the attribute's inode
+        }
+        if is_deletion {
             now = self.remove_name(now, dent)?;
             now = self.add_dirt(now, places[0].leb, places[0].bytes)?;
         } else {
@@ -259,6 +284,10 @@ impl<F: Flash> Ubifs<F> {
         now = self.finish_reservation(now)?;
         let inode = self.inode(inum);
         inode.synced_bytes = inode.size_bytes;
+        if is_attribute {
+            let host = self.inode(directory);
+            host.synced_bytes = host.size_bytes;
+        }
         self.mark_inode_clean(inum);
         self.mark_inode_clean(directory);
         Ok(now)
@@ -291,11 +320,26 @@ impl<F: Flash> Ubifs<F> {
     /// ubifs_jnl_write_inode: of one without a name all that the index has of it goes.
     pub(super) fn jnl_write_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
         let key = Key::inode(inum);
-        let (places, now) = self.write_group(now, &[(key, INODE_BYTES)], 0, &[inum])?;
-        let now = if self.inode(inum).is_unlinked {
-            let now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+        let inode = self.inode(inum);
+        let (is_last, node_bytes) = (inode.links == 0, inode.node_bytes());
+        let killed = if is_last { inode.attributes.len() } else { 0 };
+        let bytes = killed as u32 * INODE_BYTES + node_bytes;
+        let (mut nodes, mut now) = (Vec::with_capacity(killed + 1), now);
+        if killed > 0 {
+            now = self.reserve(now, BASE_HEAD, bytes)?;
+            now = self.each_attribute(now, inum, |fs, now, attribute| {
+                let now = fs.iget_attribute(now, attribute)?;
+                fs.inode(attribute).links = 0;
+                nodes.push((Key::inode(attribute), INODE_BYTES));
+                Ok(now)
+            })?;
+        }
+        nodes.push((key, node_bytes));
+        let (places, now) = self.write_group(now, &nodes, 0, &[inum])?;
+        let now = if is_last {
+            let now = self.remove_inode(now, inum)?;
             self.orphans.delete(inum);
-            self.add_dirt(now, places[0].leb, INODE_BYTES)?
+            self.add_dirt(now, places[0].leb, bytes)?
         } else {
             self.add_leaf(now, key, places[0])?
         };
@@ -307,10 +351,12 @@ impl<F: Flash> Ubifs<F> {
 
     /// ubifs_jnl_delete_inode: without another node if the commit has not been since the name went.
     pub(super) fn jnl_delete_inode(&mut self, now: Ns, inum: u32) -> Result<Ns> {
-        if self.inode(inum).deleted_in != self.commits {
+        let inode = self.inode(inum);
+        let has_attributes = !inode.attributes.is_empty();
+        if has_attributes || inode.deleted_in != self.commits {
             return self.jnl_write_inode(now, inum);
         }
-        let now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+        let now = self.remove_inode(now, inum)?;
         self.orphans.delete(inum);
         self.finish_reservation(now)
     }
@@ -326,10 +372,11 @@ impl<F: Flash> Ubifs<F> {
         let directories = [Some(old_dir), (new_dir != old_dir).then_some(new_dir)];
         let inodes = replaced.into_iter().chain(directories.into_iter().flatten());
         let inodes: Vec<u32> = inodes.collect();
-        nodes.extend(inodes.iter().map(|&inum| (Key::inode(inum), INODE_BYTES)));
+        let node_of = |&inum: &u32| (Key::inode(inum), self.inodes[&inum].node_bytes());
+        nodes.extend(inodes.iter().map(node_of));
         let bytes = nodes.iter().map(|&(_, bytes)| align(bytes, 8)).sum();
         let mut now = self.reserve(now, BASE_HEAD, bytes)?;
-        if let Some(replaced) = replaced {
+        if let Some(replaced) = replaced.filter(|inum| self.inodes[inum].links == 0) {
             now = self.add_orphan(now, replaced)?;
         }
         let (places, now) = self.write_group(now, &nodes, 0, &inodes)?;

@@ -2,7 +2,7 @@
 //!
 //! Mirrors fs/ubifs/key.h (simple keys, r5 hash) of Linux 6.1.
 
-use crate::ops::name_byte_at;
+use crate::ops::name_bytes;
 
 /// Node types in keys (UBIFS_INO_KEY and so on).
 const DATA: u32 = 1;
@@ -54,12 +54,22 @@ impl Key {
 
     /// Of a directory entry.
     pub fn dent(inum: u32, name: &str) -> Key {
-        Key::new(inum, DENT << BLOCK_BITS | r5_hash(name))
+        Key::new(inum, DENT << BLOCK_BITS | hash_of(name))
     }
 
     /// lowest_dent_key.
     pub const fn first_dent(inum: u32) -> Key {
         Key::new(inum, DENT << BLOCK_BITS)
+    }
+
+    /// The hash in the key of a name.
+    pub const fn hash(self) -> u32 {
+        self.block()
+    }
+
+    /// Of an extended attribute.
+    pub const fn is_attribute(self) -> bool {
+        self.kind() == XENT
     }
 
     /// Of an extended attribute, by the hash of its name.
@@ -119,18 +129,30 @@ impl Key {
     }
 }
 
-/// key_r5_hash: bytes are signed, and the three lowest values are reserved.
+/// The hash of a name as operations write it.
+pub fn hash_of(name: &str) -> u32 {
+    reserved(name_bytes(name).fold(0, r5_step))
+}
+
+/// key_r5_hash of a plain name.
 pub const fn r5_hash(name: &str) -> u32 {
     let (mut hash, mut at) = (0_u32, 0);
     while at < name.len() {
-        let (byte, next) = name_byte_at(name.as_bytes(), at);
-        let byte = byte as i8 as i32;
-        hash = hash.wrapping_add((byte << 4) as u32);
-        hash = hash.wrapping_add((byte >> 4) as u32);
-        hash = hash.wrapping_mul(11);
-        at = next;
+        hash = r5_step(hash, name.as_bytes()[at]);
+        at += 1;
     }
-    hash &= (1 << BLOCK_BITS) - 1;
+    reserved(hash)
+}
+
+/// A byte of key_r5_hash, which takes it as signed.
+const fn r5_step(hash: u32, byte: u8) -> u32 {
+    let byte = byte as i8 as i32;
+    hash.wrapping_add((byte << 4) as u32).wrapping_add((byte >> 4) as u32).wrapping_mul(11)
+}
+
+/// key_mask_hash: the three lowest values are reserved.
+const fn reserved(hash: u32) -> u32 {
+    let hash = hash & ((1 << BLOCK_BITS) - 1);
     if hash <= 2 {
         hash + 3
     } else {

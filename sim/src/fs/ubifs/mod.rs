@@ -42,16 +42,18 @@ mod tnc_commit;
 mod tnc_delete;
 mod tnc_index;
 mod tnc_insert;
+mod xattr;
 mod znode;
 
 use crate::compress::UbifsCompressor;
 use crate::flash::{Flash, Torn};
 use crate::fs::tasks;
 use crate::fs::{
-    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
-    PAGE_BYTES, ROOT,
+    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
+    Scheduled, PAGE_BYTES, ROOT,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task};
 use crate::ubi::{self, Ubi};
 use crate::units::Ns;
@@ -61,7 +63,7 @@ use gc::CollectedIndex;
 use geometry::{align, index_node_bytes, Geometry, COMMIT_START_BYTES};
 use geometry::{FIRST_DATA_LEB, FIRST_GC_LEB, FIRST_INDEX_LEB, INODE_BYTES, LOG_LEB};
 use geometry::{MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
-use inode::Inode;
+use inode::{Inode, Kind};
 use key::{Key, Place, BLOCK_BITS};
 use log::Journal;
 use lpt::Lpt;
@@ -119,7 +121,12 @@ pub struct Ubifs<F> {
 impl<F: Flash> Ubifs<F> {
     /// What ubiformat, ubiattach, `ubimkvol -m` and the first mount do
     /// (create_default_filesystem, mount_ubifs); over when the background threads are idle.
-    pub fn format(mtd: Mtd<F>, now: Ns, options: Options) -> Result<(Ubifs<F>, Ns)> {
+    pub fn format(
+        mtd: Mtd<F>,
+        now: Ns,
+        options: Options,
+        facts: KernelFacts,
+    ) -> Result<(Ubifs<F>, Ns)> {
         let overhead = ubi::overhead_blocks(&mtd);
         let (page, blocks) = (mtd.page_bytes(), mtd.blocks());
         if blocks < overhead + geometry::LEBS_MIN {
@@ -138,7 +145,7 @@ impl<F: Flash> Ubifs<F> {
             )));
         }
         let geometry = Geometry::new(leb_bytes, blocks - overhead, page)?;
-        let (mut ubi, now) = Ubi::attach_formatted(mtd, now)?;
+        let (mut ubi, now) = Ubi::attach_formatted(mtd, now, facts)?;
         let (lpt, now) = Lpt::create(geometry, &mut ubi, now)?;
         let main = geometry.main_first;
         let root_place =
@@ -153,7 +160,7 @@ impl<F: Flash> Ubifs<F> {
             written: Written::new(main, geometry.main_lebs),
             lpt,
             tnc,
-            inodes: BTreeMap::from([(ROOT.0, Inode::new(true))]),
+            inodes: BTreeMap::from([(ROOT.0, Inode::new(Kind::Directory))]),
             next_inode: FIRST_INODE + 1,
             index_head: (root_place.leb, align(root_place.bytes, page)),
             master_offset: 0,
@@ -270,11 +277,83 @@ impl<F: Flash> FlashFs for Ubifs<F> {
     type Flash = F;
 
     fn create(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.create_inode(now, at, false, pages)
+        self.create_inode(now, at, Kind::File, pages)
     }
 
     fn mkdir(&mut self, now: Ns, at: Name<'_>, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.create_inode(now, at, true, pages)
+        self.create_inode(now, at, Kind::Directory, pages)
+    }
+
+    fn symlink(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        target: &str,
+        pages: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        self.create_inode(now, at, Kind::Link(target.into()), pages)
+    }
+
+    fn link(&mut self, now: Ns, at: Name<'_>, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.link_inode(now, at, ino, pages)
+    }
+
+    fn tmpfile(&mut self, now: Ns, directory: Ino, pages: &mut dyn PageCache) -> Result<(Ino, Ns)> {
+        self.make_tmpfile(now, directory, pages)
+    }
+
+    fn set_attribute(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        what: Attribute,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.change_attribute(now, ino, what, pages)
+    }
+
+    fn read_dir(&mut self, now: Ns, ino: Ino, pages: &mut dyn PageCache) -> Result<Ns> {
+        self.read_entries(now, ino, pages)
+    }
+
+    fn set_xattr(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        name: &str,
+        bytes: u32,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.set_attribute_value(now, ino, name, bytes, pages)
+    }
+
+    fn get_xattr(&mut self, now: Ns, ino: Ino, name: &str) -> Result<(u32, Ns)> {
+        self.attribute_bytes(now, ino, name)
+    }
+
+    fn list_xattr(&mut self, now: Ns, ino: Ino) -> Result<(u32, Ns)> {
+        self.list_attributes(now, ino)
+    }
+
+    fn remove_xattr(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        name: &str,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.remove_attribute(now, ino, name, pages)
+    }
+
+    fn page_mkwrite(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        page: u32,
+        new_time: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.budget_mapped_page(now, ino, page, new_time, pages)
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {

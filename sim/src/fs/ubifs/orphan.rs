@@ -22,6 +22,8 @@ const INODE_NUMBER_BYTES: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 struct Orphan {
     inum: u32,
+    /// Whose extended attribute it is (`child_list`).
+    host: Option<u32>,
     /// No commit has seen it.
     new: bool,
 }
@@ -45,12 +47,17 @@ impl Orphans {
 
     /// orphan_add.
     pub fn add(&mut self, inum: u32) {
-        self.list.push(Orphan { inum, new: true });
+        self.list.push(Orphan { inum, host: None, new: true });
+    }
+
+    /// orphan_add of the inode of an extended attribute.
+    pub fn add_child(&mut self, host: u32, inum: u32) {
+        self.list.push(Orphan { inum, host: Some(host), new: true });
     }
 
     /// ubifs_delete_orphan.
     pub fn delete(&mut self, inum: u32) {
-        self.list.retain(|orphan| orphan.inum != inum);
+        self.list.retain(|orphan| orphan.inum != inum && orphan.host != Some(inum));
     }
 
     /// ubifs_orphan_start_commit.

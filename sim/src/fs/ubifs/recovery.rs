@@ -13,7 +13,7 @@
 use super::budget::Budget;
 use super::geometry::align;
 use super::geometry::{LOG_LEB, MASTER_BYTES, MASTER_LEB, SUPERBLOCK_BYTES, SUPERBLOCK_LEB};
-use super::inode::Inode;
+use super::inode::{Attribute, Inode, Kind};
 use super::key::{Key, Place};
 use super::log::Journal;
 use super::mount::TAKE;
@@ -154,12 +154,12 @@ impl<F: Flash> Ubifs<F> {
     /// ubifs_mount_orphans: inodes that had no name any more, and the area is empty.
     fn kill_orphans(&mut self, mut now: Ns) -> Result<Ns> {
         let dead = |(key, place): (Key, Place)| match self.what(place) {
-            What::Inode { is_unlinked: true, .. } => Some(key.inum()),
+            What::Inode { links: 0, .. } => Some(key.inum()),
             _ => None,
         };
         let dead: Vec<u32> = self.tnc.leaves().into_iter().filter_map(dead).collect();
         for inum in dead {
-            now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+            now = self.remove_inode(now, inum)?;
         }
         for leb in self.geometry.orphans_first()..self.geometry.main_first {
             now = self.ubi.unmap(now, leb)?;
@@ -167,7 +167,7 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    fn what(&self, place: Place) -> &What {
+    pub(super) fn what(&self, place: Place) -> &What {
         let on_flash = self.on_flash.as_ref().expect("kept where the power can fail");
         &on_flash.nodes.get(&(place.leb, place.offset)).expect("a leaf's node").what
     }
@@ -178,7 +178,7 @@ impl<F: Flash> Ubifs<F> {
             let (leaf, later) = self.tnc.lookup(&mut self.ubi, now, Key::inode(inum))?;
             now = later;
             let Some(leaf) = leaf else {
-                now = self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, inum)?;
+                now = self.remove_inode(now, inum)?;
                 continue;
             };
             let place = self.tnc.place(leaf);
@@ -200,15 +200,25 @@ impl<F: Flash> Ubifs<F> {
         Ok(now)
     }
 
-    /// Every inode that the index has; none is in memory.
+    /// Every inode that the index has, and its extended attributes; none is in memory.
     fn find_inodes(&mut self) {
-        for (key, place) in self.tnc.leaves() {
-            if let What::Inode { size_bytes, is_directory, .. } = *self.what(place) {
-                let mut inode = Inode::new(is_directory);
+        let leaves = self.tnc.leaves();
+        for &(key, place) in &leaves {
+            if let What::Inode { size_bytes, kind, links, data_bytes } = self.what(place).clone() {
+                let mut inode = Inode::new(kind);
                 (inode.size_bytes, inode.synced_bytes) = (size_bytes, size_bytes);
+                (inode.links, inode.data_bytes) = (links, data_bytes);
                 inode.in_memory = false;
                 self.inodes.insert(key.inum(), inode);
                 self.next_inode = self.next_inode.max(key.inum() + 1);
+            }
+        }
+        for (key, place) in leaves.into_iter().filter(|(key, _)| key.is_attribute()) {
+            let What::Entry { name, target: Some(inum) } = self.what(place).clone() else {
+                continue;
+            };
+            if let Some(host) = self.inodes.get_mut(&key.inum()) {
+                host.attributes.insert(key.hash(), Attribute { name: name.into(), inum });
             }
         }
     }
@@ -231,7 +241,7 @@ impl<F: Flash> Ubifs<F> {
         let mut names: BTreeMap<u32, Vec<(&str, u32)>> = BTreeMap::new();
         for &(key, place) in &leaves {
             match self.what(place) {
-                What::Entry { name, target: Some(target) } => {
+                What::Entry { name, target: Some(target) } if !key.is_attribute() => {
                     names.entry(key.inum()).or_default().push((name, *target));
                 }
                 What::Data(block) => {
@@ -249,14 +259,18 @@ impl<F: Flash> Ubifs<F> {
         while let Some(directory) = directories.pop_front() {
             for &(name, inum) in names.get(&directory).into_iter().flatten() {
                 let Some(inode) = self.inodes.get(&inum) else { continue };
-                if inode.is_directory {
+                if inode.is_directory() {
                     directories.push_back(inum);
                 }
                 tree.push(Found {
                     directory: Ino(directory),
                     name: name.to_owned(),
                     ino: Ino(inum),
-                    is_directory: inode.is_directory,
+                    is_directory: inode.is_directory(),
+                    target: match &inode.kind {
+                        Kind::Link(target) => Some(target.to_string()),
+                        _ => None,
+                    },
                     size_bytes: inode.size_bytes,
                     contents: files.remove(&inum).unwrap_or_default(),
                 });

@@ -1,7 +1,8 @@
 //! The journal since the last commit goes into the index again.
 //!
-//! Mirrors fs/ubifs/replay.c (replay_bud, apply_replay_list, apply_replay_entry, trun_remove_range,
-//! set_buds_lprops) and of recovery.c ubifs_recover_leb with drop_last_group and drop_last_node,
+//! Mirrors fs/ubifs/replay.c (replay_bud, apply_replay_list, apply_replay_entry,
+//! inode_still_linked, trun_remove_range, set_buds_lprops) and of recovery.c ubifs_recover_leb
+//! with drop_last_group and drop_last_node,
 //! and ubifs_recover_size_accum, of Linux 6.1. How full LEBs are follows from what the index names
 //! afterwards instead of being added up on the way.
 //!
@@ -17,7 +18,7 @@ use super::Ubifs;
 use crate::flash::Flash;
 use crate::fs::{Result, PAGE_BYTES};
 use crate::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the journal says of a file's size (struct size_entry).
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,9 +59,13 @@ impl<F: Flash> Ubifs<F> {
         entries.sort_by_key(|entry| entry.stored.sequence);
         let mut sizes = BTreeMap::new();
         self.lpt.is_replaying = true;
+        let linked = still_linked(&entries);
         for entry in &entries {
             self.next_inode = self.next_inode.max(entry.key.inum() + 1);
-            now = self.apply(now, entry)?;
+            let is_unlinked = matches!(entry.stored.what, What::Inode { links: 0, .. });
+            if !(is_unlinked && linked.contains(&entry.key.inum())) {
+                now = self.apply(now, entry)?;
+            }
             accumulate(&mut sizes, entry);
         }
         now = self.set_buds_lprops(now, &ends)?;
@@ -121,9 +126,7 @@ impl<F: Flash> Ubifs<F> {
         match stored.what {
             What::Entry { target: None, .. } => self.forget_name(now, key),
             What::Entry { .. } => self.add_name(now, key, place),
-            What::Inode { is_unlinked: true, .. } => {
-                self.tnc.remove_inode(&mut self.ubi, &mut self.lpt, now, key.inum())
-            }
+            What::Inode { links: 0, .. } => self.remove_inode(now, key.inum()),
             What::Inode { .. } => self.add_leaf(now, key, place),
             What::Data(_) => {
                 self.tnc.add(&mut self.ubi, &mut self.lpt, now, key, place, *data_bytes)
@@ -173,11 +176,24 @@ impl<F: Flash> Ubifs<F> {
     }
 }
 
+/// inode_still_linked: inodes whose last node says that they have a name (again).
+fn still_linked(entries: &[Entry]) -> BTreeSet<u32> {
+    let mut linked = BTreeSet::new();
+    for Entry { key, stored, .. } in entries {
+        match stored.what {
+            What::Inode { links: 0, .. } => linked.remove(&key.inum()),
+            What::Inode { .. } => linked.insert(key.inum()),
+            _ => false,
+        };
+    }
+    linked
+}
+
 /// ubifs_recover_size_accum.
 fn accumulate(sizes: &mut BTreeMap<u32, Sizes>, entry: &Entry) {
     let inum = entry.key.inum();
     match entry.stored.what {
-        What::Inode { is_unlinked: true, .. } => {
+        What::Inode { links: 0, .. } => {
             sizes.remove(&inum);
         }
         What::Inode { size_bytes, .. } => {

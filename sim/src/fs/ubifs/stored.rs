@@ -7,6 +7,7 @@
 //! Invariant: `committed` is what the newest master node on flash points to, `buds` what the log
 //! names since, `log_head` where its last node ends.
 
+use super::inode::{Inode, Kind};
 use super::key::Place;
 use super::log::Bud;
 use super::lpt::Lpt;
@@ -15,6 +16,7 @@ use super::tnc::Tnc;
 use super::Ubifs;
 use crate::content::Contents;
 use crate::flash::Flash;
+use crate::fs::ROOT;
 use std::collections::BTreeMap;
 
 /// What a node says besides its key.
@@ -22,9 +24,11 @@ use std::collections::BTreeMap;
 pub(super) enum What {
     Inode {
         size_bytes: u64,
-        is_directory: bool,
-        /// nlink is 0.
-        is_unlinked: bool,
+        kind: Kind,
+        /// nlink.
+        links: u32,
+        /// data_len.
+        data_bytes: u32,
     },
     /// A directory entry; of one that ends a name there is no inode.
     Entry {
@@ -103,8 +107,7 @@ impl<F: Flash> Ubifs<F> {
             buds: Vec::new(),
             log_head: (self.journal.log_leb, self.journal.log_offset),
         }));
-        let what = What::Inode { size_bytes: 0, is_directory: true, is_unlinked: false };
-        self.store(root, false, || what);
+        self.store_inode(root, ROOT.0, false);
     }
 
     /// A node is at its place.
@@ -118,10 +121,12 @@ impl<F: Flash> Ubifs<F> {
 
     /// An inode's node, as the inode is now.
     pub(super) fn store_inode(&mut self, place: Place, inum: u32, more_follow: bool) {
-        let inode = &self.inodes[&inum];
-        let (size_bytes, is_directory) = (inode.size_bytes, inode.is_directory);
-        let is_unlinked = inode.is_unlinked;
-        self.store(place, more_follow, || What::Inode { size_bytes, is_directory, is_unlinked });
+        if self.on_flash.is_none() {
+            return;
+        }
+        let Inode { size_bytes, ref kind, links, data_bytes, .. } = self.inodes[&inum];
+        let kind = kind.clone();
+        self.store(place, more_follow, || What::Inode { size_bytes, kind, links, data_bytes });
     }
 
     /// The collector has copied a node.

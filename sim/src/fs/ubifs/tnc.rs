@@ -314,6 +314,19 @@ impl Tnc {
         Ok((exact.then_some(leaf), now))
     }
 
+    /// Whether the index has the key, at no cost.
+    pub fn has(&self, key: Key) -> bool {
+        let mut at = self.root;
+        loop {
+            let znode = &self.znodes[at as usize];
+            let (slot, exact) = znode.search(key);
+            if znode.level == 0 || slot < 0 {
+                return exact;
+            }
+            at = znode.child(slot as usize);
+        }
+    }
+
     /// The place of a leaf's node.
     #[inline]
     pub fn place(&self, leaf: Leaf) -> Place {
@@ -409,6 +422,18 @@ impl Tnc {
     ) -> Result<(Option<Leaf>, Ns)> {
         let (leaf, exact, now) = self.lookup_level0(ubi, now, key)?;
         let (leaf, now) = if exact { (Some(leaf), now) } else { self.next(ubi, now, leaf)? };
+        Ok((leaf.filter(|&leaf| self.key(leaf).is_like(key)), now))
+    }
+
+    /// ubifs_tnc_next_ent with a name: the entry after the one of this key, or of where it was.
+    pub fn entry_after<F: Flash>(
+        &mut self,
+        ubi: &mut Ubi<F>,
+        now: Ns,
+        key: Key,
+    ) -> Result<(Option<Leaf>, Ns)> {
+        let (leaf, _, now) = self.lookup_level0(ubi, now, key)?;
+        let (leaf, now) = self.next(ubi, now, leaf)?;
         Ok((leaf.filter(|&leaf| self.key(leaf).is_like(key)), now))
     }
 

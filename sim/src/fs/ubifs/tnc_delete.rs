@@ -1,6 +1,6 @@
 //! Entries that leave the index, one by one or a range of keys at once.
 //!
-//! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range, ubifs_tnc_remove_ino) of Linux 6.1.
+//! Mirrors fs/ubifs/tnc.c (tnc_delete, ubifs_tnc_remove_range) of Linux 6.1.
 //! A znode that has become empty goes, and a root with one child makes it the root; otherwise
 //! nothing is merged, and the keys of the parents stay as they are.
 
@@ -122,18 +122,5 @@ impl Tnc {
             self.znodes[leaf.znode as usize].remove(first as usize, others);
             now = self.delete(ubi, lpt, now, leaf)?;
         }
-    }
-
-    /// ubifs_tnc_remove_ino of an inode without extended attributes, which are looked for first.
-    pub fn remove_inode<F: Flash>(
-        &mut self,
-        ubi: &mut Ubi<F>,
-        lpt: &mut Lpt,
-        now: Ns,
-        inum: u32,
-    ) -> Result<Ns> {
-        let (attribute, now) = self.next_entry(ubi, now, Key::first_xent(inum))?;
-        assert!(attribute.is_none(), "nothing here makes extended attributes");
-        self.remove_range(ubi, lpt, now, Key::inode(inum), Key::last_of(inum))
     }
 }

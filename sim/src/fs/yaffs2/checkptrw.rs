@@ -9,6 +9,7 @@
 //! its blocks was erased since.
 
 use super::blocks::{Blocks, State};
+use super::kind::Kind;
 use super::nand::{Ecc, Payload, Tags};
 use super::object::Object;
 use super::{Yaffs2, RESERVED_BLOCKS};
@@ -81,7 +82,7 @@ impl<F: Flash> Yaffs2<F> {
         let objects: u64 = numbers
             .iter()
             .map(|&number| self.object(number))
-            .map(|object| OBJECT_BYTES + if object.is_directory { 0 } else { tnodes(object) })
+            .map(|object| OBJECT_BYTES + if object.is_file() { tnodes(object) } else { 0 })
             .sum();
         let blocks = u64::from(self.blocks.last());
         2 * VALIDITY_BYTES
@@ -195,6 +196,8 @@ impl<F: Flash> Yaffs2<F> {
         for (number, object) in &saved.objects {
             self.restore_object(*number, object);
         }
+        let names = saved.objects.iter().map(|(number, _)| *number);
+        self.fix_links(names.collect());
         self.saved = Some(saved);
         self.is_checkpointed = true;
         let now = self.load_details(now, super::ROOT_OBJECT)?;
@@ -245,11 +248,11 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs2_checkpt_obj_to_obj.
     fn restore_object(&mut self, number: u32, saved: &Object) {
         if self.objects.get(number).is_none() {
-            self.new_object(number, saved.is_directory);
+            self.new_object(number, saved.kind.clone());
         }
         if saved.parent != 0 {
             if self.objects.get(saved.parent).is_none() {
-                self.new_object(saved.parent, true);
+                self.new_object(saved.parent, Kind::Directory);
             }
             self.add_to_directory(saved.parent, number);
         }
@@ -261,7 +264,7 @@ impl<F: Flash> Yaffs2<F> {
         object.data_chunks = saved.data_chunks;
         object.size_bytes = saved.size_bytes;
         object.is_lazy = saved.header_chunk != 0;
-        if !saved.is_directory {
+        if saved.is_file() {
             self.tnodes += saved.tree.tnodes() - 1;
         }
     }

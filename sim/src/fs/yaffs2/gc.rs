@@ -280,7 +280,7 @@ impl<F: Flash> Yaffs2<F> {
         let mut header = self.on_flash.headers[&old].clone();
         (header.is_shrink, header.shadows) = (false, 0);
         let object = self.object(tags.object);
-        if !object.is_directory {
+        if object.is_file() {
             header.size_bytes = object.size_bytes;
         }
         Payload::Header(header)

@@ -10,12 +10,14 @@
 //! 2. Blocks and chunks are numbered as the core does where a partition begins with block 0: from
 //!    1, and from the first chunk of that; 0 is none.
 
+mod aliases;
 mod background;
 mod blocks;
 mod cache;
 mod checkptrw;
 mod file;
 mod gc;
+mod kind;
 mod nand;
 mod object;
 mod scan;
@@ -25,10 +27,11 @@ mod tnode;
 use crate::flash::{Flash, Torn};
 use crate::fs::tasks as tasks_of_all;
 use crate::fs::{
-    Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result, Scheduled,
-    PAGE_BYTES,
+    Attribute, Choices, FlashFs, Found, FsError, Ino, Name, PageCache, PageWrite, Rename, Result,
+    Scheduled, PAGE_BYTES,
 };
 use crate::mtd::Mtd;
+use crate::profile::KernelFacts;
 use crate::sched::{Sched, Task, Ticks};
 use crate::units::Ns;
 use background::Thread;
@@ -36,6 +39,7 @@ use blocks::Blocks;
 use cache::Cache;
 use checkptrw::Saved;
 use gc::Gc;
+use kind::Kind;
 use nand::OnFlash;
 use object::Objects;
 use tasks::Tasks;
@@ -66,6 +70,7 @@ const TNODE_POINTERS: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct Yaffs2<F> {
     mtd: Mtd<F>,
+    facts: KernelFacts,
     ticks: Ticks,
     pages_per_block: u32,
     chunks_per_summary: u32,
@@ -86,6 +91,8 @@ pub struct Yaffs2<F> {
     /// The first chunk of the block being written that the summary in memory knows.
     summary_from: u32,
     objects: Objects,
+    /// Objects that are other names, while a scan finds them.
+    scanned_names: Vec<u32>,
     tnodes: u32,
     cache: Cache,
     gc: Gc,
@@ -99,8 +106,8 @@ pub struct Yaffs2<F> {
 }
 
 impl<F: Flash> Yaffs2<F> {
-    /// An erased partition is an empty YAFFS2: mounts it. `ticks_per_second` is the kernel's HZ.
-    pub fn format(mtd: Mtd<F>, now: Ns, ticks_per_second: u64) -> Result<(Self, Ns)> {
+    /// An erased partition is an empty YAFFS2: mounts it.
+    pub fn format(mtd: Mtd<F>, now: Ns, facts: KernelFacts) -> Result<(Self, Ns)> {
         let pages_per_block = mtd.block_bytes() / mtd.page_bytes();
         if mtd.blocks() <= RESERVED_BLOCKS + 2 {
             let message = format!(
@@ -119,10 +126,10 @@ impl<F: Flash> Yaffs2<F> {
             ));
         }
         let pages = mtd.blocks() * pages_per_block;
-        let ticks = Ticks::new(ticks_per_second);
         let mut fs = Yaffs2 {
-            ticks,
-            tasks: Tasks::new(mtd.costs().sched_clock_ns, ticks.tick_ns()),
+            ticks: Ticks::new(facts.ticks_per_second),
+            tasks: Tasks::new(mtd.costs().sched_clock_ns, &facts),
+            facts,
             pages_per_block,
             chunks_per_summary: nand::chunks_per_summary(pages_per_block, mtd.page_bytes()),
             tnode_bytes: tnode_bytes(pages + pages_per_block, mtd.costs().pointer_bytes),
@@ -139,6 +146,7 @@ impl<F: Flash> Yaffs2<F> {
             alloc_finder: 0,
             summary_from: 0,
             objects: Objects::new(),
+            scanned_names: Vec::new(),
             tnodes: 0,
             cache: Cache::default(),
             gc: Gc::default(),
@@ -171,15 +179,70 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
     type Flash = F;
 
     fn create(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.make(now, at, false)
+        self.make(now, at, Kind::File)
     }
 
     fn mkdir(&mut self, now: Ns, at: Name<'_>, _: &mut dyn PageCache) -> Result<(Ino, Ns)> {
-        self.make(now, at, true)
+        self.make(now, at, Kind::Directory)
+    }
+
+    fn symlink(
+        &mut self,
+        now: Ns,
+        at: Name<'_>,
+        target: &str,
+        _: &mut dyn PageCache,
+    ) -> Result<(Ino, Ns)> {
+        self.make_link(now, at, target)
+    }
+
+    fn link(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.add_name(now, at, ino.0))
+    }
+
+    fn get_link(&mut self, now: Ns, _: Ino) -> Result<Ns> {
+        self.locked(now, |_, now| Ok(now))
+    }
+
+    fn set_attribute(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        _: Attribute,
+        _: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.change_attribute(now, ino.0))
+    }
+
+    fn read_dir(&mut self, now: Ns, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.read_entries(now, ino.0))
+    }
+
+    fn hidden_entries(&self, ino: Ino) -> i64 {
+        i64::from(ino.0 == ROOT_OBJECT)
+    }
+
+    /// filemap_page_mkwrite.
+    fn page_mkwrite(
+        &mut self,
+        now: Ns,
+        ino: Ino,
+        _page: u32,
+        new_time: bool,
+        pages: &mut dyn PageCache,
+    ) -> Result<Ns> {
+        if new_time {
+            pages.mark_inode_dirty(now, ino, false);
+            return Ok(now + self.mtd.costs().time_update_ns);
+        }
+        Ok(now)
     }
 
     fn lookup(&mut self, now: Ns, at: Name<'_>, found: Option<Ino>) -> Result<Ns> {
-        let now = self.locked(now, |fs, now| Ok(fs.find_by_name(now, at)?.1))?;
+        let now = self.locked(now, |fs, now| {
+            let (named, now) = fs.find_by_name(now, at)?;
+            named.map_or(Ok(now), |number| fs.load_equivalent(now, number))
+        })?;
         let is_new = found.is_some_and(|ino| self.iget(ino.0));
         Ok(if is_new { now + self.mtd.costs().yaffs2_inode_ns } else { now })
     }
@@ -189,12 +252,12 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.locked(now, |fs, now| fs.file_read(now, ino.0, page))
     }
 
-    fn unlink(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.remove(now, at, ino.0))
+    fn unlink(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.remove(now, at))
     }
 
-    fn rmdir(&mut self, now: Ns, at: Name<'_>, ino: Ino, _: &mut dyn PageCache) -> Result<Ns> {
-        self.locked(now, |fs, now| fs.remove(now, at, ino.0))
+    fn rmdir(&mut self, now: Ns, at: Name<'_>, _: Ino, _: &mut dyn PageCache) -> Result<Ns> {
+        self.locked(now, |fs, now| fs.remove(now, at))
     }
 
     fn rename(&mut self, now: Ns, rename: Rename<'_>, _: &mut dyn PageCache) -> Result<Ns> {
@@ -253,7 +316,11 @@ impl<F: Flash> FlashFs for Yaffs2<F> {
         self.locked(now, |fs, now| fs.flush_file(now, ino.0, !inode))
     }
 
+    /// yfs_dir_fops has none.
     fn flush(&mut self, now: Ns, ino: Ino) -> Result<Ns> {
+        if self.object(ino.0).is_directory() {
+            return Ok(now);
+        }
         self.locked(now, |fs, now| fs.flush_file(now, ino.0, false))
     }
 

@@ -9,6 +9,7 @@
 //! 1. `tags` is what a mount would find; what was erased says nothing.
 //! 2. All chunks of a block have its sequence number.
 
+use super::kind::Kind;
 use super::{Chunk, Yaffs2};
 use crate::causes::{Cause, Causes};
 use crate::content::Contents;
@@ -59,7 +60,7 @@ impl Tags {
 /// struct yaffs_obj_hdr: what the header of an object says.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
-    pub is_directory: bool,
+    pub kind: Kind,
     pub parent: u32,
     pub name: String,
     pub size_bytes: u64,

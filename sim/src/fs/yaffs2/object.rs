@@ -3,15 +3,16 @@
 //!
 //! Mirrors of yaffs_guts.c the objects (yaffs_new_obj, yaffs_new_obj_id, yaffs_add_obj_to_dir,
 //! yaffs_update_oh, yaffs_create_obj, yaffs_unlink_worker, yaffs_del_obj, yaffs_rename_obj,
-//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c. An object that loses its name moves
-//! to a directory nobody sees; it is deleted when its inode goes. Headers of directories wait for
-//! the background thread. Left out: links, symbolic links, special files, extended attributes,
-//! names that differ in case only.
+//! yaffs_find_by_name) and kernel/yaffs2/names.c and inode.c; aliases.rs has links. An object that
+//! loses its name moves to a directory nobody sees; it is deleted when its inode goes. Headers of
+//! directories wait for the background thread. Left out: special files, extended attributes, names
+//! that differ in case only.
 //!
 //! Invariants:
 //! 1. An object is among the children of its parent exactly once.
 //! 2. An object that is freed but has an inode (`deferred`) is nobody's child and has no header.
 
+use super::kind::Kind;
 use super::nand::{Header, Payload, Tags};
 use super::tnode::Tree;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
@@ -23,12 +24,14 @@ use crate::units::Ns;
 /// YAFFS_NOBJECT_BUCKETS.
 pub(super) const BUCKETS: u32 = 256;
 /// YAFFS_SHORT_NAME_LENGTH: a longer name is only in the header.
-const SHORT_NAME_BYTES: usize = 15;
+pub(super) const SHORT_NAME_BYTES: usize = 15;
 
 /// struct yaffs_obj.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    pub is_directory: bool,
+    pub kind: Kind,
+    /// Objects that are other names of this one, the newest last.
+    pub other_names: Vec<u32>,
     /// There is no header, or need not be one: root, lost+found and the two directories nobody
     /// sees.
     pub is_fake: bool,
@@ -62,9 +65,22 @@ impl Object {
         ![0, UNLINKED, DELETED].contains(&self.parent)
     }
 
-    fn new(is_directory: bool) -> Object {
+    /// It is a directory.
+    #[inline]
+    pub fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    /// It is a file, which alone has chunks of data and tnodes.
+    #[inline]
+    pub fn is_file(&self) -> bool {
+        self.kind == Kind::File
+    }
+
+    fn new(kind: Kind) -> Object {
         Object {
-            is_directory,
+            kind,
+            other_names: Vec::new(),
             is_fake: false,
             parent: 0,
             children: Vec::new(),
@@ -165,7 +181,7 @@ impl<F: Flash> Yaffs2<F> {
     /// yaffs_create_initial_dir.
     pub(super) fn create_initial_directories(&mut self) {
         for number in [UNLINKED, DELETED, ROOT_OBJECT, LOST_AND_FOUND] {
-            self.new_object(number, true);
+            self.new_object(number, Kind::Directory);
             let object = self.object_mut(number);
             (object.is_fake, object.is_valid) = (true, false);
         }
@@ -173,16 +189,16 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// yaffs_new_obj. It begins in lost+found, if that is there.
-    pub(super) fn new_object(&mut self, number: u32, is_directory: bool) {
-        self.objects.insert(number, Object::new(is_directory));
-        self.tnodes += u32::from(!is_directory);
+    pub(super) fn new_object(&mut self, number: u32, kind: Kind) {
+        self.tnodes += u32::from(kind == Kind::File);
+        self.objects.insert(number, Object::new(kind));
         if self.objects.get(LOST_AND_FOUND).is_some() && number != LOST_AND_FOUND {
             self.add_to_directory(LOST_AND_FOUND, number);
         }
     }
 
     /// yaffs_remove_obj_from_dir.
-    fn remove_from_directory(&mut self, number: u32) {
+    pub(super) fn remove_from_directory(&mut self, number: u32) {
         let parent = std::mem::take(&mut self.object_mut(number).parent);
         if parent != 0 {
             self.object_mut(parent).children.retain(|&child| child != number);
@@ -299,7 +315,7 @@ impl<F: Flash> Yaffs2<F> {
     fn header_of(&self, number: u32, name: Option<&str>, is_shrink: bool, shadows: u32) -> Header {
         let object = self.object(number);
         Header {
-            is_directory: object.is_directory,
+            kind: object.kind.clone(),
             parent: object.parent,
             name: name.unwrap_or(&object.name).to_owned(),
             size_bytes: if ![UNLINKED, DELETED].contains(&object.parent) {
@@ -313,7 +329,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// yaffs_update_parent with directories updated late.
-    fn update_parent(&mut self, directory: u32) {
+    pub(super) fn update_parent(&mut self, directory: u32) {
         if directory == 0 {
             return;
         }
@@ -334,21 +350,25 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// make of kernel/yaffs2/names.c.
-    pub(super) fn make(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(Ino, Ns)> {
+    pub(super) fn make(&mut self, now: Ns, at: Name<'_>, kind: Kind) -> Result<(Ino, Ns)> {
         let mut number = 0;
         let now = self.locked(now, |fs, now| {
-            let (made, now) = fs.create_object(now, at, is_directory)?;
+            let (made, now) = fs.create_object(now, at, kind)?;
             number = made;
+            fs.iget(number);
             Ok(now)
         })?;
         Ok((Ino(number), now))
     }
 
-    /// yaffs_create_obj and the inode of what it makes.
-    fn create_object(&mut self, now: Ns, at: Name<'_>, is_directory: bool) -> Result<(u32, Ns)> {
+    /// yaffs_create_obj.
+    pub(super) fn create_object(&mut self, now: Ns, at: Name<'_>, kind: Kind) -> Result<(u32, Ns)> {
         let (_, now) = self.find_by_name(now, at)?;
         let number = self.objects.new_number();
-        self.new_object(number, is_directory);
+        if let Kind::Name(of) = kind {
+            self.object_mut(of).other_names.push(number);
+        }
+        self.new_object(number, kind);
         let object = self.object_mut(number);
         (object.name, object.is_valid, object.is_dirty) = (at.name.to_owned(), true, true);
         self.add_to_directory(at.directory.0, number);
@@ -358,12 +378,11 @@ impl<F: Flash> Yaffs2<F> {
             return Err(FsError::NoSpace(now));
         }
         self.update_parent(at.directory.0);
-        self.iget(number);
         Ok((number, now))
     }
 
     /// yaffs_change_obj_name.
-    fn change_name(
+    pub(super) fn change_name(
         &mut self,
         now: Ns,
         number: u32,
@@ -377,7 +396,7 @@ impl<F: Flash> Yaffs2<F> {
     }
 
     /// yaffs_generic_obj_del.
-    fn delete_generic(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
+    pub(super) fn delete_generic(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
         self.cache.forget_all(number);
         if self.object(number).parent != DELETED {
             now = self.change_name(now, number, (DELETED, "deleted"), 0)?.1;
@@ -391,26 +410,37 @@ impl<F: Flash> Yaffs2<F> {
 
     /// yaffs_del_obj.
     pub(super) fn delete_object(&mut self, mut now: Ns, number: u32) -> Result<Ns> {
-        if self.object(number).is_directory {
-            self.objects.dirty_directories.retain(|&other| other != number);
-        } else {
-            now = self.resize(now, number, 0)?;
-            self.tnodes -= self.object(number).tree.tnodes();
+        match self.object(number).kind {
+            Kind::Directory => {
+                self.objects.dirty_directories.retain(|&other| other != number);
+            }
+            Kind::File => {
+                now = self.resize(now, number, 0)?;
+                self.tnodes -= self.object(number).tree.tnodes();
+            }
+            Kind::Name(of) => self.forget_name(of, number),
+            Kind::Link(_) => {}
         }
         self.delete_generic(now, number)
     }
 
-    /// yaffs_unlink_worker of an object whose inode is in memory.
+    /// yaffs_unlink_worker of another name, or of an object whose inode is in memory.
     fn unlink_object(&mut self, now: Ns, number: u32) -> Result<(bool, Ns)> {
         self.update_parent(self.object(number).parent);
-        self.change_name(now, number, (UNLINKED, "unlinked"), 0)
+        if let Kind::Name(_) = self.object(number).kind {
+            return Ok((true, self.delete_object(now, number)?));
+        }
+        match self.object_mut(number).other_names.pop() {
+            Some(other) => self.take_name(now, number, other),
+            None => self.change_name(now, number, (UNLINKED, "unlinked"), 0),
+        }
     }
 
     /// remove of kernel/yaffs2/names.c, of a file or an empty directory.
-    pub(super) fn remove(&mut self, now: Ns, at: Name<'_>, number: u32) -> Result<Ns> {
+    pub(super) fn remove(&mut self, now: Ns, at: Name<'_>) -> Result<Ns> {
         let now = self.find_by_name(now, at)?.1;
-        let now = self.find_by_name(now, at)?.1;
-        match self.unlink_object(now, number)? {
+        let (named, now) = self.find_by_name(now, at)?;
+        match self.unlink_object(now, named.expect("a name that the VFS knows"))? {
             (true, now) => Ok(now),
             (false, now) => Err(FsError::NoSpace(now)),
         }
@@ -419,19 +449,20 @@ impl<F: Flash> Yaffs2<F> {
     /// rename of kernel/yaffs2/names.c. What is replaced is shadowed by the object first, then
     /// loses its name.
     pub(super) fn do_rename(&mut self, mut now: Ns, rename: Rename<'_>) -> Result<Ns> {
-        let number = rename.ino.0;
+        let (mut named, mut replaced) = (None, None);
         // The glue and the core look both names up.
         for _ in 0..2 {
-            now = self.find_by_name(now, rename.old)?.1;
-            now = self.find_by_name(now, rename.new)?.1;
+            (named, now) = self.find_by_name(now, rename.old)?;
+            (replaced, now) = self.find_by_name(now, rename.new)?;
         }
+        let number = named.expect("a name that the VFS knows");
         let to = (rename.new.directory.0, rename.new.name);
-        if let Some(replaced) = rename.replaced {
+        if let Some(replaced) = replaced {
             self.gc.is_disabled = true;
             now = self.find_by_name(now, rename.new)?.1;
-            now = self.change_name(now, number, to, replaced.0)?.1;
-            self.object_mut(replaced.0).is_shadowed = true;
-            now = self.unlink_object(now, replaced.0)?.1;
+            now = self.change_name(now, number, to, replaced)?.1;
+            self.object_mut(replaced).is_shadowed = true;
+            now = self.unlink_object(now, replaced)?.1;
             self.gc.is_disabled = false;
         }
         now = self.find_by_name(now, rename.new)?.1;

@@ -11,6 +11,7 @@
 use super::blocks::{Blocks, State};
 use super::checkptrw;
 use super::gc::Gc;
+use super::kind::Kind;
 use super::nand::{Ecc, Header, Tags, SUMMARY};
 use super::object::Objects;
 use super::{Chunk, Yaffs2, DELETED, LOST_AND_FOUND, ROOT_OBJECT, UNLINKED};
@@ -114,6 +115,9 @@ impl<F: Flash> Yaffs2<F> {
             now = self.scan_block(now, number)?;
         }
         self.skip_rest_of_block();
+        let mut names = self.scanned_names.split_off(0);
+        names.retain(|&number| self.objects.get(number).is_some());
+        self.fix_links(names);
         Ok(now)
     }
 
@@ -207,11 +211,11 @@ impl<F: Flash> Yaffs2<F> {
 
     fn scan_data(&mut self, now: Ns, tags: Tags, chunk: Chunk) -> Result<Ns> {
         if self.objects.get(tags.object).is_none() {
-            self.new_object(tags.object, false);
+            self.new_object(tags.object, Kind::File);
         }
         let start = u64::from(tags.chunk - 1) * u64::from(self.mtd.page_bytes());
         let file = self.object_mut(tags.object);
-        if file.is_directory || start >= file.shrink_bytes || file.tree.get(tags.chunk) != 0 {
+        if !file.is_file() || start >= file.shrink_bytes || file.tree.get(tags.chunk) != 0 {
             return self.delete_chunk(now, chunk);
         }
         let end = start + u64::from(tags.bytes);
@@ -225,7 +229,7 @@ impl<F: Flash> Yaffs2<F> {
     fn scan_header(&mut self, mut now: Ns, number: u32, chunk: Chunk) -> Result<Ns> {
         let header = self.on_flash.headers[&chunk].clone();
         if self.objects.get(number).is_none() {
-            self.new_object(number, header.is_directory);
+            self.new_object(number, header.kind.clone());
         }
         let is_special = number == ROOT_OBJECT || number == LOST_AND_FOUND;
         let is_valid = self.object(number).is_valid;
@@ -236,6 +240,9 @@ impl<F: Flash> Yaffs2<F> {
         if is_valid {
             self.scan_old_header(number, chunk, &header);
             return self.delete_chunk(now, chunk);
+        }
+        if let Kind::Name(_) = header.kind {
+            self.scanned_names.push(number);
         }
         let object = self.object_mut(number);
         (object.is_valid, object.header_chunk) = (true, chunk);
@@ -249,7 +256,7 @@ impl<F: Flash> Yaffs2<F> {
     /// Of a header that another has replaced only what it cut off counts.
     fn scan_old_header(&mut self, number: u32, chunk: Chunk, header: &Header) {
         let file = self.object_mut(number);
-        if file.is_directory || header.is_directory {
+        if !file.is_file() || header.kind != Kind::File {
             return;
         }
         let is_gone = header.parent == DELETED || header.parent == UNLINKED;
@@ -262,17 +269,17 @@ impl<F: Flash> Yaffs2<F> {
 
     fn scan_new_header(&mut self, number: u32, chunk: Chunk, header: Header) {
         if header.shadows > 0 && self.objects.get(header.shadows).is_none() {
-            self.new_object(header.shadows, false);
+            self.new_object(header.shadows, Kind::File);
             self.add_to_directory(UNLINKED, header.shadows);
             let shadowed = self.object_mut(header.shadows);
             (shadowed.is_shadowed, shadowed.is_valid, shadowed.shrink_bytes) = (true, true, 0);
         }
         let parent = match header.parent {
             parent if self.objects.get(parent).is_none() => {
-                self.new_object(parent, true);
+                self.new_object(parent, Kind::Directory);
                 parent
             }
-            parent if self.object(parent).is_directory => parent,
+            parent if self.object(parent).is_directory() => parent,
             _ => LOST_AND_FOUND,
         };
         self.add_to_directory(parent, number);
@@ -281,7 +288,7 @@ impl<F: Flash> Yaffs2<F> {
         }
         let object = self.object_mut(number);
         object.name = header.name;
-        if object.is_directory {
+        if !object.is_file() {
             return;
         }
         if object.scanned_bytes < header.size_bytes {
@@ -345,15 +352,22 @@ impl<F: Flash> Yaffs2<F> {
                 if number == LOST_AND_FOUND {
                     continue;
                 }
+                let name = self.object(number).name.clone();
+                let number = self.equivalent(number);
                 let object = self.object(number);
-                if object.is_directory {
+                if object.is_directory() {
                     directories.push_back(Ino(number));
                 }
+                let target = match &object.kind {
+                    Kind::Link(target) => Some(target.to_string()),
+                    _ => None,
+                };
                 tree.push(Found {
                     directory,
-                    name: object.name.clone(),
+                    name,
                     ino: Ino(number),
-                    is_directory: object.is_directory,
+                    is_directory: object.is_directory(),
+                    target,
                     size_bytes: object.size_bytes,
                     contents: self.contents_of(number),
                 });

@@ -16,6 +16,7 @@ use super::background::Thread;
 use super::Yaffs2;
 use crate::flash::Flash;
 use crate::fs::{tasks as tasks_of_all, FsError, PageCache, Result};
+use crate::profile::KernelFacts;
 use crate::sched::{Mutex, Sched, Task};
 use crate::units::Ns;
 
@@ -41,9 +42,9 @@ enum Sleep {
 
 impl Tasks {
     /// Only the program runs.
-    pub fn new(clock_step_ns: u64, tick_ns: u64) -> Tasks {
+    pub fn new(clock_step_ns: u64, facts: &KernelFacts) -> Tasks {
         Tasks {
-            sched: Sched::new(clock_step_ns, tick_ns),
+            sched: Sched::new(clock_step_ns, facts),
             gross_lock: Mutex::default(),
             foreground: Some(Task::Program),
             sleep: None,
@@ -54,7 +55,7 @@ impl Tasks {
 impl<F: Flash> Yaffs2<F> {
     /// The machine starts anew.
     pub(super) fn forget_tasks(&mut self) {
-        self.tasks = Tasks::new(self.mtd.costs().sched_clock_ns, self.ticks.tick_ns());
+        self.tasks = Tasks::new(self.mtd.costs().sched_clock_ns, &self.facts);
         self.thread = Thread::default();
     }
 

@@ -3,12 +3,15 @@
  * and what they wrote to files on flash.
  *
  * Called from handle_syscall(). Under inf-cpu running code takes no time, so a call costs
- * `syscall_ns=` of the command line. A program that asks for nothing but the time, again and again,
- * waits for it: it is given more each time. A call that blocks counts as long as it blocked.
+ * `syscall_ns=` of the command line, or what flashbed_costs says of its kind. A program that asks
+ * for nothing but the time, again and again, waits for it: each such call costs more than the one
+ * before. A call that blocks counts as long as it blocked.
  *
  * /sys/kernel/debug/flashbed_calls: `NAME CALLS NS BYTES` a kind that there was. Writing begins
  * anew. Calls of process 1 are not counted. Bytes are those that write(2) and its like returned;
- * shared mappings are not among them.
+ * shared mappings are not among them (flashbed_files.c).
+ * /sys/kernel/debug/flashbed_costs takes `NAME NS PS_PER_BYTE`, a line a write(2): what a call of
+ * that kind costs, and a byte that it moved.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -16,14 +19,18 @@
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/math64.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/time-internal.h>
+#include <linux/uaccess.h>
 #include <asm/unistd.h>
 #include <sysdep/ptrace.h>
 
 #include <flashbed_calls.h>
+#include <flashbed_files.h>
+#include <flashbed_host.h>
 
 #define ASKED_FREELY 64
 #define ASKED_STEP_NS 1000u
@@ -33,6 +40,12 @@ struct call {
 	u64 calls;
 	u64 ns;
 	u64 bytes;
+};
+
+struct cost {
+	bool given;
+	unsigned int ns;
+	unsigned int byte_ps;
 };
 
 #define __SYSCALL(nr, sym) [nr] = #sym,
@@ -45,6 +58,7 @@ static const char *const names[__NR_syscalls] = {
 extern unsigned long long time_travel_time;
 
 static struct call calls[__NR_syscalls];
+static struct cost costs[__NR_syscalls];
 static unsigned int syscall_ns;
 
 static int __init set_syscall_ns(char *text)
@@ -59,10 +73,17 @@ static bool asks_time(int nr)
 	       nr == __NR_sched_yield;
 }
 
-static void spend(int nr)
+static u64 cost_of(int nr, long result)
+{
+	if (!costs[nr].given)
+		return syscall_ns;
+	return costs[nr].ns + (result > 0 ? div_u64((u64)result * costs[nr].byte_ps, 1000) : 0);
+}
+
+static void spend(int nr, long result)
 {
 	static unsigned int asked;
-	unsigned int ns = syscall_ns;
+	u64 ns = cost_of(nr, result);
 
 	asked = asks_time(nr) ? asked + 1 : 0;
 	if (asked > ASKED_FREELY)
@@ -90,16 +111,47 @@ static int written(struct uml_pt_regs *r, int nr)
 	}
 }
 
-static bool on_flash(int number)
+/* The descriptor that a call reads from. */
+static int read_from(struct uml_pt_regs *r, int nr)
+{
+	switch (nr) {
+	case __NR_read:
+	case __NR_pread64:
+	case __NR_readv:
+	case __NR_preadv:
+	case __NR_preadv2:
+	case __NR_splice:
+	case __NR_copy_file_range:
+		return (int)UPT_SYSCALL_ARG1(r);
+	case __NR_sendfile:
+		return (int)UPT_SYSCALL_ARG2(r);
+	default:
+		return -1;
+	}
+}
+
+/* The descriptor that a call syncs. */
+static int synced(struct uml_pt_regs *r, int nr)
+{
+	switch (nr) {
+	case __NR_fsync:
+	case __NR_fdatasync:
+	case __NR_sync_file_range:
+		return (int)UPT_SYSCALL_ARG1(r);
+	default:
+		return -1;
+	}
+}
+
+/* Whether the descriptor is of a file on flash, in which case the file's row counts the call. */
+static bool count_file(int number, enum flashbed_did did, u64 bytes, u64 ns)
 {
 	struct fd fd = fdget(number);
-	const char *type;
 	bool yes;
 
 	if (!fd.file)
 		return false;
-	type = file_inode(fd.file)->i_sb->s_type->name;
-	yes = !strcmp(type, "ubifs") || !strcmp(type, "jffs2") || !strcmp(type, "yaffs2");
+	yes = flashbed_file_did(fd.file, did, bytes, ns);
 	fdput(fd);
 	return yes;
 }
@@ -113,15 +165,26 @@ u64 flashbed_call_begins(int nr)
 
 void flashbed_call_ends(struct uml_pt_regs *r, int nr, long result, u64 began)
 {
+	u64 ns;
 	int fd;
 
-	spend(nr);
+	spend(nr, result);
+	flashbed_terminal_looks();
 	if (is_global_init(current))
 		return;
-	calls[nr].ns += time_travel_time - began;
-	fd = result > 0 ? written(r, nr) : -1;
-	if (fd >= 0 && on_flash(fd))
+	ns = time_travel_time - began;
+	calls[nr].ns += ns;
+	if (result < 0)
+		return;
+	fd = written(r, nr);
+	if (fd >= 0 && count_file(fd, FLASHBED_WROTE, result, ns))
 		calls[nr].bytes += result;
+	fd = read_from(r, nr);
+	if (fd >= 0)
+		count_file(fd, FLASHBED_READ, result, ns);
+	fd = synced(r, nr);
+	if (fd >= 0)
+		count_file(fd, FLASHBED_SYNCED, 0, ns);
 }
 
 static int calls_show(struct seq_file *file, void *unused)
@@ -154,8 +217,42 @@ static const struct file_operations calls_fops = {
 	.release = single_release,
 };
 
+static int kind_of(const char *name)
+{
+	int nr;
+
+	for (nr = 0; nr < __NR_syscalls; nr++)
+		if (names[nr] && !strcmp(names[nr] + strlen("sys_"), name))
+			return nr;
+	return -1;
+}
+
+static ssize_t costs_write(struct file *file, const char __user *text, size_t count, loff_t *at)
+{
+	struct cost cost = {.given = true};
+	char line[64] = "";
+	char name[32];
+	int nr;
+
+	if (count >= sizeof(line) || copy_from_user(line, text, count))
+		return -EINVAL;
+	if (sscanf(line, "%31s %u %u", name, &cost.ns, &cost.byte_ps) != 3)
+		return -EINVAL;
+	nr = kind_of(name);
+	if (nr < 0)
+		return -ENOENT;
+	costs[nr] = cost;
+	return count;
+}
+
+static const struct file_operations costs_fops = {
+	.open = nonseekable_open,
+	.write = costs_write,
+};
+
 static int __init calls_init(void)
 {
+	debugfs_create_file("flashbed_costs", 0200, NULL, NULL, &costs_fops);
 	debugfs_create_file("flashbed_calls", 0600, NULL, NULL, &calls_fops);
 	return 0;
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The host's side of arch/um/kernel/flashbed_stdio.c: descriptors that the kernel was started with.
+/* The host's side of flashbed_stdio.c and flashbed_terminal.c: descriptors that the kernel was
+ * started with.
  *
- * Calls block the whole guest, so virtual time stands still in them.
+ * Calls block the whole guest, so virtual time stands still in those of flashbed_stdio.c.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <flashbed_host.h>
@@ -57,4 +62,87 @@ long flashbed_host_write(int fd, const char *from, unsigned long count)
 			return done ? (long)done : -errno;
 	}
 	return done;
+}
+
+/* How often the size of a window is looked at. */
+static const unsigned long long slice_ns = 100000000;
+static struct winsize known;
+static int watched = -1;
+static int owner;
+
+static unsigned long long real_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (unsigned long long)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int flashbed_host_resized(int fd)
+{
+	struct winsize now;
+
+	return ioctl(fd, TIOCGWINSZ, &now) == 0 &&
+	       (now.ws_row != known.ws_row || now.ws_col != known.ws_col);
+}
+
+void flashbed_host_window(int fd, unsigned short *rows, unsigned short *columns)
+{
+	(void)ioctl(fd, TIOCGWINSZ, &known);
+	*rows = known.ws_row;
+	*columns = known.ws_col;
+}
+
+unsigned long long flashbed_host_has_news(int fd, unsigned long long most_ns)
+{
+	const unsigned long long began = real_ns();
+	unsigned long long waited = 0;
+
+	do {
+		const unsigned long long left = most_ns - waited;
+		const unsigned long long ns = left < slice_ns ? left : slice_ns;
+		const struct timespec wait = {0, (long)ns};
+		struct pollfd keys = {.fd = fd, .events = POLLIN};
+		const int ready = ppoll(&keys, 1, &wait, NULL);
+
+		waited = real_ns() - began;
+		if ((ready > 0 && keys.revents & POLLIN) || flashbed_host_resized(fd))
+			return waited + 1;
+	} while (waited < most_ns);
+	return 0;
+}
+
+int flashbed_host_keys(int fd, unsigned char *keys, int room)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	if (poll(&ready, 1, 0) <= 0 || !(ready.revents & POLLIN))
+		return 0;
+	const ssize_t got = read(fd, keys, (size_t)room);
+
+	return got > 0 ? (int)got : 0;
+}
+
+void flashbed_host_watch(int fd)
+{
+	const int flags = fcntl(fd < 0 ? watched : fd, F_GETFL);
+
+	if (flags < 0)
+		return;
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETSIG, SIGALRM);
+	(void)fcntl(fd < 0 ? watched : fd, F_SETFL, fd < 0 ? flags & ~O_ASYNC : flags | O_ASYNC);
+	watched = fd;
+	owner = 0;
+}
+
+void flashbed_host_runs(int pid)
+{
+	if (watched < 0 || owner == pid)
+		return;
+	(void)fcntl(watched, F_SETOWN, pid);
+	owner = pid;
+	/* A key that came before told another one. */
+	if (flashbed_host_has_news(watched, 0))
+		(void)kill(pid, SIGALRM);
 }

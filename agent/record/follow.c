@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder's loop: starts the program under the filter, takes each stop of each of its tasks,
+ * and lets it go on. Ends when the last task has.
+ *
+ * Kernel interfaces: PTRACE_SEIZE, whose stops can be told from a signal's, and its events; waitpid
+ * with __WALL. A program does not outlive its recorder (PTRACE_O_EXITKILL). A signal that a user
+ * sends to the recorder alone is handed on; one from the terminal reached the program as well.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "record/record.h"
+
+enum { STAYS = -1 }; /* no request of ptrace */
+enum { TICK_US = 100000, SYSCALL_STOP = SIGTRAP | 0x80, EVENT_STOP = 128, NOT_FOUND = 127 };
+enum {
+	OPTIONS = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+	PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
+	PTRACE_O_EXITKILL
+};
+static const uint64_t HELD_NS = 50000000;
+static const uint64_t SAME_SIGNAL_NS = 1000000000;
+
+static volatile sig_atomic_t ticked;
+static volatile sig_atomic_t ended_by;
+static volatile pid_t signalled;
+
+static void tick(int number)
+{
+	(void)number;
+	ticked = 1;
+}
+
+/* What comes from the terminal went to its whole group. The command that started the recorder hands
+ * on what it gets, and cannot tell where that came from: so this one is dropped. */
+static void hand_on(int number, siginfo_t *info, void *context)
+{
+	static uint64_t from_terminal_ns;
+	const int error = errno;
+
+	(void)context;
+	ended_by = number;
+	if (info->si_code > 0)
+		from_terminal_ns = now_ns();
+	else if (signalled > 0 && now_ns() - from_terminal_ns > SAME_SIGNAL_NS)
+		(void)kill(signalled, number);
+	errno = error;
+}
+
+static void catch_signals(void)
+{
+	static const int handed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	struct sigaction action = {.sa_sigaction = hand_on, .sa_flags = SA_SIGINFO};
+	struct sigaction alarm = {.sa_handler = tick};
+	const struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
+		if (sigaction(handed[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			(void)sigaction(handed[i], &action, NULL);
+	(void)sigaction(SIGALRM, &alarm, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)setitimer(ITIMER_REAL, &every, NULL);
+}
+
+/* In the program's process. SIGPIPE is ignored by the recorder, not by what it starts. */
+static void become(char **command, bool output_aside, int gate, void (*pipe_action)(int))
+{
+	char byte;
+
+	(void)signal(SIGPIPE, pipe_action);
+	if (output_aside)
+		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	if (read(gate, &byte, 1) != 1)
+		_exit(NOT_FOUND);
+	const int err = filter_install();
+
+	if (err)
+		(void)fprintf(stderr, "flashbed-agent: seccomp: %s\n", strerror(-err));
+	else
+		(void)execvp(command[0], command);
+	(void)fprintf(stderr, "flashbed-agent: %s: %s\n", command[0], strerror(errno));
+	_exit(NOT_FOUND);
+}
+
+static int start(struct recorder *recorder, char **command, bool output_aside)
+{
+	int ends[2];
+	struct sigaction pipe_before;
+
+	if (pipe2(ends, O_CLOEXEC) || sigaction(SIGPIPE, NULL, &pipe_before))
+		return -errno;
+	recorder->child = fork();
+	if (recorder->child == 0)
+		become(command, output_aside, ends[0], pipe_before.sa_handler);
+	(void)close(ends[0]);
+	if (recorder->child < 0)
+		return -errno;
+	struct tracee *first = tracee_add(&recorder->tracees, recorder->child);
+
+	if (!first)
+		return -ENOMEM;
+	first->known = true;
+	first->table = table_new();
+	first->folder = folder_new();
+	first->space = space_new();
+	if (!first->table || !first->folder || !first->space)
+		return -ENOMEM;
+	if (ptrace(PTRACE_SEIZE, recorder->child, NULL, (void *)OPTIONS)) {
+		const int err = -errno;
+
+		(void)kill(recorder->child, SIGKILL);
+		return err;
+	}
+	signalled = recorder->child;
+	catch_signals();
+	const ssize_t put = write(ends[1], "g", 1);
+
+	(void)close(ends[1]);
+	return put == 1 ? 0 : -EIO;
+}
+
+static unsigned long message_of(pid_t tid)
+{
+	unsigned long message = 0;
+
+	(void)ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message);
+	return message;
+}
+
+/* What a task shares with the child that it makes in the call that it has begun. */
+static uint64_t clone_flags(const struct tracee *parent, int event)
+{
+	const struct call_registers *registers = &parent->registers;
+	uint64_t flags = 0;
+
+#ifdef __NR_clone3
+	if (registers->number == __NR_clone3) {
+		(void)memory_read(parent->tid, registers->argument[0], &flags, sizeof(flags));
+		return flags;
+	}
+#endif
+	if (registers->number == __NR_clone)
+		return registers->argument[0];
+	return event == PTRACE_EVENT_VFORK ? CLONE_VM | CLONE_VFORK : flags;
+}
+
+static void on_birth(struct recorder *recorder, struct tracee *parent, int event)
+{
+	const pid_t tid = (pid_t)message_of(parent->tid);
+	const uint64_t flags = clone_flags(parent, event);
+	struct tracee *child = tracee_find(&recorder->tracees, tid);
+	const bool waits = child != NULL;
+
+	if (!child)
+		child = tracee_add(&recorder->tracees, tid);
+	if (!child || tracee_born(recorder, parent, child, flags)) {
+		count_one(recorder, "tasks that there was no memory for");
+		return;
+	}
+	struct record_row row = {.result = child->number, .flags = flags, .has = HAS_FLAGS};
+
+	event_row(recorder, parent, "clone", &row, NULL);
+	if (waits)
+		(void)ptrace(PTRACE_CONT, tid, NULL, NULL);
+}
+
+static void on_exec(struct recorder *recorder, struct tracee *tracee)
+{
+	char path[RECORD_PATH] = "";
+	struct record_row row = {.has = HAS_PATH};
+	struct address_space *space = space_new();
+
+	if (space) {
+		space_release(tracee->space);
+		tracee->space = space;
+	}
+	if (tracee->schedstat >= 0)
+		(void)close(tracee->schedstat);
+	tracee->schedstat = -1;
+	tracee->tgid = tracee->tid;
+	tracees_leave(&recorder->tracees, tracee);
+	tracee->call = NULL;
+	if (recorder->zero_ns == 0) {
+		recorder->zero_ns = now_ns();
+		tracee->cpu_ns = proc_cpu_ns(tracee);
+		descriptors_look(recorder, tracee);
+	}
+	table_after_exec(tracee);
+	if (proc_link(tracee->tid, "exe", -1, path, sizeof(path)) > 0)
+		event_row(recorder, tracee, "execve", &row, path);
+	tracee->cpu_ns = proc_cpu_ns(tracee);
+}
+
+static void on_exit_of(struct recorder *recorder, struct tracee *tracee)
+{
+	const unsigned long status = message_of(tracee->tid);
+	struct record_row row = {.mode = (uint32_t)status, .has = HAS_MODE};
+
+	tracees_leave(&recorder->tracees, tracee);
+	if (tracee->parked)
+		tracees_unpark(&recorder->tracees, tracee);
+	tracee->call = NULL;
+	if (recorder->zero_ns == 0)
+		return;
+	if (tracee->space->uses == 1)
+		space_say(recorder, tracee, 0, UINT64_MAX / 2, SAY_GONE);
+	event_row(recorder, tracee, "exit", &row, NULL);
+}
+
+static bool stops_group(int number)
+{
+	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/* How a stopped task goes on: a request of ptrace, with a signal. */
+struct going_on {
+	int request;
+	int signal;
+};
+
+static struct going_on on_call(struct recorder *recorder, struct tracee *tracee)
+{
+	const enum call_course course =
+		recorder->zero_ns ? call_begin(recorder, tracee) : CALL_GOES_ON;
+
+	if (course == CALL_GOES_ON)
+		return (struct going_on){PTRACE_CONT, 0};
+	tracee->entry_stop = recorder->overhead.entry_stop;
+	return (struct going_on){course == CALL_WAITS ? STAYS : PTRACE_SYSCALL, 0};
+}
+
+static struct going_on on_event(struct recorder *recorder, struct tracee *tracee, int event,
+				int number)
+{
+	const struct going_on on = {PTRACE_CONT, 0};
+
+	switch (event) {
+	case PTRACE_EVENT_SECCOMP:
+		return on_call(recorder, tracee);
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+	case PTRACE_EVENT_CLONE:
+		on_birth(recorder, tracee, event);
+		return on;
+	case PTRACE_EVENT_EXEC:
+		on_exec(recorder, tracee);
+		return on;
+	case PTRACE_EVENT_EXIT:
+		on_exit_of(recorder, tracee);
+		return on;
+	case EVENT_STOP:
+		if (stops_group(number))
+			return (struct going_on){PTRACE_LISTEN, 0};
+		return on;
+	default:
+		return on;
+	}
+}
+
+static struct going_on on_stop(struct recorder *recorder, struct tracee *tracee, int status)
+{
+	const int event = status >> 16;
+	const int number = WSTOPSIG(status);
+
+	if (event)
+		return on_event(recorder, tracee, event, number);
+	if (number != SYSCALL_STOP)
+		return (struct going_on){PTRACE_CONT, number};
+	if (tracee->entry_stop) {
+		tracee->entry_stop = false;
+		return (struct going_on){PTRACE_SYSCALL, 0};
+	}
+	if (tracee->call)
+		call_end(recorder, tracee);
+	return (struct going_on){PTRACE_CONT, 0};
+}
+
+static void on_end(struct recorder *recorder, pid_t tid, int status)
+{
+	struct tracee *tracee = tracee_find(&recorder->tracees, tid);
+
+	if (tid == recorder->child) {
+		recorder->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		recorder->over = true;
+		signalled = 0;
+		ended_by = 0;
+	}
+	if (tracee)
+		tracee_remove(&recorder->tracees, tracee);
+}
+
+/* An exec of a task that is not the first of its process takes over that one's number. */
+static struct tracee *whose(struct recorder *recorder, pid_t tid, int status)
+{
+	if (status >> 16 == PTRACE_EVENT_EXEC) {
+		struct tracee *old = tracee_find(&recorder->tracees, (pid_t)message_of(tid));
+
+		if (old)
+			tracee_renamed(&recorder->tracees, old, tid);
+	}
+	return tracee_find(&recorder->tracees, tid);
+}
+
+static void go_on(struct recorder *recorder, struct tracee *tracee, struct going_on on)
+{
+	if (on.request == STAYS)
+		return;
+	if (tracee->in_call && on.request == PTRACE_SYSCALL)
+		tracee->row.start_ns = now_ns() - recorder->zero_ns;
+	(void)ptrace(on.request, tracee->tid, NULL, (void *)(intptr_t)on.signal);
+}
+
+static void take(struct recorder *recorder, pid_t tid, int status)
+{
+	if (!WIFSTOPPED(status)) {
+		on_end(recorder, tid, status);
+		return;
+	}
+	struct tracee *tracee = whose(recorder, tid, status);
+
+	recorder->stops++;
+	if (!tracee || !tracee->known) {
+		/* A child that stops before its parent has said so waits for that. */
+		if (!tracee)
+			(void)tracee_add(&recorder->tracees, tid);
+		return;
+	}
+	go_on(recorder, tracee, on_stop(recorder, tracee, status));
+}
+
+static void begin_parked(struct recorder *recorder)
+{
+	while (recorder->tracees.parked) {
+		struct tracee *tracee = call_begin_parked(recorder);
+
+		if (!tracee)
+			return;
+		go_on(recorder, tracee, (struct going_on){PTRACE_SYSCALL, 0});
+	}
+}
+
+static void on_tick(struct recorder *recorder)
+{
+	struct pollfd reader = {.fd = recorder->stream.handle};
+
+	ticked = 0;
+	if (recorder->stream.rows && now_ns() - recorder->stream.first_ns > HELD_NS)
+		(void)rows_flush(&recorder->stream);
+	/* Nobody reads it any more: what follows would be lost. */
+	if (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR)
+		recorder->stream.error = -EPIPE;
+}
+
+int follow_program(struct recorder *recorder, char **command, bool output_aside)
+{
+	const int err = start(recorder, command, output_aside);
+	int status = 0;
+
+	if (err)
+		return err;
+	while (!recorder->stream.error && !(recorder->over && ended_by)) {
+		const pid_t tid = waitpid(-1, &status, __WALL);
+
+		if (tid < 0 && errno != EINTR)
+			break;
+		if (tid > 0) {
+			recorder->now_ns = now_ns();
+			take(recorder, tid, status);
+			begin_parked(recorder);
+			const struct tracee *first = recorder->tracees.first;
+
+			recorder->stream.oldest = first ? first->row.order : recorder->order + 1;
+			recorder->busy_ns += now_ns() - recorder->now_ns;
+		}
+		if (ticked)
+			on_tick(recorder);
+	}
+	if (recorder->over && ended_by)
+		count_one(recorder, "tasks that were still there when the recorder was ended");
+	return recorder->stream.error;
+}

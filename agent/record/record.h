@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record/: a program's system calls on files below some folders, by ptrace and seccomp
+ * (docs/recording.md), as the stream `flashbed-record 1` (docs/formats.md).
+ *
+ * Includes: base.
+ *
+ * Numbers in rows are those of x86-64: flags of openat, commands of fcntl, errno. Everything about
+ * a tracee is read while that is stopped. A function with a tracee's memory or /proc in it may fail
+ * because the tracee was killed meanwhile: the row then lacks what was not read.
+ */
+#ifndef FLASHBED_RECORD_H
+#define FLASHBED_RECORD_H
+
+#include "base/base.h"
+
+enum { CALL_ARGUMENTS = 7, RECORD_PATH = 4096, RECORD_FOLDERS = 16, RECORD_NAME = 256 };
+
+struct recorder;
+struct tracee;
+
+/* registers.c: a stopped task's registers */
+
+struct call_registers {
+	unsigned long number; /* of the system call */
+	uint64_t argument[CALL_ARGUMENTS];
+};
+
+int registers_at_entry(pid_t tid, struct call_registers *registers);
+int registers_at_exit(pid_t tid, int64_t *result); /* -errno as x86-64 numbers it */
+extern const uint32_t record_audit_arch;           /* what seccomp calls this architecture */
+
+/* known_calls.c: every system call that is followed, by the kernel's name */
+
+enum call_action {
+	DO_PLAIN, /* nothing but a row */
+	DO_OPEN,
+	DO_CLOSE,
+	DO_CLOSE_RANGE,
+	DO_DUPLICATE,
+	DO_FCNTL,
+	DO_SEEK,
+	DO_LLSEEK,
+	DO_READ,
+	DO_WRITE,
+	DO_MOVE, /* between two descriptors, in the kernel */
+	DO_SETXATTR,
+	DO_MMAP,
+	DO_MUNMAP,
+	DO_MREMAP,
+	DO_MPROTECT,
+	DO_MSYNC,
+	DO_CHDIR,
+	DO_EXEC,
+	DO_WAIT,
+	DO_SYNC,
+	DO_MADVISE,
+	DO_LOCK, /* a row when it returns: it may wait for another task */
+	DO_OWN_FILES,
+	DO_CLONE,  /* its arguments are needed when the child is there */
+	DO_UNKNOWN /* counted, where it may touch a followed file */
+};
+
+/* A letter of `arguments` for each argument of the call:
+ *   d  a folder's descriptor, of the path behind it     p q  path, to_path
+ *   f g  descriptor, to_descriptor                       o l  offset, length, of 64 bits
+ *   O T  offset, to_offset, where the argument points    H    position in two arguments, low first
+ *   n F m c u r a x  length, flags, mode, command, user, group, address, to_offset
+ *   b v  bytes; iovec, and how many of it in the next    t s  name, target
+ *   h    struct open_how                                 .    nothing
+ */
+struct known_call {
+	const char *name;
+	long number; /* -1: no system call, but an event */
+	enum call_action action;
+	const char *arguments;
+	unsigned int flags;
+};
+
+enum { CALL_NOFOLLOW = 1, CALL_FLAGS_AT = 2, CALL_PATH_MAY_BE_NULL = 4, CALL_BLOCKS = 8 };
+
+const struct known_call *known_calls(size_t *count);
+const struct known_call *known_call_of(unsigned long number); /* NULL for another */
+const struct known_call *known_call_named(const char *name);
+uint16_t known_call_index(const struct known_call *call); /* in the stream, from 1 */
+uint64_t portable_open_flags(uint64_t flags);
+uint32_t portable_fcntl(uint32_t command);
+
+/* filter.c: the seccomp filter */
+
+int filter_install(void); /* in the program's process, before its exec */
+
+/* rows.c: the stream */
+
+enum row_part {
+	HAS_DESCRIPTOR = 1 << 0,
+	HAS_PATH = 1 << 1,
+	HAS_OFFSET = 1 << 2,
+	HAS_LENGTH = 1 << 3,
+	HAS_TO_DESCRIPTOR = 1 << 4,
+	HAS_TO_PATH = 1 << 5,
+	HAS_TO_OFFSET = 1 << 6,
+	HAS_FLAGS = 1 << 7,
+	HAS_MODE = 1 << 8,
+	HAS_COMMAND = 1 << 9,
+	HAS_USER = 1 << 10,
+	HAS_GROUP = 1 << 11,
+	HAS_NAME = 1 << 12,
+	HAS_TARGET = 1 << 13,
+	HAS_ADDRESS = 1 << 14,
+	HAS_BYTES = 1 << 15
+};
+
+enum { ROW_TEXTS = 4 };
+
+/* As it is in the stream: little-endian, as all machines of the agent are. */
+struct record_row {
+	uint64_t order; /* of beginnings */
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t cpu_ns; /* UINT64_MAX: unknown */
+	int64_t result;
+	int64_t offset;
+	int64_t to_offset;
+	int64_t length;
+	uint64_t address;
+	uint64_t flags;
+	uint64_t file; /* inode of what is written, or was there */
+	int64_t at;    /* where in the file the bytes are */
+	uint32_t task;
+	uint32_t mode;
+	uint32_t command;
+	uint32_t user;
+	uint32_t group;
+	int32_t descriptor;
+	int32_t to_descriptor;
+	uint32_t bytes;
+	uint16_t call;
+	uint16_t has;
+	uint16_t text[ROW_TEXTS]; /* lengths of path, to_path, name, target */
+	uint32_t device;
+};
+
+struct row_stream {
+	int handle;
+	uint64_t oldest; /* no row to come has a lower order */
+	uint64_t blocked_ns;
+	uint64_t written_bytes;
+	size_t rows;
+	size_t row_limit;
+	size_t texts;
+	uint64_t first_ns; /* when the oldest unwritten row came */
+	struct record_row *row;
+	uint8_t *text;
+	int error;
+};
+
+int rows_init(struct row_stream *stream, int handle);
+/* Texts in the order of the row's lengths; bytes come by rows_bytes(). */
+void rows_add(struct row_stream *stream, const struct record_row *row, const char *const *texts);
+/* Room for as many of the last row's next bytes as there is, which `count` becomes. */
+uint8_t *rows_bytes(struct row_stream *stream, const struct record_row *row, size_t *count);
+int rows_flush(struct row_stream *stream);
+int rows_facts(struct row_stream *stream, const char *tag, const char *text);
+
+/* memory.c: a tracee's memory and /proc */
+
+/* How much was read; less at the end of what is mapped, -errno for nothing. */
+int64_t memory_read(pid_t tid, uint64_t address, void *buffer, size_t count);
+int memory_text(pid_t tid, uint64_t address, char *text, size_t size);
+/* What a link of /proc/TID says, without " (deleted)"; its length or -errno. */
+int proc_link(pid_t tid, const char *name, int fd, char *text, size_t size);
+int64_t proc_position(pid_t tid, int fd, uint64_t *flags);
+uint64_t proc_cpu_ns(const struct tracee *tracee);
+
+/* followed.c: the folders below which files are followed */
+
+struct followed_folders {
+	char *path[RECORD_FOLDERS];
+	size_t length[RECORD_FOLDERS];
+	size_t count;
+};
+
+int folders_add(struct followed_folders *folders, const char *path);
+bool folders_have(const struct followed_folders *folders, const char *path);
+
+/* events.c: rows as they happen */
+
+void count_one(struct recorder *recorder, const char *name); /* of what is not followed */
+/* What every row has: its task, its order, when it begins, the processor's time before it. */
+void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row);
+/* A row of something that is no call of the task's own, now. */
+void event_row(struct recorder *recorder, struct tracee *tracee, const char *name,
+	       struct record_row *row, const char *path);
+
+/* descriptors.c: open file descriptions, shared tables of descriptors, working folders */
+
+struct description {
+	unsigned int uses;
+	bool is_folder;
+	uint64_t file;
+	uint32_t device;
+	uint64_t flags;
+	int64_t position;
+	char *path;
+	unsigned int path_of; /* generation of names in which `path` was right */
+};
+
+struct descriptor_table {
+	unsigned int uses;
+	struct description **list; /* NULL: not looked at; &not_followed */
+	size_t count;
+};
+
+struct working_folder {
+	unsigned int uses;
+	char *path;
+	unsigned int path_of;
+};
+
+extern struct description not_followed;
+
+struct descriptor_table *table_new(void);
+struct descriptor_table *table_copy(const struct descriptor_table *from);
+void table_release(struct descriptor_table *table);
+void table_set(struct descriptor_table *table, int fd, struct description *description);
+void table_share(struct descriptor_table *table, int fd, struct description *description);
+struct description *table_get(const struct descriptor_table *table, int fd);
+void table_after_exec(struct tracee *tracee);
+void table_close_range(struct descriptor_table *table, uint64_t first, uint64_t last);
+/* Of what the tracee has just opened; NULL for what is no file or folder. */
+struct description *description_new(const struct tracee *tracee, int fd, uint64_t flags);
+int64_t descriptor_size(const struct tracee *tracee, int fd); /* of its file; -1: not known */
+/* What is at fd: followed, or NULL. One that was inherited gets rows that stand for its opening. */
+struct description *descriptor(struct recorder *recorder, struct tracee *tracee, int fd);
+void descriptors_look(struct recorder *recorder, struct tracee *tracee); /* at all of them */
+const char *descriptor_path(struct recorder *recorder, struct tracee *tracee, int fd);
+const char *folder_path(struct recorder *recorder, struct tracee *tracee);
+struct working_folder *folder_new(void);
+void folder_changed(struct working_folder *folder);
+void folder_release(struct working_folder *folder);
+
+/* resolve.c: paths as the tracee means them */
+
+/* `path`, absolute; a last symlink is followed if `follow`. */
+int resolve(struct recorder *recorder, struct tracee *tracee, int folder, const char *path,
+	    bool follow, char *absolute);
+void resolve_forget(const char *path); /* a name that has changed; NULL for all */
+
+/* mapped_files.c: mapped files */
+
+struct mapping;
+
+struct address_space {
+	unsigned int uses;
+	struct mapping *first;
+};
+
+enum space_saying {
+	SAY_CHANGED, /* pages that have changed */
+	SAY_ALL,     /* pages that were touched, too */
+	SAY_GONE     /* the same, and the range is forgotten */
+};
+
+struct address_space *space_new(void);
+struct address_space *space_copy(const struct address_space *from);
+void space_release(struct address_space *space);
+bool space_touches(const struct address_space *space, uint64_t address, uint64_t length);
+void space_add(struct recorder *recorder, struct tracee *tracee, const struct record_row *row,
+	       const struct description *description);
+void space_say(struct recorder *recorder, struct tracee *tracee, uint64_t address, uint64_t length,
+	       enum space_saying what);
+/* What has changed in mappings of a file, or of all with NULL. */
+void space_say_file(struct recorder *recorder, struct tracee *tracee,
+		    const struct description *description);
+void space_moved(struct tracee *tracee, const struct record_row *row);
+void space_protected(struct recorder *recorder, struct tracee *tracee,
+		     const struct record_row *row);
+
+/* tracees.c: the tasks that are followed */
+
+struct tracee {
+	pid_t tid;
+	pid_t tgid;
+	uint32_t number;
+	struct tracee *next;   /* of its bucket */
+	struct tracee *before; /* in the list of those within a call */
+	struct tracee *behind;
+	bool in_call;
+	struct tracee *parked_behind; /* in the list of those that wait to begin their call */
+	bool parked;
+	bool known; /* its beginning was reported; else it waits, stopped */
+	struct descriptor_table *table;
+	struct working_folder *folder;
+	struct address_space *space;
+	const struct known_call *call; /* NULL outside one that is wanted */
+	struct call_registers registers;
+	struct record_row row;
+	char *texts;     /* path, to_path, name, target of the call; RECORD_PATH each */
+	uint64_t cpu_ns; /* at its last row */
+	uint32_t stops;  /* since then */
+	bool rows;       /* the last was a call with two stops */
+	bool entry_stop; /* one that comes and means nothing */
+	int schedstat;   /* -1: the clock of its process, of which it is the only task */
+};
+
+enum { TRACEE_BUCKETS = 1024, TRACEE_ENDED = 4096 };
+
+struct ended_tracee {
+	pid_t tid;
+	uint32_t number;
+};
+
+struct tracees {
+	struct tracee *bucket[TRACEE_BUCKETS];
+	struct tracee *first; /* within a call, by the order of beginnings */
+	struct tracee *last;
+	struct tracee *parked; /* the first that waits */
+	struct ended_tracee ended[TRACEE_ENDED];
+	size_t count;
+	uint32_t numbers;
+};
+
+struct tracee *tracee_find(struct tracees *tracees, pid_t tid);
+struct tracee *tracee_add(struct tracees *tracees, pid_t tid);
+void tracee_remove(struct tracees *tracees, struct tracee *tracee);
+void tracees_enter(struct tracees *tracees, struct tracee *tracee);
+void tracees_leave(struct tracees *tracees, struct tracee *tracee);
+void tracees_park(struct tracees *tracees, struct tracee *tracee);
+void tracees_unpark(struct tracees *tracees, struct tracee *tracee);
+int64_t tracees_ended(const struct tracees *tracees, pid_t tid); /* its number, -1 for none */
+/* The child of a clone of these flags; shares or copies what its parent has. */
+int tracee_born(struct recorder *recorder, struct tracee *parent, struct tracee *child,
+		uint64_t flags);
+void tracee_renamed(struct tracees *tracees, struct tracee *tracee, pid_t tid);
+
+/* arguments.c */
+
+/* Fills the row and the texts; whether a file that is followed is among its arguments. */
+bool arguments_read(struct recorder *recorder, struct tracee *tracee);
+void call_texts(const struct tracee *tracee, const char *texts[ROW_TEXTS]);
+
+/* call.c: one system call, at its entry and its exit */
+
+enum call_course {
+	CALL_GOES_ON, /* and stops no more */
+	CALL_RETURNS, /* its exit is wanted */
+	CALL_WAITS    /* for one that is under way: it stays stopped */
+};
+
+enum call_course call_begin(struct recorder *recorder, struct tracee *tracee);
+/* One that has waited and need no more: begun. NULL if there is none. */
+struct tracee *call_begin_parked(struct recorder *recorder);
+void call_end(struct recorder *recorder, struct tracee *tracee);
+/* listing.c: what is in the folders before the program begins */
+
+int listing(struct recorder *recorder);
+
+/* overhead.c: what following a call costs */
+
+struct overhead {
+	uint64_t stop_cpu_ns; /* of the tracee, a stop without a row */
+	uint64_t call_cpu_ns; /* a call with one */
+	uint64_t call_ns;     /* of its duration */
+	bool entry_stop;      /* a stop between the filter's and the call */
+};
+
+int overhead_measure(struct overhead *overhead);
+
+/* follow.c: the recorder */
+
+enum { RECORD_COUNTS = 96 };
+
+struct record_count {
+	const char *name;
+	uint64_t count;
+};
+
+struct recorder {
+	struct row_stream stream;
+	struct tracees tracees;
+	struct followed_folders folders;
+	struct overhead overhead;
+	uint64_t zero_ns;
+	uint64_t now_ns; /* when the stop that is looked at was seen */
+	uint64_t order;
+	uint64_t stops;
+	uint64_t calls;
+	uint64_t busy_ns;
+	struct record_count counts[RECORD_COUNTS]; /* what is not followed */
+	size_t counts_used;
+	unsigned int names; /* generation: raised when a name changes */
+	pid_t child;
+	int status; /* of the program, as a shell has it */
+	bool over;  /* the program has ended, perhaps not all of its tasks */
+};
+
+int follow_program(struct recorder *recorder, char **command, bool output_aside);
+
+/* record_main.c: flashbed-agent record */
+int record_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,76 @@
+"""What came of a run, in a table: the choices that were compared, the cheapest first.
+
+A choice is a value of each axis that a designer decides (file system, kernel, window, chip, ...).
+The other axes say what the program did: its work. Choices that did the same works are compared by
+the sums over them. Where their works differ, each case is a row of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from flashbed.plan.case import AXES, AXIS_COLUMNS
+
+__all__ = ["COUNTS", "ROWS_MAX", "Answer", "answer"]
+
+ROWS_MAX = 20
+COUNTS = ("flash_reads", "flash_programs", "flash_erases", "bytes_written", "energy_nj")
+"""Columns of `cases` that are summed over works."""
+_TIMES = ("time_ns", "flash_time_ns")
+_FLUSHED = "flush_programs"
+_CHOICES = ["target", *(name for name, about in AXES.items() if about.chosen), "window"]
+_WORKS = [name for name in AXIS_COLUMNS if name not in _CHOICES]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows for a person, the quickest first.
+
+    `axes` are the columns in which rows differ. Of `rows`, each has these, then `cases`, `time_ns`,
+    `flash_time_ns`, those of COUNTS, and `amplification`; null is not known. `left` rows are not
+    shown. `works` is how many works each choice did; 0 if the rows are single cases.
+    """
+
+    axes: tuple[str, ...]
+    rows: pl.DataFrame
+    works: int
+    left: int
+
+    @property
+    def best_by(self) -> str:
+        """The column that rows are in the order of."""
+        return "time_ns" if self.rows["time_ns"].null_count() == 0 else "flash_time_ns"
+
+
+def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:
+    """The answer of a run's `cases`; `page_bytes` is that of each board's chip."""
+    works = _works(cases)
+    keys = _CHOICES if works else [*_CHOICES, *_WORKS]
+    summed = cases.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("cases"),
+        *(_sum(column) for column in (*_TIMES, *COUNTS, _FLUSHED)),
+    )
+    page = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
+    programmed = (pl.col("flash_programs") + pl.col(_FLUSHED).fill_null(0)) * page
+    written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
+    rows = summed.with_columns((programmed / written).alias("amplification")).drop(_FLUSHED)
+    by = "time_ns" if rows["time_ns"].null_count() == 0 else "flash_time_ns"
+    rows = rows.sort(by, nulls_last=True, maintain_order=True)
+    axes = tuple(name for name in keys if rows[name].n_unique() > 1)
+    kept = rows.select(*axes, "cases", *_TIMES, *COUNTS, "amplification")
+    return Answer(axes, kept.head(ROWS_MAX), works, max(0, rows.height - ROWS_MAX))
+
+
+def _sum(column: str) -> pl.Expr:
+    """Null if any of them is not known."""
+    known = pl.col(column).null_count() == 0
+    return pl.when(known).then(pl.col(column).sum()).alias(column)
+
+
+def _works(cases: pl.DataFrame) -> int:
+    """How many works every choice did, the same ones; 0 where they differ."""
+    done = cases.group_by(_CHOICES).agg(pl.struct(_WORKS).unique().sort().alias("works"))
+    return 0 if done["works"].n_unique() != 1 else len(done["works"][0])

@@ -1,0 +1,51 @@
+"""A table laid out for a terminal: numbers rounded, in units that fit, aligned to the right."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from flashbed.formats.human import bytes_text, count_text, energy_text, ratio_text, time_text
+from flashbed.formats.names import escaped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["print_table"]
+
+_PIPE_COLUMNS = 400
+_BY_UNIT: dict[str, Callable[[Any], str]] = {
+    "ns": time_text,
+    "bytes": bytes_text,
+    "nj": energy_text,
+}
+
+
+def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> None:
+    """Prints rows; `heads` names columns otherwise. As wide as the terminal; a pipe gets all."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name, kind in rows.schema.items():
+        head = (heads or {}).get(name, name)
+        table.add_column(head, justify="right" if kind.is_numeric() else "left")
+    shown = {name: _reader(name, kind) for name, kind in rows.schema.items()}
+    for row in rows.iter_rows(named=True):
+        table.add_row(*(Text(shown[name](value)) for name, value in row.items()))
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    print("\n".join(line for line in lines if line))
+
+
+def _reader(name: str, kind: pl.DataType) -> Callable[[Any], str]:
+    """How a column's values are written: by the unit at the end of its name."""
+    if kind.is_numeric():
+        by_unit = _BY_UNIT.get(name.rsplit("_", 1)[-1])
+        return by_unit or (count_text if kind.is_integer() else ratio_text)
+    return lambda value: "-" if value is None else escaped(str(value))

@@ -1,0 +1,112 @@
+"""The command that says what there is to choose from: list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from flashbed.formats.human import bytes_text, time_text
+from flashbed.formats.profiles import Board, board_names, kernel_names, load_board, load_kernel
+from flashbed.plan.axes import REQUIRED
+from flashbed.plan.case import AXES
+from flashbed.plan.experiment import experiment_names, load_experiment
+from flashbed.plan.narrowing import plan
+from flashbed.plan.patterns import WORKLOADS
+
+__all__ = ["register"]
+
+
+class What(Enum):
+    """What can be listed."""
+
+    EXPERIMENTS = "experiments"
+    BOARDS = "boards"
+    CHIPS = "chips"
+    KERNELS = "kernels"
+    WORKLOADS = "workloads"
+    AXES = "axes"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "list",
+        epilog="Examples: `flashbed list` · `flashbed list boards` · `flashbed list axes`",
+    )(list_)
+
+
+def list_(
+    what: Annotated[What, typer.Argument(help="What is listed.")] = What.EXPERIMENTS,
+) -> None:
+    """Lists experiments, or the boards, chips, kernels, workloads and axes they are made of."""
+    _LISTS[what]()
+
+
+def _experiments() -> None:
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        planned = plan(experiment)
+        counts = ", ".join(
+            f"{sum(target in item.targets for item in planned)} on {target}"
+            for target in experiment.targets
+        )
+        print(f"{name}  {experiment.experiment.title}")
+        print(f"    {experiment.experiment.question}")
+        print(f"    cases: {counts}")
+    others = ", ".join(what.value for what in What if what != What.EXPERIMENTS)
+    print(f"`flashbed list` with one of {others} lists those.")
+
+
+def _boards() -> None:
+    for name in board_names():
+        board = load_board(name)
+        block_bytes = board.chip.page_bytes * board.chip.pages_per_block
+        partition_bytes = board.partition.blocks * block_bytes
+        print(f"{name}  {board.board.title}")
+        print(f"    partition of {bytes_text(partition_bytes)}, memory {board.board.ram_mib} MiB")
+
+
+def _chips() -> None:
+    for name in board_names():
+        print(f"{name}  {_chip(load_board(name))}")
+
+
+def _chip(board: Board) -> str:
+    chip = board.chip
+    size_bytes = chip.page_bytes * chip.pages_per_block * chip.blocks
+    return (
+        f"{bytes_text(size_bytes)}: pages of {chip.page_bytes} + {chip.oob_bytes} B,"
+        f" {chip.pages_per_block} a block, {chip.blocks} blocks;"
+        f" read {time_text(chip.read_array_ns)}, program {time_text(chip.program_array_ns)},"
+        f" erase {time_text(chip.erase_array_ns)}"
+    )
+
+
+def _kernels() -> None:
+    for name in kernel_names():
+        kernel = load_kernel(name)
+        print(f"{name}  on {', '.join(kernel.kernel.targets)}")
+
+
+def _workloads() -> None:
+    for kind, workload in WORKLOADS.items():
+        print(f"{kind}  patterns: {', '.join(workload.patterns)}")
+
+
+def _axes() -> None:
+    for name, about in AXES.items():
+        usual = "" if about.usual is REQUIRED or about.of_workload else f"; usually {about.usual}"
+        print(f"{name}  {about.means}{usual}")
+
+
+_LISTS: dict[What, Callable[[], None]] = {
+    What.EXPERIMENTS: _experiments,
+    What.BOARDS: _boards,
+    What.CHIPS: _chips,
+    What.KERNELS: _kernels,
+    What.WORKLOADS: _workloads,
+    What.AXES: _axes,
+}

@@ -1,0 +1,163 @@
+"""Commands on recordings and operations: import, ops."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flashbed.cli.progress import say
+from flashbed.errors import InputError
+from flashbed.formats.names import escaped
+from flashbed.paths import shown
+
+if TYPE_CHECKING:
+    from flashbed.recording.about import About
+
+__all__ = ["about_lines", "register"]
+
+KINDS = ("strace", "fio-job", "fio-iolog", "blktrace", "perfetto")
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Operations, or a recording.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="What is written.")]
+Compressor = Annotated[
+    str,
+    typer.Option(
+        "--compressor", metavar="NAME", help="none, lzo, zlib or zstd: whose sizes FILL follows."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command(
+        "import",
+        epilog="Examples: `strace -f -ttt -T -y -s 65536 -o my.strace ./my-program` · "
+        "`flashbed import strace my.strace -o my.rec` · `flashbed run my.rec`",
+    )(import_)
+    ops = typer.Typer(no_args_is_help=True, help="Looks at and changes operations and recordings.")
+    for name, command, example in (
+        ("show", show, "flashbed ops show my.rec --compressor zstd"),
+        ("check", check, "flashbed ops check my.ops"),
+        ("stat", stat, "flashbed ops stat my.rec"),
+        ("cut", cut, "flashbed ops cut my.rec -o short.rec --first 1000"),
+        ("merge", merge, "flashbed ops merge a.rec b.rec -o both.rec"),
+        ("anonymise", anonymise, "flashbed ops anonymise my.rec -o given-away.rec"),
+    ):
+        ops.command(name, epilog=f"Example: `{example}`")(command)
+    app.add_typer(ops, name="ops")
+
+
+def import_(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS))],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What that program wrote.")],
+    output: Output,
+    folder: Annotated[
+        str | None,
+        typer.Option("--folder", metavar="DIR", help="The folder of the program (strace, iolog)."),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="us|ns", help="Of the times in fio's log.")
+    ] = "us",
+) -> None:
+    """Makes a recording of another program's trace or job file. docs/imports.md is the guide."""
+    if kind not in KINDS:
+        raise InputError(f"import {kind}: one of {', '.join(KINDS)}")
+    if folder is not None and kind not in ("strace", "fio-iolog"):
+        raise InputError(f"--folder: of strace and fio-iolog, not of {kind}")
+    if output.exists() and not output.is_file():
+        raise InputError(f"{shown(output)}: not a file")
+    whole = os.path.abspath(folder) if folder is not None else None  # noqa: PTH100
+    about = _importer(kind, file, output, whole, unit)
+    for line in about_lines(about):
+        say(line)
+    print(shown(output.absolute()))
+
+
+def _importer(kind: str, file: Path, output: Path, folder: str | None, unit: str) -> About:
+    from flashbed.imports import blktrace, fio_iolog, fio_job, perfetto_trace, strace_trace
+
+    if kind == "strace":
+        return strace_trace.import_strace(file, output, folder)
+    if kind == "fio-job":
+        return fio_job.import_fio_job(file, output)
+    if kind == "fio-iolog":
+        return fio_iolog.import_fio_iolog(file, output, folder, unit)
+    if kind == "blktrace":
+        return blktrace.import_blktrace(file, output)
+    return perfetto_trace.import_perfetto(file, output)
+
+
+def about_lines(about: About) -> Iterator[str]:
+    """What a recording says that it does not hold."""
+    for sentence in about.lacks:
+        yield f"flashbed: not in it: {escaped(sentence)}"
+    for name, times in about.not_followed.items():
+        yield f"flashbed: not followed: {escaped(name)}, {times:,} times"
+    if not about.complete:
+        yield "flashbed: the recorder was ended before the program; what it had seen is here"
+
+
+def show(file: File, compressor: Compressor = "none") -> None:
+    """Prints operations in their canonical form; those of a recording as they would be run."""
+    from flashbed.recording.recording_tools import lines_of
+
+    for line in lines_of(file, compressor):
+        print(line)
+
+
+def check(file: File) -> None:
+    """Reads a file to its end. Exit status 2 and one line for the first thing that is wrong."""
+    from flashbed.recording.recording_tools import checked
+
+    print(f"{escaped(shown(file))}: {checked(file)}")
+
+
+def stat(file: File) -> None:
+    """Counts what a file does: calls, bytes, files, durability, what was left out."""
+    from flashbed.recording.recording_tools import statistics
+
+    for line in statistics(file):
+        print(line)
+
+
+def cut(
+    file: File,
+    output: Output,
+    first: Annotated[
+        int | None, typer.Option("--first", metavar="N", help="The first N calls or operations.")
+    ] = None,
+    until: Annotated[
+        float | None, typer.Option("--until", metavar="SECONDS", help="Calls that began by then.")
+    ] = None,
+) -> None:
+    """Keeps the beginning of a recording, or of a file of operations."""
+    from flashbed.recording.recording_tools import cut as cut_file
+
+    if (first is None) == (until is None):
+        raise InputError("--first N, or --until SECONDS: one of them")
+    if (first is not None and first < 0) or (until is not None and not 0 <= until < 1e9):
+        raise InputError("--first, --until: not below 0, and not for ever")
+    print(cut_file(file, output, first, None if until is None else round(until * 1e9)))
+
+
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Two or more.")],
+    output: Output,
+    side_by_side: Annotated[
+        bool, typer.Option("--together", help="All begin at once, not one after the other.")
+    ] = False,
+) -> None:
+    """Makes one recording of several: one after the other, or all at once."""
+    from flashbed.recording.recording_tools import merged
+
+    print(merged(files, output, together=side_by_side))
+
+
+def anonymise(file: File, output: Output) -> None:
+    """Takes names, contents, command and machine out of a recording; sizes and times stay."""
+    from flashbed.recording.recording_tools import anonymised
+
+    print(anonymised(file, output))

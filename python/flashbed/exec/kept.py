@@ -1,0 +1,135 @@
+"""What a program left on the flash, unpacked into a folder of the user's.
+
+The guest sends a stream (agent/host/keep.c has the format) and is not trusted: names are single
+components below the folder, nothing is overwritten or followed, and links are made last, only those
+that stay within the folder. Files have no owner, no set-user-ID bit and no holes; of several names
+of one file each is a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from flashbed.errors import InputError, RunError
+
+__all__ = ["Kept", "kept_folder", "unpack"]
+
+_LINE_BYTES_MAX = 16_384
+_CHUNK_BYTES = 1 << 20
+_ESCAPE = re.compile(rb"%([0-9a-f]{2})")
+
+
+@dataclass
+class Kept:
+    """What was unpacked, and what was left out: a path and why."""
+
+    files: int = 0
+    bytes: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def kept_folder(folder: Path) -> None:
+    """Makes the folder; it may be there if nothing is in it. Raises `InputError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"--keep {folder}: the folder is not empty")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"--keep {folder}: cannot be written to")
+    except OSError as why:
+        raise InputError(f"--keep {folder}: {why.strerror}") from None
+
+
+def unpack(stream: BinaryIO, folder: Path) -> Kept:
+    """Unpacks into an empty folder. Raises `RunError` for a stream that ends too soon."""
+    try:
+        return _unpack(stream, folder)
+    except OSError as why:
+        raise RunError(f"--keep {folder}: {why.strerror}") from None
+
+
+def _unpack(stream: BinaryIO, folder: Path) -> Kept:
+    kept = Kept()
+    links: list[tuple[str, str]] = []
+    modes: list[tuple[Path, int]] = []
+    root = folder.resolve()
+    for words in _lines(stream):
+        path = _decoded(words[-1])
+        _checked(path)
+        place = root / path
+        if words[0] == b"folder":
+            place.mkdir(0o700)
+            modes.append((place, int(words[1], 8) & 0o777 | 0o700))
+        elif words[0] == b"file":
+            _copy(stream, place, int(words[1], 8) & 0o777, int(words[2]))
+            kept.files += 1
+            kept.bytes += int(words[2])
+        elif words[0] == b"link":
+            links.append((path, _decoded(words[1])))
+        else:
+            kept.left_out.append((path, "neither a file, a folder nor a link"))
+    for path, target in links:
+        if _stays_within(path, target):
+            (root / path).symlink_to(target)
+        else:
+            kept.left_out.append((path, f"a link to {target}"))
+    for place, mode in reversed(modes):
+        place.chmod(mode)
+    return kept
+
+
+def _lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+    counts = {b"folder": 3, b"file": 4, b"link": 3, b"other": 3}
+    if stream.readline(_LINE_BYTES_MAX) != b"flashbed-files 1\n":
+        raise RunError("--keep: the guest sent nothing")
+    while True:
+        line = stream.readline(_LINE_BYTES_MAX)
+        words = line.removesuffix(b"\n").split(b" ")
+        if line == b"end\n":
+            return
+        if words[0] == b"error":
+            raise RunError(f"--keep: {line[6:].decode('utf-8', 'replace').strip()}")
+        if not line.endswith(b"\n") or counts.get(words[0]) != len(words):
+            raise RunError("--keep: what the guest sent is not whole")
+        yield words
+
+
+def _decoded(text: bytes) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text))
+
+
+def _checked(path: str) -> None:
+    """Raises `RunError` for a path that leads elsewhere."""
+    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        raise RunError(f"--keep: the guest named {path[:80]!r}")
+
+
+def _stays_within(path: str, target: str) -> bool:
+    """Whether a relative link, read word by word, never leaves the folder.
+
+    A link that goes through another one (a/b/.. where b is a link) could lead elsewhere: `..` is
+    taken at the beginning only.
+    """
+    if not target or target.startswith("/") or "\0" in target:
+        return False
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
+    return ".." not in parts[up:] and up <= path.count("/")
+
+
+def _copy(stream: BinaryIO, place: Path, mode: int, size: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(place, flags, 0o600), "wb") as to:
+        left = size
+        while left:
+            data = stream.read(min(left, _CHUNK_BYTES))
+            if not data:
+                raise RunError("--keep: what the guest sent is not whole")
+            to.write(data)
+            left -= len(data)
+        os.fchmod(to.fileno(), mode)

@@ -1,0 +1,81 @@
+"""What software costs while a program runs in virtual time, from the board's table of prices.
+
+User-mode Linux knows no time of its own for running code. `flat` has every system call cost
+`syscall_ns`; `calls` adds what the table has for a call of that kind and for a byte that it moves.
+File systems, compressors and the program itself cost nothing in either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flashbed.errors import InputError
+from flashbed.formats.prices import Software
+
+__all__ = ["FREE", "SOFTWARE", "Cost", "Costs", "costs_of"]
+
+SOFTWARE = ("flat", "calls", "none")
+PAGE_BYTES = 4096
+_OPEN = ("open", "openat", "creat")
+_ADD = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat")
+_REMOVE = ("unlink", "unlinkat", "rmdir")
+_MOVE = ("rename", "renameat", "renameat2")
+_SIZE = ("truncate", "ftruncate")
+_SYNC = ("sync", "syncfs")
+_READ = ("read", "pread64", "readv", "preadv", "preadv2")
+_WRITE = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a kind of calls: each, and a byte that it moved."""
+
+    name: str
+    ns: int
+    byte_ps: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of all calls: of each that has none of its own, and those of kinds."""
+
+    how: str
+    each_ns: int
+    kinds: tuple[Cost, ...] = ()
+
+    def said(self) -> str:
+        """For the answer."""
+        if self.how == "none":
+            return "software costs nothing"
+        if self.how == "flat":
+            return f"{self.each_ns / 1000:g} us a system call, no other software"
+        return (
+            f"{self.each_ns / 1000:g} us a system call, {len(self.kinds)} kinds by the board's"
+            " prices, no other software"
+        )
+
+
+FREE = Costs("none", 0)
+
+
+def costs_of(software: Software, how: str) -> Costs:
+    """What a board's calls cost. Raises `InputError` for another word than those of `SOFTWARE`."""
+    if how not in SOFTWARE:
+        raise InputError(f"--software {how}: {', '.join(SOFTWARE)}")
+    if how != "calls":
+        return Costs(how, software.syscall_ns if how == "flat" else 0)
+    page_read_ps = software.page_find_ns * 1000 // PAGE_BYTES
+    page_written_ps = (software.page_find_ns + software.page_write_ns) * 1000 // PAGE_BYTES
+    more = [
+        (_OPEN, software.open_ns, 0),
+        (_ADD, software.name_add_ns, 0),
+        (_REMOVE, software.name_remove_ns, 0),
+        (_MOVE, software.name_move_ns, 0),
+        (_SIZE, software.truncate_ns, 0),
+        (_SYNC, software.sync_ns, 0),
+        (_READ, 0, software.copy_to_user_byte_ps + page_read_ps),
+        (_WRITE, software.write_ns, software.copy_from_user_byte_ps + page_written_ps),
+    ]
+    each = software.syscall_ns
+    kinds = tuple(Cost(name, each + ns, byte_ps) for names, ns, byte_ps in more for name in names)
+    return Costs(how, each, kinds)

@@ -1,0 +1,96 @@
+"""A program of a board's own, on a fresh file system of a partition that was confirmed.
+
+The agent guards the board as it does for cases (docs/boards.md). The program's standard input is
+this process's; what it prints comes when it has ended.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from flashbed.errors import Interrupted
+from flashbed.exec.answer_stream import read_answer
+from flashbed.exec.kept import unpack
+from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.request import Request
+from flashbed.targets.base import Unavailable
+from flashbed.targets.guest.children import dies_with_us
+from flashbed.targets.ssh.address import AllowedBoard
+from flashbed.targets.ssh.board import OnBoard
+from flashbed.targets.ssh.connection import explained
+from flashbed.targets.ssh.facts import why_no_program
+
+__all__ = ["launch_on_board"]
+
+TIMED_OUT = 124
+_SSH_FAILED = 255
+
+Say = Callable[[str], None]
+
+
+def launch_on_board(
+    request: Request, allowed: AllowedBoard, say: Say, *, output_aside: bool = False
+) -> tuple[Request, Outcome]:
+    """Runs it; the request comes back with the board's kernel.
+
+    Raises `NotRunError` and `Unavailable`.
+    """
+    say(f"connecting to {allowed.address.destination}")
+    board = OnBoard(allowed)
+    try:
+        why = why_no_program(request.board, request.fs, board.facts, allowed)
+        if why is not None:
+            raise Unavailable(f"{allowed.address.destination}: {why}")
+        request = replace(request, kernel=board.facts.kernel, home=board.home.path)
+        for number, put in enumerate(request.puts):
+            if put.kind == "file":
+                board.put_file(f"put/{number}", Path(put.source).read_bytes())
+        board.put_file("request", request.text().encode("ascii"))
+        return request, _run(request, board, output_aside)
+    finally:
+        board.leave()
+
+
+def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
+    with subprocess.Popen(
+        [*dies_with_us(), *board.program_command()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as client:
+        try:
+            data, said = client.communicate(timeout=request.patience_s)
+        except subprocess.TimeoutExpired:
+            # The agent finds nobody reading, ends the program and puts the board back.
+            client.kill()
+            client.communicate()
+            raise NotRunError(
+                f"the program did not end within {request.patience_s:g} s (--patience)", TIMED_OUT
+            ) from None
+        except KeyboardInterrupt:
+            client.kill()
+            client.communicate()
+            raise Interrupted("interrupted; the board is put back") from None
+    words = said.decode("utf-8", "replace")
+    if client.returncode == _SSH_FAILED:
+        raise NotRunError(explained(board.address, words))
+    return _outcome(request, data, words, output_aside)
+
+
+def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
+    stream = BytesIO(data)
+    answer = read_answer(stream)
+    aside = sys.stderr if output_aside else sys.stdout
+    for printed, to in ((answer.stdout, aside), (answer.stderr, sys.stderr)):
+        to.buffer.write(printed)
+        to.flush()
+    outcome = outcome_of(answer.text, request.words[0])
+    if outcome is None:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        last = lines[-1] if lines else "it said nothing"
+        raise NotRunError(f"the agent ended before its time: {last}")
+    if request.keep is not None:
+        outcome.kept = unpack(stream, request.keep)
+    return outcome

@@ -1,0 +1,1 @@
+"""Traces and job files of other programs, made into recordings (docs/imports.md)."""

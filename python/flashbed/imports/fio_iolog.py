@@ -1,0 +1,186 @@
+"""fio's logs of what its jobs did (write_iolog), versions 2 and 3, as a recording.
+
+The traps of the format: a log may use a file without `add` or `open`; times of several threads are
+not in order; fio 3 writes microseconds and reads nanoseconds; a second run adds to the log that is
+there. A log is read as a stream, twice. Left out: what was written; who did it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashbed.errors import InputError
+from flashbed.imports.lines import ImportedError, lines_of, refuse
+from flashbed.paths import shown
+from flashbed.recording.about import About
+from flashbed.recording.calls import Call
+from flashbed.recording.discover import Discovery
+from flashbed.recording.file import RecordingWriter, check
+
+__all__ = ["import_fio_iolog"]
+
+_VERSIONS = {b"fio version 2 iolog": 2, b"fio version 3 iolog": 3}
+_OFFSET_MAX = 2**62
+_TIME_MAX = 10**18
+_READ_WRITE_CREATE = 0o102
+_PUNCH = 3
+LACKS = (
+    "which of fio's jobs made a request: all are one task, one after the other",
+    "what was written: it counts as incompressible",
+    "how files were opened, and calls on names",
+)
+
+
+@dataclass
+class _Log:
+    path: Path
+    unit_ns: int
+    folder: bytes
+    version: int = 0
+    now_ns: int = 0
+    begin_ns: int = 0
+    backwards: int = 0
+    opened: dict[bytes, int] = field(default_factory=dict)
+    discovery: Discovery = field(default_factory=Discovery)
+
+    def calls(self) -> Iterator[Call]:
+        """The calls of the log."""
+        for line, fields in _each(self.path):
+            if self.version == 0 or fields[0] == b"fio":
+                # fio adds to a log that is there already: its times begin anew.
+                self.version = _version(self.path, line, fields)
+                self.begin_ns = self.now_ns
+                continue
+            try:
+                yield from self._line(fields)
+            except ValueError as why:
+                raise refuse(self.path, line, str(why)) from None
+        if not self.version:
+            raise ImportedError(f"{shown(self.path)}: empty")
+
+    def _line(self, fields: list[bytes]) -> Iterator[Call]:
+        if self.version == 3:
+            time_ns = _number(fields.pop(0), _TIME_MAX // self.unit_ns) * self.unit_ns
+            time_ns += self.begin_ns
+            self.backwards += time_ns < self.now_ns
+            self.now_ns = max(self.now_ns, time_ns)
+        if len(fields) not in (2, 4):
+            raise ValueError("neither FILE ACTION nor FILE ACTION OFFSET LENGTH")
+        name, action = fields[:2]
+        at, length = (_number(word, _OFFSET_MAX) for word in fields[2:] or (b"0", b"0"))
+        for call in self._action(name, action, at, length):
+            check(call)
+            self.discovery.see(call)
+            yield call
+
+    def _action(self, name: bytes, action: bytes, at: int, length: int) -> Iterator[Call]:
+        if action == b"wait":
+            if self.version == 3:
+                raise ValueError("wait is an action of version 2")
+            self.now_ns = min(self.now_ns + at * 1000, _TIME_MAX)
+        elif action == b"add":
+            pass
+        elif action == b"open":
+            if name not in self.opened:
+                yield self._open(name)
+        elif action == b"close":
+            if name in self.opened:
+                yield self._call("close", {"descriptor": self.opened.pop(name)})
+        elif action in _REQUESTS:
+            if name not in self.opened:
+                yield self._open(name)
+            yield self._request(self.opened[name], action, at, length)
+        else:
+            raise ValueError(f"action {action.decode('ascii', 'replace')[:40]!r} is none of fio's")
+
+    def _open(self, name: bytes) -> Call:
+        number = next(n for n in range(3, len(self.opened) + 4) if n not in self.opened.values())
+        self.opened[name] = number
+        path = _relative(name, self.folder)
+        return self._call("openat", {"path": path, "flags": _READ_WRITE_CREATE}, number)
+
+    def _request(self, descriptor: int, action: bytes, at: int, length: int) -> Call:
+        call = _REQUESTS[action]
+        arguments: dict[str, int | bytes] = {"descriptor": descriptor}
+        if call in ("pread64", "pwrite64", "fallocate"):
+            if not 0 < length <= 1 << 30:
+                raise ValueError("a length that no request has")
+            arguments |= {"offset": at, "length": length}
+        if call == "fallocate":
+            return self._call(call, {**arguments, "mode": _PUNCH})
+        return self._call(call, arguments, length if "offset" in arguments else 0)
+
+    def _call(self, name: str, arguments: dict[str, int | bytes], result: int = 0) -> Call:
+        return Call(0, self.now_ns, 0, None, name, arguments, result)
+
+
+_REQUESTS = {b"read": "pread64", b"write": "pwrite64", b"sync": "fsync", b"datasync": "fdatasync",
+             b"trim": "fallocate"}  # fmt: skip
+
+
+def _number(word: bytes, most: int) -> int:
+    if not word.isdigit() or len(word) > 19 or int(word) > most:
+        raise ValueError(f"{word.decode('ascii', 'replace')[:40]!r} is no number from 0 to {most}")
+    return int(word)
+
+
+def _each(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    for line, text in lines_of(path):
+        fields = text.split()
+        if fields:
+            yield line, fields
+
+
+def _version(path: Path, line: int, fields: list[bytes]) -> int:
+    found = _VERSIONS.get(b" ".join(fields))
+    if found is None:
+        raise refuse(path, line, "no log of fio: 'fio version 2 iolog' or 3 is expected")
+    return found
+
+
+def _relative(name: bytes, folder: bytes) -> bytes:
+    whole = posixpath.normpath(posixpath.join(folder, name))
+    inside = folder.rstrip(b"/") + b"/"
+    return whole[len(inside) :] if whole.startswith(inside) else b"/"
+
+
+def _folder(path: Path) -> bytes:
+    """The folder that all files are below."""
+    names: set[bytes] = set()
+    version = 0
+    for line, fields in _each(path):
+        if not version or fields[0] == b"fio":
+            version = _version(path, line, fields)
+            continue
+        at = version - 2
+        if len(fields) > at + 1 and fields[at + 1] != b"wait":
+            names.add(posixpath.dirname(posixpath.normpath(posixpath.join(b"/", fields[at]))))
+            if len(names) > _NAMES_AT_ONCE:
+                names = {posixpath.commonpath(names)}
+    return posixpath.commonpath(names) if names else b"/"
+
+
+_NAMES_AT_ONCE = 1000
+
+
+def import_fio_iolog(path: Path, out: Path, folder: str | None = None, unit: str = "us") -> About:
+    """Makes a recording of a log. Raises `ImportedError` with FILE:LINE."""
+    if unit not in ("us", "ns"):
+        raise InputError(f"--unit {unit}: us or ns")
+    below = folder.encode() if folder is not None else _folder(path)
+    log = _Log(path, 1000 if unit == "us" else 1, posixpath.normpath(below))
+    about = About(source="fio iolog", think="gaps", lacks=LACKS)
+    with RecordingWriter(out, about) as writer:
+        for call in log.calls():
+            writer.add(call)
+        for call in log.discovery.existed():
+            writer.add(call)
+        if log.backwards:
+            more = (
+                f"the order in time of {log.backwards:,} lines, which go back: they follow at once"
+            )
+            writer.set_about(about := about.model_copy(update={"lacks": (*LACKS, more)}))
+    return about

@@ -1,0 +1,45 @@
+"""Lines of a file that may have gigabytes, one after the other."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from flashbed.errors import InputError
+from flashbed.formats.names import escaped
+from flashbed.paths import shown
+
+__all__ = ["ImportedError", "lines_of", "refuse"]
+
+LINE_BYTES_MAX = 64 << 20
+
+
+class ImportedError(InputError):
+    """A file that cannot be imported: FILE:LINE, and why."""
+
+
+def refuse(path: Path, line: int, why: str) -> ImportedError:
+    """The error of a line."""
+    return ImportedError(f"{shown(path)}:{line}: {escaped(why)}")
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and bytes of each line, without its end. Raises `ImportedError`."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise ImportedError(f"{shown(path)}: no such file") from None
+    except (OSError, ValueError) as why:
+        text = why.strerror if isinstance(why, OSError) else "no path of a file"
+        raise ImportedError(f"{shown(path)}: {text}") from None
+    with open(number, "rb") as file:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ImportedError(f"{shown(path)}: a device or a pipe, not a file")
+        line = 0
+        while data := file.readline(LINE_BYTES_MAX + 1):
+            line += 1
+            if len(data) > LINE_BYTES_MAX:
+                raise refuse(path, line, f"longer than {LINE_BYTES_MAX >> 20} MiB")
+            yield line, data.rstrip(b"\r\n")

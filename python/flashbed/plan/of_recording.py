@@ -1,0 +1,68 @@
+"""A recording as an experiment: what a command that takes experiments makes of a recording's file.
+
+It has one case: the program as it was recorded, on UBIFS of the emulated board. `--set` asks for
+other file systems, boards and kernels, as it does of any experiment.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import re
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+__all__ = ["written_experiment"]
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_CHARACTERS = 48
+_TEXT = """\
+# A recording, given where an experiment is asked for (docs/programs.md).
+
+[experiment]
+id = {id}
+title = {title}
+question = "What does a flash file system do to this program?"
+source = "a recording: flashbed record, or flashbed import"
+
+[workload]
+kind = "program"
+recording = {recording}
+
+[[grid]]
+targets = ["sim", "uml", "emulator"]
+board = ["emulated"]
+kernel = ["6.1"]
+fs = ["ubifs", "jffs2", "yaffs2"]
+read_ahead_kib = ["shipped"]
+pattern = ["recorded", "flat-out"]
+requests = [1]
+seed = [1]
+
+[usual]
+fs = "ubifs"
+pattern = "recorded"
+"""
+
+
+def written_experiment(recording: Path) -> Path:
+    """The experiment of a recording, as a file that is there until the program ends."""
+    name = _ODD.sub("-", recording.stem).strip("-._")[:_NAME_CHARACTERS] or "recording"
+    file = _folder() / f"{name}.toml"
+    values = {
+        "id": f"program/{name}",
+        "title": f"The program of {recording.name}"[:200],
+        "recording": str(recording.resolve()),
+    }
+    quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
+    file.write_text(_TEXT.format(**quoted), encoding="utf-8")
+    return file
+
+
+@cache
+def _folder() -> Path:
+    made = tempfile.mkdtemp(prefix="flashbed-program.")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)

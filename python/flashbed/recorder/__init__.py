@@ -1,0 +1,1 @@
+"""Programs recorded as they run: the agent's stream of their calls becomes a recording."""

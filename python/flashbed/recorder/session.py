@@ -1,0 +1,237 @@
+"""A program recorded from its beginning to its end.
+
+What came is in the file's parts every few seconds, so that a kill loses no more than that. A signal
+that a user sends to this process is handed on to the recorder, which hands it on to the program;
+one from the terminal has reached both.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.errors import RunError
+from flashbed.recorder.assemble import Assembler, Folders
+from flashbed.recorder.places import Place, Recorder
+from flashbed.recorder.wire import Chunk, Facts, ReadAhead, chunks
+from flashbed.recording.about import About
+from flashbed.recording.calls import EXISTED
+from flashbed.recording.file import RecordingWriter
+
+__all__ = ["Recorded", "record"]
+
+SOURCE = "flashbed record"
+_ROWS_AT_ONCE = 1 << 16
+_BYTES_AT_ONCE = 32 << 20
+_PART_EVERY_S = 2.0
+_HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FAILED = 126
+"""The agent's status if it could not record."""
+_CUT_OFF = 255
+LACKS = (
+    "Accesses to mapped files are known when a mapping goes, or is synced: a page that is in the"
+    " page table then counts as read once, one that has changed as written once.",
+    "The contents of files that were there before.",
+    "What programs did to the files that were not recorded.",
+)
+
+
+@dataclass
+class Recorded:
+    """What came of it."""
+
+    path: Path
+    about: About
+    status: int = 0
+    complete: bool = False
+    calls: Counter[str] = field(default_factory=Counter)
+    existed: int = 0
+    files: set[bytes] = field(default_factory=set)
+    tasks: int = 0
+    written_bytes: int = 0
+    read_bytes: int = 0
+    end: Facts | None = None
+    begin: Facts | None = None
+
+
+def record(
+    place: Place, command: Sequence[str], path: Path, *, below: Sequence[str], contents: bool
+) -> Recorded:
+    """Records a command into a file. Raises `InputError`, `RunError`, `Unavailable`."""
+    about = About(
+        source=SOURCE,
+        command=tuple(command),
+        machine=place.machine,
+        think="cpu",
+        step_ps=place.step_ps(),
+        mapped="present",
+        lacks=LACKS,
+    )
+    writer = RecordingWriter(path, about)
+    recorded = Recorded(path, about)
+    try:
+        options = [word for folder in below for word in ("--below", folder)]
+        recorder = place.start([*options, "--", *command])
+        with _handing_on(recorder):
+            own = os.fsencode(path.absolute())
+            _take(ReadAhead(recorder.stream), _Sink(writer, recorded, contents, own))
+            status = recorder.process.wait()
+    except BaseException:
+        if not writer.calls:
+            writer.discard()
+        raise
+    recorded.status = status if status >= 0 else 128 - status
+    if recorded.begin is None or (status == _FAILED and recorded.end is None):
+        writer.discard()
+        raise RunError(f"{place.name}: nothing was recorded (status {recorded.status})")
+    recorded.about = _final(about, recorded)
+    writer.close(recorded.about)
+    return recorded
+
+
+@contextmanager
+def _handing_on(recorder: Recorder) -> Iterator[None]:
+    """Signals reach the recorder, which drops one that the terminal has sent to it as well."""
+
+    def hand_on(number: int, _frame: object) -> None:
+        if recorder.process.poll() is None:
+            recorder.process.send_signal(number)
+
+    before = {number: signal.signal(number, hand_on) for number in _HANDED_ON}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class _Sink:
+    """Frames that wait for a part to be worth writing."""
+
+    writer: RecordingWriter
+    recorded: Recorded
+    contents: bool
+    own: bytes
+    """The path of the recording itself, which is in no listing."""
+    assembler: Assembler | None = None
+    _frames: list[pl.DataFrame] = field(default_factory=list)
+    _rows: int = 0
+    _bytes: int = 0
+    _since: float = field(default_factory=time.monotonic)
+
+    def facts(self, facts: Facts) -> None:
+        """Names, or the end."""
+        if facts.last:
+            self.recorded.end = facts
+            return
+        self.recorded.begin = facts
+        numbered = dict(value.split(" ", 1) for value in facts.all("call"))
+        names = ["", *(numbered[str(number)] for number in range(1, len(numbered) + 1))]
+        folders = Folders(tuple(map(_unescaped, facts.all("folder"))))
+        threads = max(1, min(4, (os.cpu_count() or 1)))
+        self.assembler = Assembler(names, folders, self.contents, threads)
+        self._own = folders.relative(self.own)
+        self.add(self.assembler.existed_above())
+
+    def add(self, frame: pl.DataFrame | None) -> None:
+        """Rows that are ready."""
+        if frame is None:
+            return
+        frame = frame.filter(
+            ~(
+                (pl.col("call") == EXISTED)
+                & pl.col("path").bin.starts_with(self._own).fill_null(value=False)
+            )
+        )
+        self._count(frame)
+        self._frames.append(frame)
+        self._rows += frame.height
+        self._bytes += sum(int(frame[name].bin.size().sum() or 0) for name in ("data", "sizes"))
+        if self._rows >= _ROWS_AT_ONCE or self._bytes >= _BYTES_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """A part of what waits."""
+        if self._rows:
+            self.writer.add_rows(pl.concat(self._frames))
+        self._frames.clear()
+        self._rows = self._bytes = 0
+        self._since = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether rows have waited for long."""
+        return self._rows > 0 and time.monotonic() - self._since > _PART_EVERY_S
+
+    def _count(self, frame: pl.DataFrame) -> None:
+        recorded = self.recorded
+        for name, count in frame.group_by("call").len().iter_rows():
+            if name == EXISTED:
+                recorded.existed += count
+            else:
+                recorded.calls[name] += count
+        if len(recorded.files) < _ROWS_AT_ONCE:
+            recorded.files.update(
+                frame.filter(
+                    pl.col("path").is_not_null()
+                    & ~pl.col("path").bin.starts_with(b"/")
+                    & (pl.col("call").is_in(("open", "openat", "openat2", "creat")))
+                    & (pl.col("result") >= 0)
+                )["path"].unique()
+            )
+        done = frame.filter(pl.col("result") > 0)
+        reads = done.filter(pl.col("call").is_in(("read", "readv", "pread64", "preadv", "preadv2")))
+        recorded.read_bytes += int(reads["result"].sum() or 0)
+        tasks = frame["task"].max()
+        if isinstance(tasks, int):
+            recorded.tasks = max(recorded.tasks, tasks + 1)
+
+
+def _take(source: ReadAhead, sink: _Sink) -> None:
+    """All of the stream. Raises `RunError` for one that no recorder of ours has written."""
+    try:
+        _take_chunks(source, sink)
+    except (ValueError, OverflowError, LookupError, pl.exceptions.PolarsError) as why:
+        first = (str(why).splitlines() or [""])[0]
+        raise RunError(f"the recorder's stream is damaged: {first[:200]}") from None
+
+
+def _take_chunks(source: ReadAhead, sink: _Sink) -> None:
+    for each in chunks(source):
+        if isinstance(each, Chunk):
+            if sink.assembler is None:
+                raise RunError("the recorder's stream has rows before its facts")
+            sink.add(sink.assembler.chunk(each))
+        else:
+            sink.facts(each)
+        if sink.is_due:
+            sink.flush()
+    if sink.assembler is not None:
+        sink.add(sink.assembler.rest())
+        sink.recorded.written_bytes = sink.assembler.written_bytes
+    sink.flush()
+
+
+def _final(about: About, recorded: Recorded) -> About:
+    end = recorded.end
+    recorded.complete = end is not None
+    not_followed = {}
+    for value in end.all("not_followed") if end else ():
+        count, _, name = value.partition(" ")
+        not_followed[name] = int(count)
+    return about.model_copy(update={"complete": recorded.complete, "not_followed": not_followed})
+
+
+def _unescaped(text: str) -> bytes:
+    """A path of the facts: %XX stands for a byte that would end a line, and for %."""
+    parts = text.encode("utf-8", "surrogateescape").split(b"%")
+    return parts[0] + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in parts[1:])

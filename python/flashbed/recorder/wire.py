@@ -1,0 +1,143 @@
+"""The agent's stream `flashbed-record 1` (docs/formats.md), read as it comes.
+
+A thread of its own takes the stream in, so that the recorder need not wait for what becomes of it
+here, up to what `READ_AHEAD_BYTES` hold. What was cut off ends without `last`.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from flashbed.errors import RunError
+
+__all__ = ["HEADER", "ROW", "Chunk", "Facts", "ReadAhead", "chunks"]
+
+HEADER = b"flashbed-record 1\n"
+READ_AHEAD_BYTES = 256 << 20
+_BLOCK_BYTES = 1 << 20
+_CHUNK_BYTES_MAX = 64 << 20
+_HEAD = struct.Struct("<4sIQQ")
+
+_WORDS = (
+    *((name, "<u8") for name in ("order", "start_ns", "duration_ns", "cpu_ns")),
+    *((name, "<i8") for name in ("result", "offset", "to_offset", "length")),
+    *((name, "<u8") for name in ("address", "flags", "file")),
+    ("at", "<i8"),
+    *((name, "<u4") for name in ("task", "mode", "command", "user", "group")),
+    *((name, "<i4") for name in ("descriptor", "to_descriptor")),
+    ("bytes", "<u4"),
+    *((name, "<u2") for name in ("call", "has")),
+    *((name, "<u2") for name in ("path", "to_path", "name", "target")),
+    ("device", "<u4"),
+)
+ROW = np.dtype(list(_WORDS))
+"""A row as it is in the stream; the four texts are lengths of what follows the rows."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Lines `KEY VALUE` of the stream's beginning, or of its end."""
+
+    last: bool
+    lines: tuple[tuple[str, str], ...]
+
+    def one(self, key: str, default: str = "") -> str:
+        """The value of a key that there is once."""
+        return next((value for name, value in self.lines if name == key), default)
+
+    def number(self, key: str) -> int:
+        """The same, of digits; 0 where there is none."""
+        value = self.one(key, "0")
+        return int(value) if value.isdecimal() else 0
+
+    def all(self, key: str) -> list[str]:
+        """The values of a key, in their order."""
+        return [value for name, value in self.lines if name == key]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows, and behind them their texts and bytes. No row to come has a lower order than oldest."""
+
+    rows: npt.NDArray[np.void]
+    blob: bytes
+    oldest: int
+
+
+class ReadAhead:
+    """A descriptor that is read by a thread; `read` takes so many bytes, fewer at the end."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._blocks: queue.Queue[bytes] = queue.Queue(READ_AHEAD_BYTES // _BLOCK_BYTES)
+        self._block = b""
+        self._at = 0
+        threading.Thread(target=self._take, args=(descriptor,), daemon=True).start()
+
+    def _take(self, descriptor: int) -> None:
+        while True:
+            try:
+                block = os.read(descriptor, _BLOCK_BYTES)
+            except OSError:
+                block = b""
+            self._blocks.put(block)
+            if not block:
+                return
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the next bytes would have to be waited for."""
+        return self._at == len(self._block) and self._blocks.empty()
+
+    def read(self, count: int) -> bytes:
+        """Waits for them."""
+        parts = []
+        while count:
+            if self._at == len(self._block):
+                self._block, self._at = self._blocks.get(), 0
+                if not self._block:
+                    self._blocks.put(b"")
+                    break
+            part = self._block[self._at : self._at + count]
+            self._at += len(part)
+            count -= len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+
+def chunks(source: ReadAhead) -> Iterator[Chunk | Facts]:
+    """What the stream holds, as far as it is whole. Raises `RunError` for another stream."""
+    begin = source.read(len(HEADER))
+    if begin != HEADER:
+        if HEADER.startswith(begin):
+            return
+        raise RunError(f"the recorder's stream begins with {begin[:40]!r}")
+    while True:
+        head = source.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return
+        tag, rows, length, oldest = _HEAD.unpack(head)
+        if tag not in (b"rows", b"fact", b"last") or length > _CHUNK_BYTES_MAX:
+            raise RunError(f"the recorder's stream has a chunk {tag!r} of {length} bytes")
+        payload = source.read(length)
+        if len(payload) < length:
+            return
+        yield _chunk(tag, rows, payload, oldest)
+
+
+def _chunk(tag: bytes, rows: int, payload: bytes, oldest: int) -> Chunk | Facts:
+    if tag == b"rows":
+        table = rows * ROW.itemsize
+        if len(payload) < table:
+            raise RunError(f"the recorder's stream has {len(payload)} bytes for {rows} rows")
+        return Chunk(np.frombuffer(payload, ROW, rows), payload[table:], oldest)
+    lines = payload.decode("utf-8", "surrogateescape").split("\n")
+    pairs = tuple((key, value) for key, _, value in (line.partition(" ") for line in lines) if key)
+    return Facts(tag == b"last", pairs)

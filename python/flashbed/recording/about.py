@@ -1,0 +1,67 @@
+"""What a recording says of itself: who made it, of what, on what machine, and what is not in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from flashbed.formats.names import Text
+from flashbed.formats.toml import Strict
+
+__all__ = ["VERSION", "About", "Think", "about_of"]
+
+VERSION = 1
+Think = Literal["cpu", "gaps", "none"]
+_Word = Annotated[str, Field(max_length=4096)]
+_WORDS_MAX = 4096
+
+
+class About(Strict):
+    """The facts of a recording.
+
+    Attributes:
+        version: of the format.
+        source: the program that made it: `flashbed record`, `strace`, `fio` …
+        command: what was recorded, word by word; empty where the source does not say it.
+        machine: `uname -srm` of the machine, or what stands for it.
+        think: how the time between calls is known. `cpu`: each call has the processor's time that
+            its task used before it. `gaps`: only when calls began and ended. `none`: no times.
+        step_ps: how long one step of `compute` takes on that machine; None if nobody measured it.
+        mapped: how reads and writes of mapped files were seen. `faults`: at the page fault.
+            `present`: each page that was in the page table when its mapping went counts as read
+            once. `whole`: each mapping counts as touched whole. `none`: not at all.
+        complete: whether the recorder ended by itself.
+        not_followed: what the recorder saw and does not know, and how often: calls by name, `lost`
+            for those that it was too slow for.
+        lacks: what the source cannot contain, a sentence each.
+    """
+
+    version: Literal[1] = 1
+    source: Text
+    command: Annotated[tuple[_Word, ...], Field(strict=False, max_length=_WORDS_MAX)] = ()
+    machine: _Word = ""
+    think: Think = "none"
+    step_ps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    mapped: Literal["faults", "present", "whole", "none"] = "none"
+    complete: bool = True
+    not_followed: Annotated[dict[str, int], Field(max_length=_WORDS_MAX)] = Field(
+        default_factory=dict
+    )
+    lacks: Annotated[tuple[_Word, ...], Field(strict=False, max_length=_WORDS_MAX)] = ()
+
+
+def about_of(text: str) -> About:
+    """From the JSON in a file's metadata. Raises `ValueError` with one line."""
+    try:
+        facts = json.loads(text)
+        if isinstance(facts, dict) and facts.get("version") != VERSION:
+            raise ValueError(f"version {facts.get('version')!r:.40}; this program reads {VERSION}")
+        return About.model_validate(facts)
+    except ValidationError as why:
+        first = why.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}"[:200]) from None
+    except RecursionError:
+        raise ValueError("no JSON object") from None

@@ -1,0 +1,222 @@
+"""A call of a recorded program, and what every call that flashbed knows is recorded with.
+
+Numbers are those of Linux on x86-64, whatever the machine: flags of `openat`, `fallocate`, `mmap`,
+`errno`. A recorder on another machine translates them. docs/formats.md has the same tables.
+Left out: what a call does; translate.py knows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+__all__ = [
+    "ARGUMENTS",
+    "CALLS",
+    "COMPRESSORS",
+    "EXISTED",
+    "FOLDER",
+    "PIECE_BYTES",
+    "Call",
+    "Piece",
+    "Written",
+    "is_outside",
+    "pieces_of",
+]
+
+PIECE_BYTES = 4096
+COMPRESSORS = ("lzo", "zlib", "zstd")
+FOLDER = b"."
+"""The path of the folder that was recorded."""
+EXISTED = "existed"
+"""What was there before the program began: not a call, but a row for each file and folder."""
+
+
+class Piece(NamedTuple):
+    """How small a piece of written data becomes: at most its own length.
+
+    A write is cut into pieces at the boundaries of 4,096 bytes of the file. `alone` is the size of
+    the piece compressed by itself. `context` is by how much it makes the bytes before it in its
+    page larger: the compressed size of both together less that of the bytes before it. At the
+    beginning of a page both are equal.
+    """
+
+    lzo_alone: int
+    lzo_context: int
+    zlib_alone: int
+    zlib_context: int
+    zstd_alone: int
+    zstd_context: int
+
+
+Written = bytes | tuple[Piece, ...]
+"""Data that a call wrote: its bytes, or the sizes of its pieces."""
+
+ARGUMENTS: Mapping[str, type[int] | type[bytes]] = MappingProxyType(
+    {
+        "descriptor": int,
+        "path": bytes,
+        "offset": int,
+        "length": int,
+        "to_descriptor": int,
+        "to_path": bytes,
+        "to_offset": int,
+        "flags": int,
+        "mode": int,
+        "command": int,
+        "user": int,
+        "group": int,
+        "name": bytes,
+        "target": bytes,
+        "address": int,
+    }
+)
+"""Every argument that a call can have, in the order of the file's columns."""
+
+_READ = "descriptor length"
+_AT = "descriptor offset length"
+_PATH = "path flags?"
+_XATTR = "name length"
+
+_TABLE = {
+    # opening and descriptors
+    "open openat openat2": "path flags mode?",
+    "creat": "path mode?",
+    "close": "descriptor",
+    "close_range": "descriptor to_descriptor flags?",
+    "dup": "descriptor",
+    "dup2 dup3": "descriptor to_descriptor flags?",
+    "fcntl": "descriptor command flags?",
+    "lseek": "descriptor offset command",
+    # data; without an offset at the descriptor's own position
+    "read readv": _READ,
+    "pread64 preadv preadv2": "descriptor offset? length flags?",
+    "write writev": _READ,
+    "pwrite64 pwritev pwritev2": "descriptor offset? length flags?",
+    "ftruncate": "descriptor length",
+    "truncate": "path length",
+    "fallocate": "descriptor mode offset length",
+    "fadvise64": "descriptor offset length command",
+    "readahead": _AT,
+    "copy_file_range": "descriptor offset? to_descriptor to_offset? length flags?",
+    "sendfile splice": "descriptor offset? to_descriptor? to_offset? length flags?",
+    # durability and locks
+    "fsync fdatasync syncfs": "descriptor",
+    "sync": "",
+    "sync_file_range": "descriptor offset length flags",
+    "flock": "descriptor command",
+    # names
+    "mkdir mkdirat": "path mode?",
+    "rmdir": "path",
+    "unlink unlinkat": _PATH,
+    "rename renameat renameat2": "path to_path flags?",
+    "link linkat": "path? descriptor? to_path flags?",
+    "symlink symlinkat": "target path",
+    "readlink readlinkat": "path",
+    "getdents getdents64": _READ,
+    # metadata
+    "stat lstat newfstatat statx access faccessat faccessat2": _PATH,
+    "fstat": "descriptor",
+    "chmod fchmodat fchmodat2": "path mode flags?",
+    "fchmod": "descriptor mode",
+    "chown lchown fchownat": "path user group flags?",
+    "fchown": "descriptor user group",
+    "utime utimes futimesat utimensat": "path? descriptor? flags?",
+    "setxattr lsetxattr": f"path {_XATTR} flags?",
+    "fsetxattr": f"descriptor {_XATTR} flags?",
+    "getxattr lgetxattr": f"path {_XATTR}",
+    "fgetxattr": f"descriptor {_XATTR}",
+    "listxattr llistxattr": "path length",
+    "flistxattr": _READ,
+    "removexattr lremovexattr": "path name",
+    "fremovexattr": "descriptor name",
+    # mapped files; `mode` is PROT_. The result of mmap and mremap is an address
+    "mmap": "address? length mode flags descriptor offset",
+    "mprotect": "address length mode",
+    "mremap": "address length to_offset flags",
+    "munmap": "address length",
+    "msync": "address length flags",
+    "madvise": "address length command",
+    # not calls: a mapped page is read, or has been written, at an address
+    "mapped_read mapped_write": "address length",
+    # tasks; the result of the first and the last row is the number of the other task
+    "clone clone3 fork vfork": "flags?",
+    "execve execveat": "path?",
+    "exit exit_group": "mode?",
+    "wait4 waitid": "",
+    # not a call: what was there before. `mode` with its kind (S_IFMT), `length` in bytes
+    EXISTED: "path length mode target?",
+}
+
+CALLS: Mapping[str, tuple[tuple[str, bool], ...]] = MappingProxyType(
+    {
+        call: tuple((word.rstrip("?"), word.endswith("?")) for word in arguments.split())
+        for calls, arguments in _TABLE.items()
+        for call in calls.split()
+    }
+)
+"""Call -> its arguments by name, and whether each may be missing."""
+
+WRITES = frozenset(
+    {"write", "writev", "pwrite64", "pwritev", "pwritev2", "mapped_write"}
+    | {"setxattr", "lsetxattr", "fsetxattr"}
+)
+"""Calls that have `written`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        task: who made it: a number from 0, in the order in which tasks began.
+        start_ns: when it began, since the recording's beginning.
+        duration_ns: how long it took on the recorded machine.
+        cpu_ns: the processor's time that its task used between its call before and this one; None
+            where the recorder does not know it.
+        name: the kernel's name of the call: a key of `CALLS`.
+        arguments: by name, those of `CALLS`. A path is relative to the recorded folder (`.` is the
+            folder itself), without `.` and `..`; one outside begins with `/`, and may be just that.
+        result: what the call returned; -errno if it failed.
+        written: what it wrote, where it wrote something: of as many bytes as the result says (of
+            `mapped_write`: as `length` says).
+    """
+
+    task: int
+    start_ns: int
+    duration_ns: int
+    cpu_ns: int | None
+    name: str
+    arguments: Mapping[str, int | bytes] = field(default_factory=dict)
+    result: int = 0
+    written: Written | None = None
+
+    def number(self, name: str, default: int = 0) -> int:
+        """An argument that is a number."""
+        value = self.arguments.get(name, default)
+        assert isinstance(value, int)
+        return value
+
+    def path(self, name: str = "path") -> bytes | None:
+        """An argument that is bytes, or None if it is missing."""
+        value = self.arguments.get(name)
+        assert value is None or isinstance(value, bytes)
+        return value
+
+
+def is_outside(path: bytes) -> bool:
+    """Whether a path is not below the recorded folder."""
+    return path.startswith(b"/")
+
+
+def pieces_of(offset: int, length: int) -> list[tuple[int, int]]:
+    """Offset and length of each piece of a write."""
+    pieces = []
+    end = offset + length
+    while offset < end:
+        after = min(end, (offset // PIECE_BYTES + 1) * PIECE_BYTES)
+        pieces.append((offset, after - offset))
+        offset = after
+    return pieces

@@ -1,0 +1,274 @@
+"""Where a translation stands: tasks and their descriptors, slots, mappings, names, lines so far."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+
+from flashbed.recording.calls import Call, is_outside
+from flashbed.recording.fill import Filler
+from flashbed.recording.known_names import Node, Tree
+
+__all__ = [
+    "Description",
+    "Files",
+    "Mapped",
+    "Memory",
+    "Numbers",
+    "State",
+    "Task",
+    "TranslationError",
+    "name_word",
+    "word",
+]
+
+SLOTS = 1024
+MAPPINGS = 1024
+_PATH_BYTES_MAX, _NAME_BYTES_MAX = 1023, 255
+_WORD_BYTES_MAX = 2000
+"""As it is written, so that two fit into a line."""
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+
+
+class TranslationError(ValueError):
+    """A call that cannot be translated; the message says why."""
+
+
+@dataclass(eq=False, slots=True)
+class Description:
+    """An open file: what several descriptors may share. Outside the folder it has no slot."""
+
+    slot: int | None
+    node: Node | None
+    access: str = "ro"
+    append: bool = False
+    position: int = 0
+    uses: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Mapped:
+    """A mapping of a file: its number among the operations', None where the file is outside."""
+
+    number: int | None
+    address: int
+    length: int
+    offset: int
+    file: Description
+    how: str
+    uses: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class Files:
+    """Descriptors by their number, of all tasks that share them."""
+
+    by_number: dict[int, Description] = field(default_factory=dict)
+    closed_by_exec: set[int] = field(default_factory=set)
+    users: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    """The mappings of an address space, of all tasks that share it."""
+
+    mapped: list[Mapped] = field(default_factory=list)
+    users: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """A task. Threads share files and memory; `group` are all threads of the process."""
+
+    files: Files = field(default_factory=Files)
+    memory: Memory = field(default_factory=Memory)
+    group: list[Task] = field(default_factory=list)
+    ended: bool = False
+    end_ns: int = 0
+    """When its last call had returned."""
+    cpu_ns: int = 0
+    wait_ns: int = 0
+    """What it did and waited since its last line."""
+
+
+class Numbers:
+    """Hands out the lowest number that is free."""
+
+    def __init__(self, limit: int, what: str) -> None:
+        self._free: list[int] = []
+        self._next = 0
+        self._limit = limit
+        self._what = what
+
+    def take(self) -> int:
+        """Raises `TranslationError` when all are taken."""
+        if self._free:
+            return heapq.heappop(self._free)
+        if self._next == self._limit:
+            raise TranslationError(f"more than {self._limit:,} {self._what} at once")
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, number: int) -> None:
+        """It is free again."""
+        heapq.heappush(self._free, number)
+
+
+@dataclass
+class State:
+    """All of it. Handlers of calls (data_calls.py and others) change it and add to `lines`."""
+
+    filler: Filler
+    tree: Tree = field(default_factory=Tree)
+    slots: Numbers = field(default_factory=lambda: Numbers(SLOTS, "open files"))
+    mappings: Numbers = field(default_factory=lambda: Numbers(MAPPINGS, "mappings of files"))
+    tasks: dict[int, Task] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    writes: int = 0
+
+    def skip(self, why: str) -> None:
+        """Counts a call that has no operation."""
+        self.left_out[why] += 1
+
+    def task(self, call: Call) -> Task:
+        """Whose call it is; a task that nobody was seen to begin has what the first one has."""
+        task = self.tasks.get(call.task)
+        if task is None:
+            first = next(iter(self.tasks.values()), None)
+            task = self.fork(first, 0) if first else Task()
+            task.group.append(task)
+            task.end_ns = call.start_ns
+            self.tasks[call.task] = task
+        return task
+
+    def fork(self, task: Task, flags: int) -> Task:
+        """A new task of a task, with what `clone` was told to share."""
+        files, memory = task.files, task.memory
+        if flags & _CLONE_FILES:
+            files.users += 1
+        else:
+            files = self._copy_of(files)
+        if flags & _CLONE_VM:
+            memory.users += 1
+        else:
+            memory = Memory(list(memory.mapped))
+            for mapped in memory.mapped:
+                mapped.uses += 1
+        new = Task(files, memory, task.group if flags & _CLONE_THREAD else [])
+        new.end_ns = task.end_ns
+        return new
+
+    def _copy_of(self, files: Files) -> Files:
+        for description in files.by_number.values():
+            description.uses += 1
+        return Files(dict(files.by_number), set(files.closed_by_exec))
+
+    def execute(self, task: Task) -> None:
+        """A task begins another program: with descriptors of its own, and an empty memory."""
+        if task.files.users > 1:
+            task.files.users -= 1
+            task.files = self._copy_of(task.files)
+        for number in sorted(task.files.closed_by_exec):
+            self.uninstall(task, number)
+        self._leave(task)
+        task.memory = Memory()
+
+    def _leave(self, task: Task) -> None:
+        task.memory.users -= 1
+        if not task.memory.users:
+            for mapped in list(task.memory.mapped):
+                self.unmap(task, mapped)
+
+    def descriptor(self, call: Call, name: str = "descriptor") -> Description | None:
+        """What a descriptor stands for, if it is open."""
+        return self.task(call).files.by_number.get(call.number(name, -1))
+
+    def slot(self, call: Call, name: str = "descriptor") -> Description | None:
+        """The same, if it has a slot."""
+        found = self.descriptor(call, name)
+        return found if found is not None and found.slot is not None else None
+
+    def install(self, task: Task, number: int, description: Description, by_exec: bool) -> None:
+        """A descriptor now stands for this; what it stood for before is closed."""
+        description.uses += 1
+        self.uninstall(task, number)
+        task.files.by_number[number] = description
+        if by_exec:
+            task.files.closed_by_exec.add(number)
+
+    def uninstall(self, task: Task, number: int) -> None:
+        """A descriptor is closed."""
+        description = task.files.by_number.pop(number, None)
+        task.files.closed_by_exec.discard(number)
+        if description is not None:
+            self._release(description)
+
+    def _release(self, description: Description) -> None:
+        description.uses -= 1
+        if not description.uses and description.slot is not None:
+            self.lines.append(f"close {description.slot}")
+            self.slots.give_back(description.slot)
+
+    def unmap(self, task: Task, mapped: Mapped) -> None:
+        """One address space does not have a mapping any more."""
+        task.memory.mapped.remove(mapped)
+        mapped.uses -= 1
+        if not mapped.uses and mapped.number is not None:
+            self.lines.append(f"munmap {mapped.number}")
+            self.mappings.give_back(mapped.number)
+
+    def end(self, task: Task) -> None:
+        """A task ends: what nobody shares with it is closed."""
+        if task.ended:
+            return
+        task.ended = True
+        self._leave(task)
+        task.files.users -= 1
+        if not task.files.users:
+            for number in sorted(task.files.by_number):
+                self.uninstall(task, number)
+
+    def path(self, call: Call, name: str = "path") -> str | None:
+        """A path as operations write it; None outside the folder, or if it is too long."""
+        path = call.path(name)
+        return None if path is None or is_outside(path) else self.shown(path)
+
+    def shown(self, path: bytes) -> str | None:
+        """A path as operations write it; None, and counted, if it is too long for them."""
+        too_long = len(path) > _PATH_BYTES_MAX or len(word(path)) > _WORD_BYTES_MAX
+        if too_long or any(len(name) > _NAME_BYTES_MAX for name in path.split(b"/")):
+            self.skip("calls on a path that is too long")
+            return None
+        return word(path)
+
+    def target(self, target: bytes) -> str | None:
+        """Where a link leads, as operations write it; None, and counted, if it is too long."""
+        if not 0 < len(target) <= _PATH_BYTES_MAX or len(word(target)) > _WORD_BYTES_MAX:
+            self.skip("symlink with a target that is empty or too long")
+            return None
+        return word(target)
+
+    def path_of(self, node: Node | None) -> str | None:
+        """The same of a file that is open, by a name that it has now."""
+        path = self.tree.path_of(node) if node is not None else None
+        return self.shown(path) if path is not None else None
+
+    def seed(self) -> int:
+        """Another for each write."""
+        self.writes += 1
+        return self.writes
+
+
+_CLONE_VM, _CLONE_FILES, _CLONE_THREAD = 0x100, 0x400, 0x10000
+
+
+def word(path: bytes) -> str:
+    """A path as version 2 writes it, or the target of a link."""
+    return "/".join(name_word(name) for name in path.split(b"/"))
+
+
+def name_word(name: bytes) -> str:
+    """A name as version 2 writes it."""
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name)

@@ -1,0 +1,73 @@
+"""What a program met of the files that were there before it began.
+
+A recording lists its whole folder, which may be a home. A replay makes only what the calls can
+tell from its absence: what they name, the folders above it, the entries of folders that are opened
+(`getdents64` reads them), all that is below a folder that is renamed, and where links lead.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+from collections.abc import Callable, Iterable
+
+from flashbed.recording.calls import FOLDER, Call
+
+__all__ = ["met"]
+
+_PATHS = ("path", "to_path")
+_OPENS = frozenset({"open", "openat", "openat2"})
+_RENAMES = frozenset({"rename", "renameat", "renameat2"})
+_LINKS_MAX = 40
+"""As many symbolic links as the kernel follows in a path."""
+
+
+def met(calls: Iterable[Call], there: Iterable[Call]) -> Callable[[bytes], bool]:
+    """Whether a replay of these calls needs what was at a path; `there` are all rows of it."""
+    kinds = {path: call for call in there if (path := call.path()) is not None}
+    named: set[bytes] = set()
+    listed: set[bytes] = set()
+    moved: set[bytes] = set()
+    for call in calls:
+        for argument in _PATHS:
+            path = call.path(argument)
+            if path is None:
+                continue
+            followed = _followed(path, kinds, named)
+            if call.name in _OPENS and (followed == FOLDER or _is_folder(kinds.get(followed))):
+                listed.add(followed)
+            if call.name in _RENAMES:
+                moved.add(path)
+
+    def needed(path: bytes) -> bool:
+        if path in named or (posixpath.dirname(path) or FOLDER) in listed:
+            return True
+        return any(above in moved for above in _above(path))
+
+    return needed
+
+
+def _above(path: bytes) -> list[bytes]:
+    """The folders that a path is in, the innermost first."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+
+
+def _is_folder(call: Call | None) -> bool:
+    return call is not None and stat.S_ISDIR(call.number("mode"))
+
+
+def _followed(path: bytes, kinds: dict[bytes, Call], named: set[bytes]) -> bytes:
+    """Where a path leads; it, what is above it and the links on the way are named."""
+    for _ in range(_LINKS_MAX):
+        named.update((path, *_above(path)))
+        for part in reversed([path, *_above(path)]):
+            link = kinds.get(part)
+            if link is not None and stat.S_ISLNK(link.number("mode")):
+                target = link.path("target") or b""
+                rest = path[len(part) :]
+                path = posixpath.normpath(posixpath.join(posixpath.dirname(part), target) + rest)
+                break
+        else:
+            return path
+    return path

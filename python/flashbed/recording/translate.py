@@ -1,0 +1,217 @@
+"""A recording as operations: what was there before, made again, and what the program did to it.
+
+Descriptors become slots, positions offsets, gaps between calls `compute` and `pause`, sizes of
+compressed data FILL. Calls stand in the order in which they began. A `flock` that locks stands
+where it ended: calls of operations do not overlap, so one that waited would wait for ever.
+Handlers for each call are in data_calls.py, name_calls.py and mapped_calls.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from flashbed.formats.operations import HEADER_2, text_of
+from flashbed.paths import shown
+from flashbed.recording import data_calls, mapped_calls, name_calls
+from flashbed.recording.calls import FOLDER, Call
+from flashbed.recording.file import Recording, RecordingError
+from flashbed.recording.fill import Compressor, Filler
+from flashbed.recording.known_names import Node
+from flashbed.recording.replay_state import State, Task, TranslationError
+from flashbed.recording.there import met
+
+__all__ = ["HANDLERS", "PAUSE_LEAST_NS", "Translation", "translate"]
+
+PAUSE_LEAST_NS = 1_000_000
+"""Gaps shorter than this are the recorder's, the scheduler's and the machine's own."""
+COMPUTE_LEAST_NS = 10_000
+"""Work is handed over in pieces of this much at least."""
+_PAUSE_NS_MAX = 10**15
+_STEPS_MAX = 10**12
+_TASKS = 1024
+_REQUEST_BYTES = 65_536
+_THERE_BYTES_MAX = 1 << 33
+HANDLERS = {**data_calls.HANDLERS, **name_calls.HANDLERS, **mapped_calls.HANDLERS}
+_LOCK_UN = 8
+
+
+@dataclass
+class Translation:
+    """The lines of a program, made as they are asked for.
+
+    Attributes:
+        recording: what is translated.
+        compressor: the one whose sizes FILL follows; None where data is stored as it is.
+        think: whether the time between calls is kept.
+        left_out: what has no operation, and how often; whole when the lines are at an end.
+    """
+
+    recording: Recording
+    compressor: Compressor | None
+    think: bool = True
+    state: State = field(init=False)
+    _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
+    _locks: int = 0
+    _numbers: dict[int, int] = field(default_factory=dict)
+    """Task of the recording -> task of the operations."""
+    _ended: list[int] = field(default_factory=list)
+    _current: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = State(Filler(self.compressor))
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What has no operation, and how often."""
+        return dict(sorted(self.state.left_out.items()))
+
+    def prepare(self) -> Iterator[str]:
+        """Lines that make what was there before, up to and without `sync`."""
+        everything = sorted(self.recording.existed(), key=lambda call: call.path() or b"")
+        needed = met(self.recording.calls(), everything)
+        there = [call for call in everything if needed(call.path() or b"")]
+        filler, total_bytes = self._filler_of_writes(), 0
+        for number, call in enumerate(there, start=1):
+            total_bytes += call.number("length")
+            if total_bytes > _THERE_BYTES_MAX:
+                raise RecordingError(
+                    f"{shown(self.recording.path)}: more than {_THERE_BYTES_MAX >> 30} GiB of files"
+                    " were there before"
+                )
+            yield from _prepared_lines(self.state, call, filler, number)
+            _put(self.state, call)
+
+    def _filler_of_writes(self) -> Filler:
+        """One that has seen what the program wrote: what was there is taken to be like it."""
+        filler = Filler(self.compressor)
+        for call in self.recording.calls():
+            if isinstance(call.written, tuple) and call.name in _MOVES:
+                filler.fill(0, call.number("offset"), call.written, call.result)
+        return filler
+
+    def body(self) -> Iterator[str]:
+        """Lines of what the program did."""
+        row = 0
+        try:
+            for row, call in enumerate(self.recording.calls(), start=1):  # noqa: B007
+                yield from self._waited_until(call.start_ns)
+                yield from self._call(call)
+            yield from self._waited_until(None)
+        except TranslationError as why:
+            raise RecordingError(f"{shown(self.recording.path)}: call {row}: {why}") from None
+
+    def _waited_until(self, now_ns: int | None) -> Iterator[str]:
+        """The locks that were taken before this, where they were taken."""
+        while self._waiting and (now_ns is None or self._waiting[0][0] <= now_ns):
+            _, _, call = heapq.heappop(self._waiting)
+            yield from self._lines_of(call)
+
+    def _call(self, call: Call) -> Iterator[str]:
+        if call.name == "flock" and not call.number("command") & _LOCK_UN:
+            end_ns = call.start_ns + call.duration_ns
+            self._locks += 1
+            heapq.heappush(self._waiting, (end_ns, self._locks, call))
+            return
+        yield from self._lines_of(call)
+
+    def _lines_of(self, call: Call) -> Iterator[str]:
+        state = self.state
+        task = state.task(call)
+        if task.ended:
+            if call.name not in ("exit", "exit_group"):
+                state.skip("calls of a task after its process had ended")
+            return
+        task.wait_ns += max(0, call.start_ns - task.end_ns - (call.cpu_ns or 0))
+        task.cpu_ns += call.cpu_ns or 0
+        task.end_ns = max(task.end_ns, call.start_ns + call.duration_ns)
+        HANDLERS[call.name](state, call)
+        if state.lines:
+            yield from self._turn(call.task)
+            yield from self._think(task)
+            yield from state.lines
+            state.lines.clear()
+        elif task.wait_ns < PAUSE_LEAST_NS:
+            task.wait_ns = 0
+        if task.ended and call.task in self._numbers:
+            self._ended.append(self._numbers[call.task])
+
+    def _turn(self, task: int) -> Iterator[str]:
+        """The lines that follow are this task's, which is begun with its first."""
+        number = self._numbers.get(task)
+        if number is None:
+            number = len(self._numbers)
+            if number < _TASKS:
+                if number:
+                    yield f"spawn {number}"
+            elif self._ended:
+                number = self._ended.pop(0)
+            else:
+                raise TranslationError(f"more than {_TASKS:,} tasks at once")
+            self._numbers[task] = number
+        if number != self._current:
+            yield f"task {number}"
+            self._current = number
+
+    def _think(self, task: Task) -> Iterator[str]:
+        """What the task did and waited before its line."""
+        about = self.recording.about
+        if not self.think or about.think == "none":
+            return
+        if about.step_ps is None:
+            task.wait_ns, task.cpu_ns = task.wait_ns + task.cpu_ns, 0
+        elif task.cpu_ns >= COMPUTE_LEAST_NS:
+            steps = min(task.cpu_ns * 1000 // about.step_ps, _STEPS_MAX)
+            task.cpu_ns = 0
+            if steps:
+                yield f"compute {steps}"
+        if task.wait_ns >= PAUSE_LEAST_NS:
+            yield f"pause {min(task.wait_ns, _PAUSE_NS_MAX)}"
+        task.wait_ns = 0
+
+
+_MOVES = frozenset({"write", "writev", "pwrite64", "pwritev", "pwritev2"})
+
+
+def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iterator[str]:
+    """Operations that make one file, folder or link that was there before."""
+    path, name = call.path(), state.path(call)
+    if path is None or path == FOLDER or name is None:
+        return
+    kind, length = stat.S_IFMT(call.number("mode")), call.number("length")
+    if kind == stat.S_IFDIR:
+        yield f"mkdir {name}"
+    elif kind == stat.S_IFLNK:
+        target = call.path("target")
+        shown_target = state.target(target) if target else None
+        if shown_target is not None:
+            yield f"symlink {shown_target} {name}"
+    elif kind == stat.S_IFREG:
+        yield f"open 0 {name} wo,create"
+        for at in range(0, length, _REQUEST_BYTES):
+            some = min(_REQUEST_BYTES, length - at)
+            yield f"write 0 {at} {some} {seed} {filler.like_the_rest(at, some)}"
+        yield "close 0"
+
+
+def _put(state: State, call: Call) -> None:
+    path = call.path()
+    if path is not None and path != FOLDER:
+        kind, target = stat.S_IFMT(call.number("mode")), call.path("target") or b""
+        state.tree.put(path, Node(kind, call.number("length"), target))
+
+
+def translate(
+    recording: Recording, compressor: Compressor | None, settle_ns: int, *, think: bool = True
+) -> tuple[str, str, Translation]:
+    """Preparation and body as flashbed-ops files, and what came of the translation.
+
+    Raises `RecordingError`.
+    """
+    made = Translation(recording, compressor, think)
+    rest = ("sync", f"pause {settle_ns}", "prepared")
+    prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
+    return prepare, text_of(made.body(), HEADER_2), made

@@ -1,0 +1,58 @@
+"""A recorded program, replayed: the workload `program` (docs/programs.md).
+
+The pattern `recorded` keeps what the program did and waited between its calls, `flat-out` leaves it
+out. Written data compresses about as it did when it was recorded, for the compressor that the
+case's file system uses: JFFS2 and UBIFS, each with the kernel's own choice or the case's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from flashbed.formats.profiles import COMPR_OPTIONS, USUAL_COMPRESSOR, load_kernel
+from flashbed.plan.case import Case
+from flashbed.recording.file import open_recording
+from flashbed.recording.fill import Compressor, as_compressor
+from flashbed.recording.translate import translate
+
+__all__ = ["compressor_of", "operations"]
+
+RECORDED = "recorded"
+
+
+def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
+    """The case as (prepare, body), two flashbed-ops files. Raises `RecordingError`."""
+    path = Path(recording)
+    return _translated(path, _stamp(path), compressor_of(case), case.pattern == RECORDED, settle_ns)
+
+
+def compressor_of(case: Case) -> Compressor | None:
+    """What a case's file system compresses with; None where it stores data as it is."""
+    kernel = load_kernel(case.kernel)
+    if case.fs not in COMPR_OPTIONS:
+        return None
+    if case.compressor != USUAL_COMPRESSOR:
+        return as_compressor(case.compressor)
+    if case.fs == "ubifs":
+        return as_compressor(kernel.ubifs.compressor if kernel.ubifs else None)
+    of_jffs2 = kernel.jffs2.compressors if kernel.jffs2 else []
+    return as_compressor(of_jffs2[0] if of_jffs2 else None)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """A file that was written again has another."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=4)
+def _translated(
+    path: Path, _changed: tuple[int, int], compressor: Compressor | None, think: bool,
+    settle_ns: int,
+) -> tuple[str, str]:  # fmt: skip
+    prepare, body, _ = translate(open_recording(path), compressor, settle_ns, think=think)
+    return prepare, body

@@ -1,0 +1,115 @@
+//! Links: other names of an object, symbolic links, and what reading a directory asks of both.
+//!
+//! Mirrors of yaffs_guts.c yaffs_link_obj, yaffs_del_link, yaffs_link_fixup, the part of
+//! yaffs_unlink_worker about links, yaffs_get_obj_name, and kernel/yaffs2/names.c (link, symlink,
+//! get_link), inode.c (yfs_setattr) and readdir.c. Another name is an object of its own with a
+//! header. An object that loses its name while it has others takes the newest of them over.
+//!
+//! Invariant: the numbers in an object's `other_names` are of objects that are its names.
+
+use super::kind::Kind;
+use super::object::SHORT_NAME_BYTES;
+use super::{Yaffs2, LOST_AND_FOUND, UNLINKED};
+use crate::errno::ENAMETOOLONG;
+use crate::flash::Flash;
+use crate::fs::{FsError, Ino, Name, Result};
+use crate::ops::name_len;
+use crate::units::Ns;
+
+/// YAFFS_MAX_ALIAS_LENGTH.
+const TARGET_BYTES_MAX: usize = 159;
+
+impl<F: Flash> Yaffs2<F> {
+    /// yaffs_get_equivalent_obj.
+    pub(super) fn equivalent(&self, number: u32) -> u32 {
+        match self.object(number).kind {
+            Kind::Name(of) => of,
+            _ => number,
+        }
+    }
+
+    /// The same as far as it reads: the details of the object that another name is of.
+    pub(super) fn load_equivalent(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        match self.object(number).kind {
+            Kind::Name(of) if self.objects.get(of).is_some() => self.load_details(now, of),
+            _ => Ok(now),
+        }
+    }
+
+    /// link of kernel/yaffs2/names.c: an object without an inode of its own.
+    pub(super) fn add_name(&mut self, now: Ns, at: Name<'_>, number: u32) -> Result<Ns> {
+        Ok(self.create_object(now, at, Kind::Name(number))?.1)
+    }
+
+    /// symlink of kernel/yaffs2/names.c.
+    pub(super) fn make_link(&mut self, now: Ns, at: Name<'_>, target: &str) -> Result<(Ino, Ns)> {
+        if name_len(target) > TARGET_BYTES_MAX {
+            return Err(FsError::Errno(ENAMETOOLONG, now));
+        }
+        self.make(now, at, Kind::Link(target.into()))
+    }
+
+    /// yaffs_del_link: the name is no longer one of the object.
+    pub(super) fn forget_name(&mut self, of: u32, number: u32) {
+        if self.objects.get(of).is_some() {
+            self.object_mut(of).other_names.retain(|&other| other != number);
+        }
+    }
+
+    /// The curve ball of yaffs_unlink_worker: the object gets the place of its newest other name.
+    pub(super) fn take_name(&mut self, now: Ns, number: u32, other: u32) -> Result<(bool, Ns)> {
+        let now = self.read_name(now, other)?;
+        let (name, parent) = (self.object(other).name.clone(), self.object(other).parent);
+        self.add_to_directory(UNLINKED, other);
+        let at = Name { directory: Ino(parent), name: &name };
+        let now = self.find_by_name(now, at)?.1;
+        let (written, now) = self.change_name(now, number, (parent, &name), 0)?;
+        Ok((written, if written { self.delete_generic(now, other)? } else { now }))
+    }
+
+    /// yaffs_get_obj_name: a name too long to be in memory is read.
+    fn read_name(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        let now = self.load_details(now, number)?;
+        let object = self.object(number);
+        match object.header_chunk {
+            chunk if chunk != 0 && name_len(&object.name) > SHORT_NAME_BYTES => {
+                Ok(self.read_chunk(now, chunk)?.1)
+            }
+            _ => Ok(now),
+        }
+    }
+
+    /// iterate of kernel/yaffs2/readdir.c: objects in the order of their numbers.
+    pub(super) fn read_entries(&mut self, mut now: Ns, directory: u32) -> Result<Ns> {
+        let mut numbers = self.object(directory).children.clone();
+        numbers.sort_unstable();
+        for number in numbers {
+            now += self.mtd.costs().yaffs2_entry_ns;
+            if number == LOST_AND_FOUND {
+                continue;
+            }
+            now = self.load_equivalent(now, number)?;
+            now = self.read_name(now, number)?;
+        }
+        Ok(now)
+    }
+
+    /// yfs_setattr without a size: the header is written.
+    pub(super) fn change_attribute(&mut self, now: Ns, number: u32) -> Result<Ns> {
+        match self.update_header(now, number, None, false, 0)? {
+            (true, now) => Ok(now),
+            (false, now) => Err(FsError::NoSpace(now)),
+        }
+    }
+
+    /// yaffs_link_fixup: names, the one that was found first the newest, are of their objects
+    /// again. One whose object is not there is nobody's.
+    pub(super) fn fix_links(&mut self, found: Vec<u32>) {
+        for number in found.into_iter().rev() {
+            let Kind::Name(of) = self.object(number).kind else { continue };
+            if self.objects.get(of).is_some() {
+                self.object_mut(of).other_names.push(number);
+            }
+        }
+    }
+}

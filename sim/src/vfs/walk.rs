@@ -1,0 +1,164 @@
+//! Walks along paths, through symbolic links where there are any.
+//!
+//! Mirrors fs/namei.c of Linux 6.1 (link_path_walk, step_into, pick_link, nd_jump_root). A path
+//! that meets no link is never copied; one that does is taken apart from its beginning, and what
+//! was looked up is known by then. Left out, and refused by name: links that leave the file system.
+//!
+//! Invariant: what a walk returns has no symbolic link on its way, so that it is a key of
+//! `Names::paths`.
+
+use super::{Answer, Vfs};
+use crate::errno::{FsError, ELOOP, ENOENT, ENOTDIR};
+use crate::fs::{FlashFs, ROOT};
+use crate::units::Ns;
+use std::borrow::Cow;
+
+/// MAXSYMLINKS.
+const LINKS_MAX: u32 = 40;
+/// What is refused: an absolute target, or one with more ".." than there are directories.
+const LEAVES: &str = "a symbolic link that leaves the file system";
+/// The directory that a program began in, which has no name.
+pub(super) const TOP: &str = ".";
+
+/// The directory of a path, none for the root, and the path itself.
+pub(super) type Parent<'a> = (Option<usize>, Cow<'a, str>);
+
+/// A path that was walked to its end, and what it names, if anything.
+#[derive(Clone, Debug)]
+pub(super) struct Walked<'a> {
+    pub directory: Option<usize>,
+    pub path: Cow<'a, str>,
+    pub found: Option<usize>,
+}
+
+/// Where a walk through links stands: a directory and its path.
+#[derive(Clone, Debug, Default)]
+struct At {
+    directory: Option<usize>,
+    path: String,
+}
+
+impl At {
+    fn join(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}/{name}", self.path)
+        }
+    }
+}
+
+impl<S: FlashFs> Vfs<S> {
+    /// The root's inode, which is made when a call is about the root itself.
+    pub(super) fn root(&mut self, now: Ns) -> usize {
+        match self.inodes.find(ROOT) {
+            Some(index) => index,
+            None => self.inodes.add(now, ROOT, true),
+        }
+    }
+
+    fn is_link(&self, index: usize) -> bool {
+        self.inodes[index].target.is_some()
+    }
+
+    /// filename_parentat: the directory a path is in, or at which of its names the walk ends.
+    pub(super) fn walk_parent<'a>(&mut self, mut now: Ns, path: &'a str) -> Answer<Parent<'a>> {
+        let mut directory = None;
+        for (end, _) in path.match_indices('/') {
+            let (found, later) = self.lookup(now, directory, &path[..end])?;
+            now = later;
+            match found {
+                Some(index) if self.inodes[index].is_directory => directory = Some(index),
+                Some(index) if self.is_link(index) => return self.walk_links(now, path, false),
+                Some(_) => return Ok((Err(ENOTDIR), now)),
+                None => return Ok((Err(ENOENT), now)),
+            }
+        }
+        Ok((Ok((directory, Cow::Borrowed(path))), now))
+    }
+
+    /// filename_lookup: a path to its end, and behind a link there if it is to be followed.
+    pub(super) fn walk<'a>(&mut self, now: Ns, path: &'a str, follow: bool) -> Answer<Walked<'a>> {
+        let (parent, now) = match self.walk_parent(now, path)? {
+            (Ok(parent), now) => (parent, now),
+            (Err(errno), now) => return Ok((Err(errno), now)),
+        };
+        let (walked, now) = self.look_up(now, parent)?;
+        if !follow || !walked.found.is_some_and(|index| self.is_link(index)) {
+            return Ok((Ok(walked), now));
+        }
+        match self.walk_links(now, path, true)? {
+            (Ok(parent), now) => {
+                let (walked, now) = self.look_up(now, parent)?;
+                Ok((Ok(walked), now))
+            }
+            (Err(errno), now) => Ok((Err(errno), now)),
+        }
+    }
+
+    /// The last name of a path whose directory is known.
+    pub(super) fn look_up<'a>(
+        &mut self,
+        now: Ns,
+        (directory, path): Parent<'a>,
+    ) -> Result<(Walked<'a>, Ns), FsError> {
+        if path == TOP || path.is_empty() {
+            let found = Some(self.root(now));
+            return Ok((Walked { directory, path: Cow::Borrowed(TOP), found }, now));
+        }
+        let (found, now) = self.lookup(now, directory, &path)?;
+        Ok((Walked { directory, path, found }, now))
+    }
+
+    /// The same walk name by name. A link's target takes the link's place; the last name is looked
+    /// at only if it is to be followed.
+    fn walk_links(&mut self, mut now: Ns, path: &str, follow: bool) -> Answer<Parent<'static>> {
+        let reversed = |path: &str| path.rsplit('/').map(str::to_owned).collect::<Vec<_>>();
+        let mut names = reversed(path);
+        let (mut at, mut links) = (Vec::<At>::new(), 0);
+        while let Some(name) = names.pop() {
+            let here = at.last().cloned().unwrap_or_default();
+            match name.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    at.pop().ok_or(FsError::NotModelled(LEAVES))?;
+                    continue;
+                }
+                _ => {}
+            }
+            let full = here.join(&name);
+            if names.is_empty() && !follow {
+                return Ok((Ok((here.directory, Cow::Owned(full))), now));
+            }
+            let (found, later) = self.lookup(now, here.directory, &full)?;
+            now = later;
+            let target = found.and_then(|index| self.inodes[index].target.clone());
+            if let (Some(target), Some(index)) = (target, found) {
+                links += 1;
+                if links > LINKS_MAX {
+                    return Ok((Err(ELOOP), now));
+                }
+                if target.starts_with('/') {
+                    return Err(FsError::NotModelled(LEAVES));
+                }
+                now = self.fs.get_link(now, self.inodes[index].ino)?;
+                names.extend(reversed(&target));
+                continue;
+            }
+            if names.is_empty() {
+                return Ok((Ok((here.directory, Cow::Owned(full))), now));
+            }
+            match found {
+                Some(index) if self.inodes[index].is_directory => {
+                    at.push(At { directory: Some(index), path: full });
+                }
+                Some(_) => return Ok((Err(ENOTDIR), now)),
+                None => return Ok((Err(ENOENT), now)),
+            }
+        }
+        // It ends in a directory by way of "..".
+        let here = at.pop().unwrap_or_default();
+        let above = at.last().and_then(|at| at.directory);
+        Ok((Ok((above, Cow::Owned(here.path))), now))
+    }
+}

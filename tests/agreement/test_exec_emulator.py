@@ -1,0 +1,189 @@
+"""Programs on the emulated board: flash as on user-mode Linux, time with software's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flashbed.targets.base import Unavailable
+from flashbed.targets.emulator.machine import find_qemu
+from flashbed.targets.guest.agent import path_of
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
+from flashbed.targets.uml.uml_kernel import cached_kernel
+
+pytestmark = [pytest.mark.emulator, pytest.mark.timeout(600)]
+
+FLASHBED = Path(sys.executable).parent / "flashbed"
+OPERATIONS = """\
+flashbed-ops 1
+mkdir d
+open 0 d/a rw,create
+write 0 0 30000 1 50
+fsync 0
+close 0
+open 1 d/a ro
+read 1 0 30000
+close 1
+rename d/a b
+"""
+
+
+@pytest.fixture(autouse=True)
+def _qemu() -> None:
+    try:
+        find_qemu()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    if not path_of("armv7").is_file():
+        pytest.skip("the agent for armv7 is not built")
+
+
+@pytest.fixture
+def sysroot(tmp_path: Path) -> Path:
+    """A tree with one static program, the agent."""
+    (tmp_path / "root" / "bin").mkdir(parents=True)
+    shutil.copy(path_of("armv7"), tmp_path / "root" / "bin" / "agent")
+    (tmp_path / "program.ops").write_text(OPERATIONS)
+    return tmp_path / "root"
+
+
+def _exec(*words: str, given: bytes = b"") -> tuple[int, str, str]:
+    done = subprocess.run(
+        [FLASHBED, "exec", *words], input=given, capture_output=True, check=False, timeout=500,
+        env={**os.environ, "TERM": "dumb"},
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def _answer(out: str) -> dict[str, Any]:
+    answers: list[dict[str, Any]] = json.loads(out)["exec"]
+    return answers[0]
+
+
+@pytest.mark.parametrize("fs", ["ubifs", "jffs2"])
+def test_the_flash_does_what_it_does_on_user_mode_linux(
+    sysroot: Path, tmp_path: Path, fs: str
+) -> None:
+    put = ("--fs", fs, "--put", str(tmp_path / "program.ops"), "--format", "json")
+    words = ("run", "program.ops", "--dir", ".")
+    board = ("--on", "emulator", "--sysroot", str(sysroot))
+    status, out, err = _exec(*board, *put, "--", "agent", *words)
+    assert status == 0, err
+    assert _exec(*board, *put, "--", "agent", *words) == (status, out, err)
+    emulated = _answer(out)
+    assert emulated["time_ns"] > emulated["run"]["busy_ns"]
+    if cached_kernel(cache_folder(), SERIES[0], programs_kernel()) is None:
+        pytest.skip("the kernel for programs is not built: make uml")
+    status, out, err = _exec(*put, "--", str(path_of("host")), *words)
+    assert status == 0, err
+    here = _answer(out)
+    for kind in ("reads", "programs", "erases"):
+        counts = [answer["run"][kind] + answer["flush"][kind] for answer in (emulated, here)]
+        assert counts[0] == counts[1], kind
+    assert emulated["erases_by_block"] == here["erases_by_block"]
+
+
+def test_what_is_left_is_kept(sysroot: Path, tmp_path: Path) -> None:
+    board = ("--on", "emulator", "--sysroot", str(sysroot), "--keep", str(tmp_path / "k"))
+    words = ("run", "program.ops", "--dir", ".")
+    status, _, err = _exec(*board, "--put", str(tmp_path / "program.ops"), "--", "agent", *words)
+    assert status == 0, err
+    assert (tmp_path / "k" / "b").stat().st_size == 30_000
+    assert (tmp_path / "k" / "program.ops").read_text() == OPERATIONS
+
+
+REACHES_OUT = r"""
+static long call(long number, long first, const void *second, long third)
+{
+	register long r7 __asm__("r7") = number;
+	register long r0 __asm__("r0") = first;
+	register const void *r1 __asm__("r1") = second;
+	register long r2 __asm__("r2") = third;
+
+	__asm__ volatile("svc 0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2) : "memory");
+	return r0;
+}
+
+void _start(void)
+{
+	static const char aim[] = AIM;
+	const unsigned long open_to_write[3] = {(unsigned long)aim, 5, sizeof(aim) - 1};
+	register long r0 __asm__("r0") = 1;
+	register const unsigned long *r1 __asm__("r1") = open_to_write;
+
+	__asm__ volatile(".inst 0xe10f0070" : "+r"(r0) : "r"(r1) : "memory");
+	call(1, r0 < 0, 0, 0);
+}
+"""
+
+
+def test_a_program_cannot_open_files_of_the_host_by_semihosting(
+    sysroot: Path, tmp_path: Path
+) -> None:
+    compiler = shutil.which("arm-linux-gnueabihf-gcc")
+    if compiler is None:
+        pytest.skip("arm-linux-gnueabihf-gcc is not installed")
+    source, aim = tmp_path / "out.c", tmp_path / "opened"
+    source.write_text(REACHES_OUT)
+    subprocess.run(
+        [compiler, "-static", "-nostdlib", "-marm", "-O1", f'-DAIM="{aim}"', "-o",
+         sysroot / "bin" / "out", source],
+        check=True,
+    )  # fmt: skip
+    status, _, err = _exec("--on", "emulator", "--sysroot", str(sysroot), "--", "out")
+    assert status == 128 + 4, err  # SIGILL
+    assert not aim.exists()
+
+
+def test_statuses_and_what_is_not_there(sysroot: Path) -> None:
+    board = ("--on", "emulator", "--sysroot", str(sysroot))
+    status, out, err = _exec(*board, "--", "agent")
+    assert (status, out) == (2, "")
+    assert "usage: flashbed-agent" in err
+    assert "exit status    2" in err
+    assert "no such command" in _exec(*board, "--", "other")[2]
+
+
+def test_a_debugger_stops_the_kernel_on_loopback_only(sysroot: Path, tmp_path: Path) -> None:
+    gdb = shutil.which("gdb-multiarch")
+    if gdb is None:
+        pytest.skip("gdb-multiarch is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [FLASHBED, "exec", "--on", "emulator", "--sysroot", str(sysroot), "--gdb", str(port),
+         "--put", str(tmp_path / "program.ops"), "--", "agent", "run", "program.ops", "--dir", "."],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    line = ""
+    while "waits for a debugger" not in line:
+        line = process.stderr.readline()
+        assert line
+    time.sleep(1)
+    listening = f":{port:04X} "
+    open_to = [row.split()[1] for row in Path("/proc/net/tcp").read_text().splitlines()
+               if listening in row]  # fmt: skip
+    assert all(address.startswith("0100007F:") for address in open_to)
+    symbols = line.split("gdb-multiarch ")[1].split(" ")[0]
+    said = subprocess.run(
+        [gdb, "-batch", "-nx", symbols, "-ex", "set tcp connect-timeout 60",
+         "-ex", f"target remote 127.0.0.1:{port}", "-ex", "hbreak ubifs_rename", "-ex", "continue",
+         "-ex", "bt", "-ex", "delete", "-ex", "continue"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
+    ).stdout  # fmt: skip
+    assert "in ubifs_rename ()" in said
+    assert "in vfs_rename ()" in said
+    process.communicate(timeout=120)
+    assert process.returncode == 0

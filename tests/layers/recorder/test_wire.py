@@ -1,0 +1,93 @@
+"""The recorder's stream: cut off anywhere it is whole up to there, and damaged it is one line."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flashbed.errors import InputError, RunError
+from flashbed.recorder.session import Recorded, _Sink, _take
+from flashbed.recorder.wire import Chunk, ReadAhead, chunks
+from flashbed.recording.about import About
+from flashbed.recording.file import RecordingWriter, open_recording
+from tests.support.recorded import AGENT, needs
+
+SCRIPT = "import os; f = open('a', 'wb', buffering=0); [f.write(b'x' * n) for n in range(1, 600)]"
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    needs()
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "old").write_bytes(b"before")
+    reader, writer = os.pipe()
+    command = [str(AGENT), "record", "--fd", str(writer), "--", sys.executable, "-I", "-c", SCRIPT]
+    with subprocess.Popen(command, cwd=folder, pass_fds=(writer,)) as child:
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            made = pipe.read()
+    assert child.returncode == 0
+    return made
+
+
+def taken(data: bytes, folder: Path) -> int:
+    """How many rows a recording has of a stream. Its rows are all checked."""
+    source = folder / "stream"
+    source.write_bytes(data)
+    out = folder / "x.rec"
+    about = About(source="test")
+    descriptor = os.open(source, os.O_RDONLY)
+    writer = RecordingWriter(out, about)
+    try:
+        _take(ReadAhead(descriptor), _Sink(writer, Recorded(out, about), contents=False, own=b"-"))
+        writer.close()
+        return len(list(open_recording(out).calls()))
+    finally:
+        writer.discard()
+        out.unlink(missing_ok=True)
+
+
+def test_a_stream_that_was_cut_off_is_whole_up_to_there(stream: bytes, tmp_path: Path) -> None:
+    dice = random.Random(1)
+    whole = taken(stream, tmp_path)
+    assert whole > 600
+    counts = [taken(stream[:at], tmp_path) for at in sorted(dice.sample(range(len(stream)), 20))]
+    assert counts == sorted(counts)
+    assert counts[-1] <= whole
+
+
+def said_of(data: bytes, folder: Path) -> list[str]:
+    """What refuses a stream says, or what refuses a row of it when the recording is read."""
+    try:
+        taken(data, folder)
+    except (RunError, InputError) as why:
+        return str(why).splitlines()
+    return []
+
+
+def test_a_damaged_stream_is_one_line(stream: bytes, tmp_path: Path) -> None:
+    dice = random.Random(2)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(stream)
+        for _ in range(dice.choice([1, 5, 50])):
+            damaged[dice.randrange(len(damaged))] = dice.randrange(256)
+        lines = said_of(bytes(damaged), tmp_path)
+        assert len(lines) <= 1
+        refused += len(lines)
+    assert refused > 10
+
+
+def test_rows_come_with_a_mark_below_which_none_follow(stream: bytes, tmp_path: Path) -> None:
+    source = tmp_path / "stream"
+    source.write_bytes(stream)
+    oldest = 0
+    for chunk in chunks(ReadAhead(os.open(source, os.O_RDONLY))):
+        if isinstance(chunk, Chunk):
+            assert int(chunk.rows["order"].min()) >= oldest
+            oldest = chunk.oldest

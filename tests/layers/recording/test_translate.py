@@ -1,0 +1,301 @@
+"""A recording of a known program becomes the operations that are known of it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from flashbed.formats.operations import HEADER_2, parse
+from flashbed.recording.about import About, Think
+from flashbed.recording.calls import EXISTED, Call, Piece
+from flashbed.recording.file import RecordingError, RecordingWriter, open_recording
+from flashbed.recording.fill import Compressor, Filler, random_bytes
+from flashbed.recording.translate import translate
+
+CREAT, EXCL, TRUNC, APPEND, CLOEXEC = 0o100, 0o200, 0o1000, 0o2000, 0o2000000
+RW, WO = 2, 1
+
+
+class Program:
+    """Calls one after the other, a microsecond each; a gap before a call is asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.now_ns = 0
+
+    def __call__(
+        self, name: str, result: int = 0, task: int = 0, *, gap_ns: int = 0,
+        cpu_ns: int | None = None, takes_ns: int = 1000, written: object = None,
+        **arguments: object,
+    ) -> None:  # fmt: skip
+        self.now_ns += gap_ns
+        given = {key: value for key, value in arguments.items() if value is not None}
+        self.calls.append(
+            Call(task, self.now_ns, takes_ns, cpu_ns, name, given, result, written)  # type: ignore[arg-type]
+        )
+        self.now_ns += 1000
+
+    def existed(self, path: bytes, length: int = 0, mode: int = stat.S_IFREG) -> None:
+        self("existed", path=path, length=length, mode=mode)
+
+    def lines(
+        self, folder: Path, compressor: Compressor | None = None, think: Think = "cpu",
+        step_ps: int | None = 1000,
+    ) -> tuple[list[str], list[str], dict[str, int]]:  # fmt: skip
+        """Preparation, body, and what was left out."""
+        about = About(source="test", think=think, step_ps=step_ps)
+        path = folder / "program.rec"
+        with RecordingWriter(path, about) as writer:
+            for call in self.calls:
+                writer.add(call)
+        prepare, body, made = translate(open_recording(path), compressor, 7)
+        assert prepare.splitlines()[0] == body.splitlines()[0] == HEADER_2
+        parse(prepare)
+        parse(body)
+        return prepare.splitlines()[1:], body.splitlines()[1:], made.left_out
+
+
+def _body(program: Program, folder: Path, **more: object) -> list[str]:
+    return program.lines(folder, **more)[1]  # type: ignore[arg-type]
+
+
+def test_positions_follow_the_descriptor_and_appends_the_file(tmp_path: Path) -> None:
+    do = Program()
+    do.existed(b"log", 100)
+    do("openat", 3, path=b"log", flags=WO | APPEND)
+    do("openat", 4, path=b"log", flags=RW)
+    do("write", 10, descriptor=3, length=10)
+    do("read", 4, descriptor=4, length=4)
+    do("lseek", 50, descriptor=4, offset=50, command=0)
+    do("write", 5, descriptor=4, length=9)
+    do("pwrite64", 7, descriptor=4, offset=400, length=7)
+    do("read", 0, descriptor=4, length=4096)
+    do("write", 1, descriptor=3, length=1)
+    do("ftruncate", descriptor=4, length=5)
+    do("write", 1, descriptor=3, length=1)
+    do("close", descriptor=3)
+    do("close", descriptor=4)
+    prepare, body, _ = do.lines(tmp_path)
+    assert prepare == [
+        "open 0 log wo,create", "write 0 0 100 1 0", "close 0", "sync", "pause 7", "prepared",
+    ]  # fmt: skip
+    assert body == [
+        "open 0 log wo,append", "open 1 log rw", "write 0 100 10 1 0", "read 1 0 4",
+        "write 1 50 5 2 0", "write 1 400 7 3 0", "read 1 55 4096", "write 0 407 1 4 0",
+        "truncate 1 5", "write 0 5 1 5 0", "close 0", "close 1",
+    ]  # fmt: skip
+
+
+def test_a_shared_descriptor_has_one_position_and_is_closed_by_the_last(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"a", flags=RW | CREAT)
+    do("dup", 4, descriptor=3)
+    do("dup2", 9, descriptor=3, to_descriptor=9)
+    do("fcntl", 10, descriptor=3, command=1030)
+    do("clone", 1)
+    do("close", descriptor=3)
+    do("write", 5, descriptor=4, length=5)
+    do("write", 5, task=1, descriptor=3, length=5)
+    do("exit_group", task=1)
+    do("close", descriptor=4)
+    do("execve", path=b"/bin/x")
+    do("write", 1, descriptor=9, length=1)
+    do("exit_group")
+    assert _body(do, tmp_path) == [
+        "open 0 a rw,create", "write 0 0 5 1 0", "spawn 1", "task 1", "write 0 5 5 2 0",
+        "task 0", "write 0 10 1 3 0", "close 0",
+    ]  # fmt: skip
+
+
+def test_threads_share_descriptors_and_a_fork_has_its_own(tmp_path: Path) -> None:
+    do = Program()
+    do("clone3", 1, flags=0x10F00)
+    do("openat", 3, task=1, path=b"a", flags=RW | CREAT)
+    do("fork", 2)
+    do("close", descriptor=3)
+    do("write", 1, task=2, descriptor=3, length=1)
+    do("exit_group")
+    do("close", task=2, descriptor=3)
+    assert _body(do, tmp_path) == [
+        "open 0 a rw,create", "spawn 1", "task 1", "write 0 0 1 1 0", "close 0",
+    ]  # fmt: skip
+
+
+def test_what_is_outside_the_folder_is_left_out(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"/", flags=0)
+    do("read", 10, descriptor=3, length=10)
+    do("openat", 4, path=b"in", flags=WO | CREAT | TRUNC)
+    do("sendfile", 10, descriptor=3, to_descriptor=4, length=10)
+    do("sendfile", 4, descriptor=4, offset=0, to_descriptor=3, length=4)
+    do("close", descriptor=3)
+    do("rename", path=b"in", to_path=b"/out")
+    _, body, left_out = do.lines(tmp_path)
+    assert body == ["open 0 in wo,create,trunc", "write 0 0 10 1 0", "send 0 0 4", "stat in"]
+    assert list(left_out) == [
+        "rename between the folder and another: another file system on the flash"
+    ]
+
+
+def test_failing_calls_are_kept_where_they_cost_something(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", -2, path=b"none", flags=0)
+    do("unlink", -2, path=b"none")
+    do("unlink", -13, path=b"somebodys")
+    do("mkdir", -17, path=b"there")
+    do("access", -2, path=b"none")
+    do("read", -9, descriptor=77, length=1)
+    do("fsync", -9, descriptor=77)
+    assert _body(do, tmp_path) == [
+        "stat none", "unlink none", "stat somebodys", "mkdir there", "stat none",
+    ]  # fmt: skip
+
+
+def test_an_open_file_is_renamed_and_keeps_its_descriptor(tmp_path: Path) -> None:
+    do = Program()
+    do.existed(b"d", 4096, stat.S_IFDIR)
+    do("openat", 3, path=b"d/new", flags=RW | CREAT | EXCL)
+    do("renameat", path=b"d", to_path=b"e")
+    do("rename", path=b"e/new", to_path=b"e/x y")
+    do("fchmod", descriptor=3, mode=0o600)
+    do("openat", 4, path=b"e/x y", flags=WO | APPEND)
+    do("write", 3, descriptor=3, length=3)
+    do("write", 3, descriptor=4, length=3)
+    assert _body(do, tmp_path) == [
+        "open 0 d/new rw,create,excl", "rename d e", "rename e/new e/x%20y", "chmod e/x%20y 384",
+        "open 1 e/x%20y wo,append", "write 0 0 3 1 0", "write 1 3 3 2 0",
+    ]  # fmt: skip
+
+
+def test_work_is_scaled_by_steps_and_waiting_is_a_pause(tmp_path: Path) -> None:
+    do = Program()
+    do("mkdir", path=b"a", cpu_ns=0)
+    do("mkdir", path=b"b", gap_ns=5_000_000, cpu_ns=2_000_000)
+    do("mkdir", path=b"c", gap_ns=9_000, cpu_ns=6_000)
+    do("mkdir", path=b"d", gap_ns=900_000, cpu_ns=6_000)
+    line = ["mkdir a", "compute 1000000", "pause 3000000", "mkdir b", "mkdir c", "compute 6000"]
+    assert _body(do, tmp_path, step_ps=2000) == [*line, "mkdir d"]
+    other = tmp_path / "unscaled"
+    other.mkdir()
+    assert _body(do, other, step_ps=None) == [
+        "mkdir a", "pause 5000000", "mkdir b", "mkdir c", "mkdir d",
+    ]  # fmt: skip
+    none = tmp_path / "none"
+    none.mkdir()
+    assert _body(do, none, think="none") == ["mkdir a", "mkdir b", "mkdir c", "mkdir d"]
+
+
+def test_a_lock_that_was_waited_for_stands_where_it_was_had(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"l", flags=RW | CREAT)
+    do("clone", 1)
+    do("openat", 4, task=1, path=b"l", flags=RW)
+    do("flock", descriptor=3, command=2)
+    do("flock", task=1, descriptor=4, command=2, takes_ns=2_500)
+    do("write", 1, descriptor=3, length=1)
+    do("flock", descriptor=3, command=8)
+    do("write", 1, task=1, descriptor=4, length=1)
+    assert _body(do, tmp_path) == [
+        "open 0 l rw,create", "spawn 1", "task 1", "open 1 l rw", "task 0", "flock 0 exclusive",
+        "write 0 0 1 1 0", "flock 0 unlock", "task 1", "flock 1 exclusive", "write 1 0 1 2 0",
+    ]  # fmt: skip
+
+
+def test_mapped_pages_are_touched_and_stored(tmp_path: Path) -> None:
+    do = Program()
+    do.existed(b"m", 8192)
+    do("openat", 3, path=b"m", flags=RW)
+    at = 0x7F0000000000
+    do("mmap", at, descriptor=3, length=8192, mode=3, flags=1, offset=0)
+    do("close", descriptor=3)
+    do("mapped_read", address=at, length=4096)
+    do("mapped_write", address=at + 4096, length=4096)
+    do("msync", address=at, length=8192, flags=4)
+    do("munmap", address=at, length=8192)
+    assert _body(do, tmp_path) == [
+        "open 0 m rw", "mmap 0 0 0 8192 rw", "close 0", "touch 0 0 4096", "store 0 4096 4096 1 0",
+        "msync 0 0 8192 sync", "munmap 0",
+    ]  # fmt: skip
+
+
+def test_contents_are_written_as_they_were(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"a", flags=WO | CREAT)
+    do("write", 4000, descriptor=3, length=4000, written=b"x" * 4000)
+    body = _body(do, tmp_path)
+    assert [line.split()[0] for line in body] == ["open", "data", "data", "write"]
+    assert body[1] == "data " + "eHh4" * 1000
+    assert body[-1] == "write 0 0 4000 0 data"
+
+
+@pytest.mark.parametrize("compressor", ["lzo", "zlib", "zstd"])
+def test_a_piece_alone_is_as_large_as_the_recorded_one(compressor: Compressor) -> None:
+    for size in (40, 500, 2000, 4000, 4096):
+        random = random_bytes(compressor, 4096, size)
+        filler = Filler(compressor)
+        piece = Piece(*[size] * 6)
+        common, own = map(int, filler.fill(1, 0, [piece], 4096).split("+"))
+        assert common + own == random
+
+
+def test_pieces_of_a_page_share_what_they_shared_when_they_were_recorded() -> None:
+    """Three lines of a log, of 200 bytes: alone 190 of chance, behind one another 60 more each."""
+    filler = Filler("zstd")
+    alone, context = 200, 70
+    first = filler.fill(1, 0, [Piece(0, 0, 0, 0, alone, alone)], 200)
+    later = [filler.fill(1, at, [Piece(0, 0, 0, 0, alone, context)], 200) for at in (200, 400)]
+    n_alone = random_bytes("zstd", 200, alone)
+    n_context = random_bytes("zstd", 200, context)
+    assert first == f"{n_alone - 16}+16"
+    assert later == [f"{n_alone - n_context}+{n_context}"] * 2
+
+
+def test_a_long_write_is_cut_where_a_line_ends(tmp_path: Path) -> None:
+    do = Program()
+    do("openat", 3, path=b"a", flags=WO | CREAT)
+    pieces = tuple(Piece(*[100 + number % 3000] * 6) for number in range(1000))
+    do("write", 1000 * 4096, descriptor=3, length=1000 * 4096, written=pieces)
+    body = _body(do, tmp_path, compressor="lzo")
+    writes = [line.split() for line in body[1:]]
+    assert all(len(line) <= 4096 for line in body)
+    assert sum(int(write[3]) for write in writes) == 1000 * 4096
+    assert [int(write[2]) % 4096 for write in writes] == [0] * len(writes)
+
+
+def test_a_row_that_cannot_be_translated_is_named(tmp_path: Path) -> None:
+    do = Program()
+    for number in range(1025):
+        do("openat", 3 + number, path=b"a", flags=RW | CREAT)
+    with pytest.raises(RecordingError, match=r"call 1025: more than 1,024 open files at once"):
+        do.lines(tmp_path)
+
+
+def test_more_tasks_than_operations_have_take_the_place_of_those_that_ended(
+    tmp_path: Path,
+) -> None:
+    do = Program()
+    for task in range(1, 1500):
+        do("fork", task)
+        do("mkdir", task=task, path=b"d%d" % task)
+        do("exit_group", task=task)
+    body = _body(do, tmp_path)
+    assert len([line for line in body if line.startswith("mkdir")]) == 1499
+    assert len([line for line in body if line.startswith("spawn")]) == 1023
+
+
+def test_an_existing_link_and_folder_are_made_again(tmp_path: Path) -> None:
+    do = Program()
+    do.existed(b"z/f", 70_000)
+    do.existed(b"z", 0, stat.S_IFDIR)
+    do("existed", path=b"l", length=3, mode=stat.S_IFLNK, target=b"z/f")
+    do("openat", 3, path=b"l", flags=WO | APPEND)
+    do("write", 1, descriptor=3, length=1)
+    prepare, body, _ = do.lines(tmp_path)
+    assert prepare[:6] == [
+        "symlink z/f l", "mkdir z", "open 0 z/f wo,create", "write 0 0 65536 3 0",
+        "write 0 65536 4464 3 0", "close 0",
+    ]  # fmt: skip
+    assert body == ["open 0 l wo,append", "write 0 70000 1 1 0"]
+    assert EXISTED not in body

@@ -133,15 +133,15 @@ void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t
 
 /* `times` pages, whose bytes are `common` ones that all pieces share, `own` ones, and zeroes; 0 for
  * a text that is no piece */
-struct piece {
+struct fill_piece {
 	uint64_t common;
 	uint64_t own;
 	uint64_t times;
 };
 
-bool data_next_piece(const char **text, struct piece *piece); /* false after the last */
-uint64_t data_word(uint64_t seed, uint64_t k);                /* of which they are made */
-uint32_t data_crc32(const uint8_t *bytes, size_t count);      /* IEEE 802.3, as zlib's crc32() */
+bool data_next_piece(const char **text, struct fill_piece *piece); /* false after the last */
+uint64_t data_word(uint64_t seed, uint64_t k);                     /* of which they are made */
+uint32_t data_crc32(const uint8_t *bytes, size_t count); /* IEEE 802.3, as zlib's crc32() */
 
 /* channel.c: where a job comes from and where the stream goes: file descriptors, or the host's
  * files, by ARM semihosting or hostfs */

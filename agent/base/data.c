@@ -77,7 +77,7 @@ static bool take_number(const char **text, uint64_t *value)
 	return number_parse(digits, length, value);
 }
 
-bool data_next_piece(const char **text, struct piece *piece)
+bool data_next_piece(const char **text, struct fill_piece *piece)
 {
 	const char *at = *text;
 	bool good =
@@ -99,7 +99,7 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
 {
 	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
 	const uint64_t end = offset + length;
-	struct piece piece = {0, 0, 0};
+	struct fill_piece piece = {0, 0, 0};
 	uint64_t at = offset;
 
 	memset(buffer, 0, (size_t)length);

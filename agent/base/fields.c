@@ -309,7 +309,9 @@ int field_check(struct op *op, int index, char letter, int version, struct ops_e
 	case 'K':
 		return check_linked(op, index, error);
 	case 'F':
-	case 'X': /* of an attribute, whose offset is 0 */
+	case 'X':
+		/* X is of an attribute, whose offset is 0. Pieces and data are no number. */
+		(void)number_parse(text, strlen(text), &op->number[index]);
 		if (fill_check(text, letter == 'X' ? 0 : op->number[index - 3],
 			       op->number[index - 2], op->number[index - 1]))
 			return 0;

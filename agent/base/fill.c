@@ -11,7 +11,7 @@ enum { PAGE = 4096, MAX_DATA_BYTES = 3000 };
 static bool pieces_check(const char *text, uint64_t offset, uint64_t length)
 {
 	const uint64_t end = offset + length;
-	struct piece piece;
+	struct fill_piece piece;
 	uint64_t at = offset;
 
 	for (bool more = true; more;) {

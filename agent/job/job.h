@@ -139,7 +139,7 @@ struct contents {
 	size_t count;
 	size_t capacity;
 	char database[MAX_PATH_BYTES + 1]; /* that was opened last; empty for none */
-	bool unknown; /* a program of version 2 wrote, whose bytes have no name here */
+	bool unknown;                      /* a write had pieces or data, which have no name here */
 };
 
 /* what of it is not there yet */

@@ -10,7 +10,8 @@
  *
  * Kernel interfaces: readdir(3), fstatat(2), pread(2) of a page at a time, so that a page that
  * cannot be read costs no other. Leaves out empty directories, owners, modes, times and links, and
- * refuses what a program of version 2 left (EOPNOTSUPP): pieces and data have no seed to be named by.
+ * refuses (EOPNOTSUPP) what it could not name: writes of pieces or data, symbolic links, and names
+ * that a row cannot hold.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,16 +37,19 @@ struct surveyor {
 
 int contents_add(struct contents *contents, const struct ops *ops)
 {
-	contents->unknown |= ops->version != 1;
-	for (size_t i = 0; i < ops->count && ops->version == 1; i++) {
+	for (size_t i = 0; i < ops->count; i++) {
 		const struct content new = {ops->list[i].number[3], ops->list[i].number[4]};
 		size_t known = 0;
 
 		if (ops->list[i].kind == OP_SQL_OPEN)
 			(void)snprintf(contents->database, sizeof(contents->database), "%s",
 				       ops->list[i].field[0]);
-		if (ops->list[i].kind != OP_WRITE)
+		if (ops->list[i].kind != OP_WRITE && ops->list[i].kind != OP_STORE)
 			continue;
+		if (strpbrk(ops->list[i].field[4], "+d")) {
+			contents->unknown = true;
+			continue;
+		}
 		while (known < contents->count &&
 		       memcmp(&contents->list[known], &new, sizeof(new)) != 0)
 			known++;
@@ -294,6 +298,12 @@ static int list_names(DIR *stream, char ***names, size_t *count, int *error)
 	return 0;
 }
 
+static bool is_plain_name(const char *name)
+{
+	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				 "0123456789._-")] == '\0';
+}
+
 static int survey_below(struct surveyor *surveyor, int directory);
 
 /* An entry by its name in `directory`; the path up to there is `length` long. */
@@ -302,6 +312,8 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 	struct stat status = {0};
 	const int error = fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 
+	if ((!error && S_ISLNK(status.st_mode)) || !is_plain_name(name))
+		return -EOPNOTSUPP;
 	if (length + strlen(name) + 2 > sizeof(surveyor->path))
 		return -ENAMETOOLONG;
 	(void)snprintf(surveyor->path + length, sizeof(surveyor->path) - length, "%s%s",

@@ -17,6 +17,8 @@ pub const ENOENT: i64 = -2;
 pub const EIO: i64 = -5;
 /// Bad file descriptor.
 pub const EBADF: i64 = -9;
+/// Resource temporarily unavailable.
+pub const EAGAIN: i64 = -11;
 /// Permission denied.
 pub const EACCES: i64 = -13;
 /// Bad address: what an access to memory beyond a mapped file is answered with.
@@ -51,6 +53,8 @@ pub const ELOOP: i64 = -40;
 pub const ENODATA: i64 = -61;
 /// Wrong bits that ECC cannot put right.
 pub const EBADMSG: i64 = -74;
+/// Value too large for defined data type.
+pub const EOVERFLOW: i64 = -75;
 /// Operation not supported.
 pub const EOPNOTSUPP: i64 = -95;
 /// Structure needs cleaning.

@@ -96,6 +96,24 @@ _LINES = (
     "open 0 a rw,create\nunlink a\nwrite 0 0 4096 1 1\nclose 0",
     "\n".join(f"mkdir {'/'.join(['a'] * depth)}" for depth in range(1, 500)),
 )  # fmt: skip
+_LINES_2 = (
+    "open 0 %2e%2e/x rw,create", "open 0 %00 rw,create", "open 0 a%2Fb rw,create", "mkdir %",
+    f"mkdir {'%20' * 255}", f"mkdir {'%20' * 256}", "open 1023 a rw,create", "open 1024 a rw",
+    "mkdir .", "rename . a", "unlink .", "rmdir .", "open 0 . rw,tmpfile", "stat .", "link . a",
+    *(f"open 0 a rw,create\nwrite 0 0 {length} 1 {fill}"
+      for length in (1, 4096, 4097, 2**30) for fill in ("1+0", "0+1x2", "4096+0", "0+0x262144")),
+    *(f"open 0 a rw,create\nwrite 0 {at} 1 1 1+0" for at in _HUGE),
+    *(f"open 0 a rw,create\nopen 1 b rw,create\nwrite 0 0 9 1 1\ncopy 0 0 1 {at} 9"
+      for at in _HUGE),
+    *(f"open 0 a rw,create\nsend 0 {at} 9" for at in _HUGE),
+    *(f"open 0 a rw,create\nfallocate 0 {at} 9 keep" for at in _HUGE),
+    *(f"open 0 a rw,create\nsync_range 0 {at} 9 write" for at in _HUGE),
+    *(f"pause {at}\nspawn 1\ntask 1\npause {at}\ntask 0\nwait 1" for at in _HUGE),
+    "data YQ==\nopen 0 a rw", "data =\n", "data", "data YQ==", "task 1", "wait 0", "spawn 0",
+    "open 0 a rw,create\ndata YQ==\nwrite 0 0 1 0 data\nwrite 0 0 1 0 data", "touch 0 0 1",
+    "open 0 a rw,create\nmmap 0 0 0 1 rw\nstore 0 0 4096 1 0\nmunmap 0", "readlink a",
+    "setxattr a user.a 1 1 0", "symlink / a", "readdir 0", "chmod a 0", "utimens a",
+)  # fmt: skip
 _FILES = (
     b"", b"\0", b"\xff", bytes(range(256)) * 40, b"\xef\xbb\xbf", b"x" * 5000, b"\n" * 5000,
     b"flashbed-ops 2\n", b"{}", b"[]", b"PAR1PAR1", b"PK\x03\x04", b"[[[[",
@@ -127,8 +145,9 @@ def experiments() -> Iterator[Call]:
 
 def operations() -> Iterator[Call]:
     """Traces of operations, on every file system."""
-    for lines in _LINES:
-        text = f"flashbed-ops 1\n{lines}\n"
+    files = [f"flashbed-ops 1\n{lines}\n" for lines in _LINES]
+    files += [f"flashbed-ops 2\n{lines}\n" for lines in _LINES_2]
+    for text in files:
         for fs in ("jffs2", "ubifs", "yaffs2", "mtd"):
             arguments = ("trace", "--on", "sim", "--flash", "--fs", fs, "x.ops", "--out", "o")
             files = {"x.ops": text.encode()}

@@ -22,7 +22,8 @@ FILE_SYSTEMS = ("jffs2", "ubifs", "yaffs2")
 CASES = 200
 
 Class = Annotated[
-    str, typer.Option("--class", metavar="reads|any|full|cuts|faults", help="Kind of programs.")
+    str,
+    typer.Option("--class", metavar="reads|any|calls|full|cuts|faults", help="Kind of programs."),
 ]
 Systems = Annotated[
     str | None,

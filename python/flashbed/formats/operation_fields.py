@@ -18,6 +18,7 @@ __all__ = [
     "TASKS",
     "Reader",
     "Refused",
+    "check_pieces",
     "ends_in_statement",
     "pieces",
 ]
@@ -204,13 +205,14 @@ def _fill(*, at: int | None) -> Reader:
             if not _NUMBER.match(text) or len(text) > 3 or int(text) > 100:
                 raise Refused("bad-fill", f"{text[:80]!r} is no FILL")
             return int(text)
-        _check_pieces(text, 0 if at is None else int(done[at]), length_bytes)
+        check_pieces(text, 0 if at is None else int(done[at]), length_bytes)
         return text
 
     return read
 
 
-def _check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
+def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
+    """Raises `Refused` if pieces do not fit what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
     for common, own, times in pieces(text):
         for _ in range(min(times, TRANSFER_BYTES_MAX)):

@@ -3,6 +3,7 @@
 Class `reads`: some files are written in order, and rest; measured is reading them, in orders that
 read-ahead has rules for and in none, with advice, pauses, dropped caches and files opened again.
 Class `any`: everything else as well, with errors a program would meet (`any_body`).
+Class `calls`: everything of `any`, and the operations that version 2 adds (`calls_body`).
 Class `full`: files that fill a small partition change, until there is no more room (`full_body`).
 Class `cuts`: changes and syncs of all kinds, during which power fails (`cuts`).
 Class `faults`: as `any`, on a chip that fails now and then (`fault_draw`).
@@ -22,6 +23,7 @@ from collections.abc import Collection, Iterator, Sequence
 from flashbed.errors import InputError
 from flashbed.formats.operations import Operation
 from flashbed.fuzz.any_body import DROPPED, FEATURES, AnyBody
+from flashbed.fuzz.calls_body import CALLS, CallsBody
 from flashbed.fuzz.cuts import CutsBody
 from flashbed.fuzz.draw import Draw
 from flashbed.fuzz.fault_draw import drawn_faults
@@ -31,8 +33,8 @@ from flashbed.plan.conditions import NONE
 
 __all__ = ["CLASSES", "LEFT_OUT", "generate"]
 
-CLASSES = ("reads", "any", "full", "cuts", "faults")
-LEFT_OUT = tuple(sorted({*FEATURES, "bulk-read", "pause", "reopen", "two-slots"}))
+CLASSES = ("reads", "any", "calls", "full", "cuts", "faults")
+LEFT_OUT = tuple(sorted({*FEATURES, *CALLS, "bulk-read", "pause", "reopen", "two-slots"}))
 """What can be left out by name."""
 SEEDS_PER_PREPARATION = 4
 SETTLE_NS = 10_000_000_000
@@ -87,7 +89,8 @@ def generate(kind: str, fs: str, seed: int, without: Collection[str] = ()) -> Fu
         some = _file_sizes(draw, ("a", "b")) if draw.chance(50) else {}
         prepare, _ = _prepare(draw, some, without)
         start = [*DROPPED] if prepare and draw.chance(50) else []
-        body = [*start, MARK, *AnyBody(draw, prepare, without).operations()]
+        program = CallsBody if kind == "calls" else AnyBody
+        body = [*start, MARK, *program(draw, prepare, without).operations()]
     case_id = f"fuzz-{kind}-{fs}-{seed}"
     bulk = "bulk-read" not in without and _mounted_with_bulk_read(kind, fs, seed)
     return FuzzCase(case_id, fs, window, prepare, repaired(body, close=False), faults, bulk)

@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flashbed.formats.operations import Operation, canonical
+from flashbed.formats.operation_fields import FIELDS, Refused, check_pieces
+from flashbed.formats.operations import HEADER, HEADER_2, Operation, canonical
 from flashbed.formats.profiles import Board, Kernel
 from flashbed.plan.conditions import NONE, Faults
 from flashbed.targets.base import Cut, Program
 
-__all__ = ["MARK", "FoundCut", "FuzzCase", "packed", "repaired"]
+__all__ = ["MARK", "FoundCut", "FuzzCase", "header_for", "packed", "repaired"]
 
 MARK = Operation("mark")
 _PREPARED = Operation("prepared")
 _NO_SLOT = frozenset(
     {"mkdir", "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute",
-     "prepared", "mark"}
+     "prepared", "mark", "stat"}
 )  # fmt: skip
+
+
+_OF_TASKS = frozenset({"task", "spawn", "wait"})
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,9 @@ class FuzzCase:
 
     @property
     def measured(self) -> tuple[Operation, ...]:
-        """The operations after the mark."""
-        return self.body[self.body.index(MARK) + 1 :]
+        """The operations after the mark that are calls."""
+        after = self.body[self.body.index(MARK) + 1 :]
+        return tuple(operation for operation in after if operation.name != "task")
 
     @property
     def before_mark(self) -> tuple[Operation, ...]:
@@ -65,7 +70,7 @@ class FuzzCase:
     @property
     def text(self) -> str:
         """The whole program as one flashbed-ops file."""
-        return canonical((*self.prepare, _PREPARED, *self.body))
+        return canonical((*self.prepare, _PREPARED, *self.body), header_for(self.body))
 
     def program(self, board: Board, kernel: Kernel) -> Program:
         """What a target is given."""
@@ -76,23 +81,88 @@ class FuzzCase:
             kernel=kernel,
             read_ahead_kib=self.read_ahead_kib,
             prepare=canonical((*self.prepare, _PREPARED)),
-            body=canonical(self.body),
+            body=canonical(self.body, header_for(self.body)),
             check_contents=True,
             faults=self.faults,
             mount_options="bulk_read" if self.bulk_read else "",
         )
 
 
-def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation, ...]:
-    """The operations with slots put right, whatever was taken out of them.
+def header_for(operations: Iterable[Operation]) -> str:
+    """The first version of the format that has all of these."""
+    new = any(operation.name not in FIELDS or _is_new(operation) for operation in operations)
+    return HEADER_2 if new else HEADER
 
-    An `open` of an open slot and any use of a closed one are left out; before a `remount`, and at
+
+def _is_new(operation: Operation) -> bool:
+    """Whether only version 2 has this form of an operation that both have."""
+    fields = operation.fields
+    match operation.name:
+        case "write":
+            return isinstance(fields[-1], str)
+        case "open":
+            return fields[1] == "." or not {"directory", "nofollow"}.isdisjoint(
+                str(fields[2]).split(",")
+            )
+        case _:
+            return False
+
+
+class _Tasks:
+    """Which tasks run, so that what is no longer right is left out."""
+
+    def __init__(self) -> None:
+        self.current: object = 0
+        self.running: set[object] = {0}
+        self.started: set[object] = {0}
+
+    def allows(self, operation: Operation) -> bool:
+        """Whether the operation may stand here; it has taken place then."""
+        task = operation.fields[0]
+        match operation.name:
+            case "spawn":
+                fits = task not in self.started
+                self.started.add(task)
+                self.running.add(task)
+            case "wait":
+                fits = task in self.running and task != self.current
+                self.running -= {task} if fits else set()
+            case _:
+                fits = task in self.running
+                self.current = task if fits else self.current
+        return fits
+
+
+def _fitting(operation: Operation) -> Operation:
+    """The operation with the pieces it writes put right, after its place or length was changed."""
+    if operation.name != "write" or not isinstance(operation.fields[-1], str):
+        return operation
+    _slot, offset, length, _seed, fill = operation.fields
+    try:
+        check_pieces(str(fill), int(offset), int(length))
+    except Refused:
+        return Operation("write", (*operation.fields[:-1], 0))
+    return operation
+
+
+def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation, ...]:
+    """The operations with slots and tasks put right, whatever was taken out of them.
+
+    An `open` of an open slot and any use of a closed one are left out, and so is a task that does
+    not run; before a `remount`, and at
     the end if `close`, every slot is closed.
     """
     opened: list[int] = []
     result: list[Operation] = []
-    for operation in operations:
-        if operation.name == "remount":
+    tasks = _Tasks()
+    for operation in map(_fitting, operations):
+        if operation.name in _OF_TASKS:
+            if not tasks.allows(operation):
+                continue
+        elif operation.name == "copy":
+            if not {operation.fields[0], operation.fields[2]} <= set(opened):
+                continue
+        elif operation.name == "remount":
             result += _closes(opened)
         elif operation.name not in _NO_SLOT:
             slot = int(operation.fields[0])

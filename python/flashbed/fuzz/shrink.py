@@ -88,7 +88,7 @@ def _weight(case: FuzzCase) -> tuple[int, int]:
     """Fewer lines are smaller, then numbers with fewer digits, then smaller ones, fewer flags."""
     lines = (*case.prepare, *case.body)
     numbers = sum(
-        int(operation.fields[index]).bit_length() * 2**32 + int(operation.fields[index])
+        _size(operation.fields[index]).bit_length() * 2**32 + _size(operation.fields[index])
         for operation in lines
         for index, _least in _NUMBERS.get(operation.name, ())
     )
@@ -178,6 +178,11 @@ def _tail_edit(case: FuzzCase, difference: Difference) -> Iterator[_Edit]:
         yield _Edit(drop=frozenset(range(after, lines)))
 
 
+def _size(field: str | int) -> int:
+    """A number; a FILL of pieces is more than any compressibility."""
+    return field if isinstance(field, int) else 101
+
+
 def _smaller(value: int, least: int) -> list[int]:
     """Numbers below: the least, ever closer ones, and round ones."""
     closer = [value - ((value - least) >> shift) for shift in range(1, 32)]
@@ -191,7 +196,7 @@ def _number_edits(case: FuzzCase) -> Iterator[_Edit]:
             yield _Edit(window=window)
     for at, operation in enumerate((*case.prepare, *case.body)):
         for index, least in _NUMBERS.get(operation.name, ()):
-            for number in _smaller(int(operation.fields[index]), least):
+            for number in _smaller(_size(operation.fields[index]), least):
                 yield _Edit(line=at, field=index, value=number)
         if operation.name == "open":
             access, *flags = str(operation.fields[2]).split(",")

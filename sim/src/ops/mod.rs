@@ -19,7 +19,7 @@ mod text;
 mod words;
 
 pub use fill::{data_bytes, pieces, Fill, PieceSizes};
-pub use names::{name_bytes, name_len};
+pub use names::{name_byte_at, name_bytes, name_len};
 pub use text::canonical;
 pub use words::{NAMES, PAUSE, READ, WRITE};
 

@@ -51,16 +51,20 @@ pub(super) fn encoded_len(text: &str, slash: Slash) -> Option<usize> {
     }
 }
 
+/// A byte of a checked name, and where the next begins.
+pub const fn name_byte_at(name: &[u8], at: usize) -> (u8, usize) {
+    match name[at] {
+        b'%' => (value_of(name[at + 1]) << 4 | value_of(name[at + 2]), at + 3),
+        byte => (byte, at + 1),
+    }
+}
+
 /// The bytes that a checked name stands for.
 pub fn name_bytes(name: &str) -> impl Iterator<Item = u8> + '_ {
-    let mut rest = name.as_bytes();
+    let mut at = 0;
     core::iter::from_fn(move || {
-        let (byte, after) = match *rest {
-            [b'%', high, low, ref after @ ..] => (value_of(high) << 4 | value_of(low), after),
-            [byte, ref after @ ..] => (byte, after),
-            [] => return None,
-        };
-        rest = after;
+        let (byte, next) = (at < name.len()).then(|| name_byte_at(name.as_bytes(), at))?;
+        at = next;
         Some(byte)
     })
 }

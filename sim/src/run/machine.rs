@@ -5,12 +5,13 @@
 use super::laboratory::Laboratory;
 use super::stack::Stack;
 use super::survey::Survey;
+use super::tasks::Tasks;
 use super::{BlockWear, CaseInput, Flush, FreeSpace, Measured, Request, RunError, Setting, Watch};
 use crate::causes::Causes;
 use crate::errno::{FsError, ENOSPC};
 use crate::flash::{Counts, Flash, FlashOp};
 use crate::mtd::EccStats;
-use crate::ops::{self, Operation, OperationError, Operations};
+use crate::ops::{self, Operation, OperationError, Operations, Version};
 use crate::profile::BoardProfile;
 use crate::sched::TIMER_SLACK;
 use crate::stop::Stop;
@@ -42,6 +43,7 @@ pub(super) struct Machine<S> {
     slots: Vec<Option<u32>>,
     /// And each mapping.
     mappings: Vec<Option<u32>>,
+    tasks: Tasks,
     /// When it was made, and when it was prepared.
     fresh: FreeSpace,
     prepared: FreeSpace,
@@ -73,6 +75,7 @@ impl<S: Stack> Machine<S> {
             files: Vec::new(),
             slots,
             mappings: Vec::new(),
+            tasks: Tasks::default(),
             fresh,
             prepared: fresh,
             fill_byte_ps,
@@ -96,10 +99,11 @@ impl<S: Stack> Machine<S> {
     pub fn prepare(&mut self, setting: &Setting<'_>, watch: &dyn Watch) -> Result<(), RunError> {
         has_mark(setting.prepare)?;
         self.next_phase(ROUND_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
-        for read in ops::operations(setting.prepare)? {
+        for read in self.begin(setting.prepare)? {
             let (line, operation) = read?;
             self.must(line, &operation, watch)?;
         }
+        self.wait_for_tasks().map_err(RunError::Interrupted)?;
         self.prepared = FreeSpace::of(&self.stack, setting.board);
         Ok(())
     }
@@ -114,6 +118,30 @@ impl<S: Stack> Machine<S> {
     fn next_phase(&mut self, phase_ns: u64, late: Ns) -> Result<(), FsError> {
         let end = Ns((self.now.0 + 2 * LEAD_NS).next_multiple_of(phase_ns));
         self.now = self.stack.pause(self.now, end + late)?;
+        Ok(())
+    }
+
+    /// The operations of a file, whose tasks begin with it.
+    fn begin<'a>(&mut self, text: &'a str) -> Result<Operations<'a>, OperationError> {
+        let operations = ops::operations(text)?;
+        self.tasks = Tasks::new(operations.version() == Version::Two);
+        Ok(operations)
+    }
+
+    /// The current task sleeps until it is ready.
+    #[inline]
+    fn wait(&mut self) -> Result<(), FsError> {
+        if let Some(ready) = self.tasks.ready() {
+            self.now = self.stack.sleep_until(self.now, ready)?;
+        }
+        Ok(())
+    }
+
+    /// At the end of a file no task sleeps any longer.
+    fn wait_for_tasks(&mut self) -> Result<(), FsError> {
+        if let Some(ready) = self.tasks.all_ready() {
+            self.now = self.stack.sleep_until(self.now, ready)?;
+        }
         Ok(())
     }
 
@@ -133,7 +161,11 @@ impl<S: Stack> Machine<S> {
             message,
             not_modelled: None,
         };
-        let result = self.fill(operation).and_then(|()| self.step(operation));
+        if self.tasks.switch(operation) {
+            return Ok(());
+        }
+        let result = self.wait().and_then(|()| self.fill(operation));
+        let result = result.and_then(|()| self.step(operation));
         let result = result.map_err(|error| RunError::of_operation(line, operation, &error))?;
         let wanted = match operation {
             Operation::Write { length, .. } => *length as i64,
@@ -156,7 +188,7 @@ impl<S: Stack> Machine<S> {
         watch: &dyn Watch,
     ) -> Result<Operations<'a>, RunError> {
         let mut at_mark = !has_mark(case.body)?;
-        let mut operations = ops::operations(case.body)?;
+        let mut operations = self.begin(case.body)?;
         self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
         while !at_mark {
             let (line, operation) = operations.next().expect("a mark")?;
@@ -197,7 +229,10 @@ impl<S: Stack> Machine<S> {
                 return Err(RunError::Stopped);
             }
             let failed = |error| RunError::of_operation(*line, operation, &error);
-            self.fill(operation).map_err(failed)?;
+            if self.tasks.switch(operation) {
+                continue;
+            }
+            self.wait().and_then(|()| self.fill(operation)).map_err(failed)?;
             let (began, busy) = (self.now, self.flash().counts().busy);
             let result = self.step(operation).map_err(failed)?;
             let file = self.file_of(operation);
@@ -220,6 +255,7 @@ impl<S: Stack> Machine<S> {
                 watch.take(index, requests, flash, &self.files);
             }
         }
+        self.wait_for_tasks().map_err(RunError::Interrupted)?;
         measured.files = core::mem::take(&mut self.files);
         self.since(&mark, setting, &mut measured);
         measured.wear = self.wear_since(&mark, setting, &mut measured);
@@ -318,6 +354,7 @@ impl<S: Stack> Machine<S> {
     fn flush(&mut self) -> Option<Flush> {
         let counts = self.flash().counts();
         let causes = *self.stack.mtd().causes();
+        self.tasks = Tasks::default();
         self.step(&Operation::Sync).ok()?;
         self.step(&Operation::Pause { ns: SETTLE_NS }).ok()?;
         let spent = self.flash().counts();
@@ -372,7 +409,7 @@ impl<S: Stack> Machine<S> {
 
     /// The program makes the bytes that it is about to write; what becomes due meanwhile is done.
     fn fill(&mut self, operation: &Operation<'_>) -> Result<(), FsError> {
-        if let Operation::Write { length, .. } = *operation {
+        if let Operation::Write { length, .. } | Operation::Store { length, .. } = *operation {
             self.now = self.stack.work(self.now, Ns::from_ps(length, self.fill_byte_ps))?;
         }
         Ok(())
@@ -390,6 +427,9 @@ impl<S: Stack> Machine<S> {
                 self.mappings.resize(mapping + 1, None);
             }
             self.mappings[mapping] = self.slots[slot];
+        }
+        if self.tasks.call(self.now, operation) {
+            return Ok(0);
         }
         let (result, now) = self.stack.call(self.now, operation)?;
         if now > LIFETIME {

@@ -12,6 +12,7 @@ pub mod parallel;
 mod results;
 mod stack;
 pub mod survey;
+mod tasks;
 
 pub use laboratory::Laboratory;
 pub use mount_options::{FsKind, Mount, MountError, MountOptions};

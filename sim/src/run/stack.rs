@@ -9,6 +9,7 @@ use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
 use crate::ops::{self, Fill, Operation};
+use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::vfs::Vfs;
 
@@ -47,6 +48,10 @@ pub trait Stack: Clone {
     /// The program sleeps.
     fn pause(&mut self, _now: Ns, end: Ns) -> Result<Ns, FsError> {
         Ok(end)
+    }
+    /// The program sleeps until a time of its own choice, which may be over.
+    fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
+        Ok(if due > now { due + TIMER_SLACK } else { now })
     }
     /// A file of another file system was closed, which is freed later.
     fn close_elsewhere(&mut self, _now: Ns) {}
@@ -112,6 +117,18 @@ where
             Operation::SqlOpen { .. } | Operation::Sql { .. } | Operation::SqlClose { .. } => {
                 Err(FsError::NotModelled("sql in the simulator"))
             }
+            Operation::Flock { slot, how } => vfs.flock(now, slot, how),
+            Operation::Fallocate { slot, offset, length, .. } => {
+                vfs.fallocate(now, slot, offset, length)
+            }
+            Operation::SyncRange { slot, offset, length, flags } => {
+                vfs.sync_file_range(now, slot, (offset, length), flags)
+            }
+            Operation::SyncFs { slot } => vfs.syncfs(now, slot),
+            Operation::Copy { from, from_offset, to, to_offset, length } => {
+                vfs.copy(now, (from, from_offset), (to, to_offset), length)
+            }
+            Operation::Send { slot, offset, length } => vfs.send(now, slot, offset, length),
             ref other => metadata::call(vfs, now, other),
         };
         vfs.refuse_reclaimed()?;
@@ -132,6 +149,10 @@ where
 
     fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
         Vfs::pause(self, now, end)
+    }
+
+    fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
+        Vfs::sleep_until(self, now, due)
     }
 
     fn close_elsewhere(&mut self, now: Ns) {

@@ -16,7 +16,18 @@ use crate::units::Ns;
 impl<S: FlashFs> Vfs<S> {
     /// pread: page by page; a missing page brings its window with it.
     pub fn read(&mut self, now: Ns, slot: usize, offset: u64, length: u64) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
+        let byte_ps = self.costs.copy_to_user_byte_ps;
+        self.read_pages(now + self.costs.syscall_ns, slot, (offset, length), byte_ps)
+    }
+
+    /// filemap_read, within a call; `byte_ps` is what becomes of a byte.
+    pub(super) fn read_pages(
+        &mut self,
+        mut now: Ns,
+        slot: usize,
+        (offset, length): (u64, u64),
+        byte_ps: u64,
+    ) -> Outcome {
         let Some(mut open) = self.slots[slot].clone() else { return Ok((EBADF, now)) };
         if !open.flags.read {
             return Ok((EBADF, now));
@@ -33,7 +44,7 @@ impl<S: FlashFs> Vfs<S> {
         let last = u32::try_from((offset + length).div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let first = (offset / page_bytes) as u32;
         let stop = end.div_ceil(page_bytes) as u32;
-        now += Ns::from_ps(end - offset, self.costs.copy_to_user_byte_ps);
+        now += Ns::from_ps(end - offset, byte_ps);
         for page in first..stop {
             match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
                 Ok(later) => now = later,

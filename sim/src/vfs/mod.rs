@@ -10,6 +10,7 @@
 //! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
+mod calls;
 mod completions;
 mod filemap;
 mod flusher;
@@ -22,17 +23,18 @@ mod page_writeback;
 pub mod readahead;
 mod reclaim;
 mod rename;
+mod splice;
 mod truncate;
 mod walk;
 mod wb_workfn;
 mod writeback;
 
-use crate::content::{Overwritten, Source, Written};
+use crate::content::{Contents, Overwritten, Source, Written};
 use crate::errno::{answered, errno, untold, FsError, Outcome};
 use crate::errno::{EBADF, EFBIG, EINVAL, ENOTTY};
 use crate::flash::Torn;
 use crate::fs::{FlashFs, PageWrite, PAGE_BYTES};
-use crate::ops::{Advice, Flags, SLOTS};
+use crate::ops::{Advice, Flags, Locking, SLOTS};
 use crate::profile::{KernelFacts, MemoryProfile, SoftwareCosts};
 use crate::sched::Ticks;
 use crate::units::Ns;
@@ -64,6 +66,8 @@ struct OpenFile {
     readahead: ReadAheadState,
     /// The page it was read from last (of `ra->prev_pos`).
     last_page: Option<u32>,
+    /// Its lock of the file.
+    lock: Option<Locking>,
 }
 
 /// Bytes `at..to` of a file that are written: those that `source` has from `offset` on.
@@ -94,6 +98,8 @@ pub struct Vfs<S> {
     /// way.
     written: u64,
     writing: Option<Arc<Written>>,
+    /// What the file holds when the copy that is under way is over.
+    copied: Option<Contents>,
     /// Pages served from the page cache since the counters were reset.
     pub cache_hits: u64,
     /// Pages a read had to wait for.
@@ -128,6 +134,7 @@ impl<S: FlashFs> Vfs<S> {
             mappings: Vec::new(),
             written: 0,
             writing: None,
+            copied: None,
             cache_hits: 0,
             cache_misses: 0,
             cache_adds: 0,
@@ -153,9 +160,12 @@ impl<S: FlashFs> Vfs<S> {
     pub fn close(&mut self, now: Ns, slot: usize) -> Outcome {
         let now = now + self.costs.syscall_ns;
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
-        let (index, ino) = (open.inode, self.inodes[open.inode].ino);
-        let flushed = self.fs.flush(now, ino).map(|later| (0, later));
-        let (result, mut now) = answered(flushed, now)?;
+        let index = open.inode;
+        let Inode { ino, is_directory, .. } = self.inodes[index];
+        let (result, mut now) = match is_directory {
+            true => (0, now), // whose files have no `flush`
+            false => answered(self.fs.flush(now, ino).map(|later| (0, later)), now)?,
+        };
         if !self.keep_mapped(slot) {
             now = self.put_inode(now, index)?;
             self.fs.call_rcu(now); // file_free
@@ -252,7 +262,17 @@ impl<S: FlashFs> Vfs<S> {
         length: u64,
         source: Source,
     ) -> Outcome {
-        let mut now = now + self.costs.syscall_ns;
+        self.write_pages_of(now + self.costs.syscall_ns, slot, (offset, length), source)
+    }
+
+    /// vfs_write, within a call.
+    fn write_pages_of(
+        &mut self,
+        mut now: Ns,
+        slot: usize,
+        (offset, length): (u64, u64),
+        source: Source,
+    ) -> Outcome {
         let Some(open) = &self.slots[slot] else { return Ok((EBADF, now)) };
         if !open.flags.write {
             return Ok((EBADF, now));
@@ -343,7 +363,7 @@ impl<S: FlashFs> Vfs<S> {
         index: usize,
         bytes: Bytes,
     ) -> core::result::Result<Ns, FsError> {
-        let Bytes { at, to, source, offset } = bytes;
+        let Bytes { at, to, .. } = bytes;
         let inode = &self.inodes[index];
         let page = u32::try_from(at / u64::from(PAGE_BYTES)).expect("a file below 16 TiB");
         let from = (at % u64::from(PAGE_BYTES)) as u32;
@@ -368,10 +388,7 @@ impl<S: FlashFs> Vfs<S> {
         let contents = &mut self.inodes[index].contents;
         let before =
             if writes_back { Overwritten::default() } else { contents.overwritten(at, to) };
-        if let Some(written) = &self.writing {
-            contents.keep(source, written);
-        }
-        contents.write_from(at, to, source, offset);
+        self.put_bytes(index, bytes);
         if !writes_back {
             match self.fs.write_page(now, write, &mut self.inodes) {
                 Ok(later) => now = later,

@@ -155,7 +155,8 @@ impl<S: FlashFs> Vfs<S> {
         let readahead = ReadAheadState::new(self.read_ahead_pages);
         let is_deleted = path.is_none();
         let path = path.unwrap_or_default();
-        let open = OpenFile { inode, path, is_deleted, flags, readahead, last_page: None };
+        let open =
+            OpenFile { inode, path, is_deleted, flags, readahead, last_page: None, lock: None };
         self.slots[slot] = Some(open);
         Ok((0, now))
     }

@@ -33,6 +33,19 @@ impl<S: FlashFs> Vfs<S> {
         Ok((0, self.pause_between(now + self.costs.syscall_ns, due, due + TIMER_SLACK)?))
     }
 
+    /// clock_nanosleep with TIMER_ABSTIME, with what has become due before.
+    pub fn sleep_until(&mut self, now: Ns, due: Ns) -> Result<Ns, FsError> {
+        if due <= now {
+            return Ok(now);
+        }
+        let now = match self.fs.call_sleep(now, &mut self.inodes)? {
+            Some((_, now)) => now,
+            None => self.catch_up(now)?,
+        };
+        let now = now + self.costs.syscall_ns;
+        self.pause_between(now, due.max(now), due.max(now) + TIMER_SLACK)
+    }
+
     /// The program sleeps until `end`.
     pub fn pause(&mut self, now: Ns, end: Ns) -> Result<Ns, FsError> {
         self.pause_between(now, end, end)
@@ -190,6 +203,23 @@ impl<S: FlashFs> Vfs<S> {
         Ok(now)
     }
 
+    /// __filemap_fdatawrite_range: the dirty pages of bytes `start..end`.
+    pub(super) fn write_bytes_of(
+        &mut self,
+        now: Ns,
+        index: usize,
+        start: u64,
+        end: u64,
+    ) -> Result<Ns, FsError> {
+        let page_bytes = u64::from(PAGE_BYTES);
+        let page = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        match (page(start / page_bytes), page(end.div_ceil(page_bytes))) {
+            _ if !self.inodes[index].cache.is_dirty() => Ok(now),
+            (0, u32::MAX) => self.write_whole(now, index),
+            (first, last) => self.write_range(now, index, first, last),
+        }
+    }
+
     /// vfs_fsync_range: bytes `start..end` of a file, and what fsync or, with `data_only`,
     /// fdatasync wants besides.
     pub(super) fn sync_range(
@@ -200,14 +230,7 @@ impl<S: FlashFs> Vfs<S> {
         end: u64,
         data_only: bool,
     ) -> Outcome {
-        let page_bytes = u64::from(PAGE_BYTES);
-        let page = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let (first, last) = (page(start / page_bytes), page(end.div_ceil(page_bytes)));
-        let now = match (first, last) {
-            _ if !self.inodes[index].cache.is_dirty() => now,
-            (0, u32::MAX) => self.write_whole(now, index)?,
-            (first, last) => self.write_range(now, index, first, last)?,
-        };
+        let now = self.write_bytes_of(now, index, start, end)?;
         if let Some(errno) = self.inodes[index].write_error.take() {
             return Ok((errno, now));
         }

@@ -112,6 +112,11 @@ def _renewed(text: str, sizes: dict[str, int], slots: dict[str, str]) -> int:
             case "write":
                 file, written = slots.get(fields[0], ""), int(fields[2])
                 sizes[file] = max(sizes.get(file, 0), int(fields[1]) + written)
+            case "copy":
+                file, written = slots.get(fields[2], ""), int(fields[4])
+                sizes[file] = max(sizes.get(file, 0), int(fields[3]) + written)
+            case "store":
+                written = int(fields[2])
             case "truncate":
                 file, size = slots.get(fields[0], ""), int(fields[1])
                 removed = max(0, sizes.get(file, 0) - size)

@@ -239,6 +239,7 @@ int remove_folder(const char *path);
 /* What is remembered from line to line. */
 struct state {
 	int version;
+	const char *name; /* of the operation that is looked at */
 	bool open[SLOTS];
 	const char *database; /* the one that is open */
 	bool prepared;

@@ -151,6 +151,7 @@ static int parse_line(char *line, size_t length, struct op *op, struct state *st
 		if (err)
 			return err;
 	}
+	state->name = ops_name(op->kind);
 	return order_check(op, state, letters, error);
 }
 

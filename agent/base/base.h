@@ -27,7 +27,7 @@ enum {
 	MAX_FIELDS = 5
 };
 
-/* ops.c: the reader of flashbed-ops 1 and 2; reader.h has what it is made of */
+/* ops.c: the reader of flashbed-ops 1 and 2; what it is made of is at the end */
 
 enum op_kind {
 	OP_MKDIR,
@@ -229,5 +229,60 @@ int mtd_value(int mtd, const char *name, uint64_t *value);
 int mtd_geometry(int mtd, struct flash_geometry *geometry);
 /* A folder and all in it; 0 if there is none. */
 int remove_folder(const char *path);
+
+/* What the files of the reader of operations share: ops.c has lines, fields.c fields, fill.c the
+ * bytes that are written, names.c names, and order.c what holds from line to line. No other room
+ * uses it. */
+
+#define MAX_NUMBER ((uint64_t)INT64_MAX)
+
+/* What is remembered from line to line. */
+struct state {
+	int version;
+	const char *name; /* of the operation that is looked at */
+	bool open[SLOTS];
+	const char *database; /* the one that is open */
+	bool prepared;
+	bool marked;
+	uint64_t mapped[SLOTS]; /* bytes in whole pages, 0 for a mapping that is not open */
+	bool stored[SLOTS];     /* a mapping that may be written to */
+	int task;
+	bool spawned[MAX_TASKS];
+	bool ended[MAX_TASKS];
+	uint32_t data_line; /* of the last `data` whose operation is still to come */
+	uint64_t data_bytes;
+};
+
+struct named {
+	const char *name;
+	int value;
+};
+
+/* numbers.c */
+/* fails with a code of docs/operations.md: -EINVAL */
+int reader_fail(struct ops_error *error, const char *code, const char *format, const char *what);
+bool number_parse(const char *text, size_t length, uint64_t *value);
+
+/* fields.c: a field by its letter (ops.c has the list), which may change its text */
+int field_check(struct op *op, int index, char letter, int version, struct ops_error *error);
+/* as written, but for the order of flags */
+void field_print_flags(const struct op *op, const char *text, FILE *out);
+
+/* fill.c */
+bool fill_check(const char *text, uint64_t offset, uint64_t length, uint64_t seed);
+/* a `data` line's text becomes its bytes; how many, or -1 */
+int64_t data_decode(char *text);
+void data_print(const char *bytes, uint64_t count, FILE *out);
+
+/* names.c: names of any bytes */
+/* in place; false for a text that is no path, no target, or no name of an attribute */
+bool name_decode_path(char *text);
+bool name_decode_target(char *text);
+bool name_decode_attribute(char *text);
+void name_print(const char *text, bool attribute, FILE *out);
+
+/* order.c */
+int order_check(const struct op *op, struct state *state, const char *fields,
+		struct ops_error *error);
 
 #endif

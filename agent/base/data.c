@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 /* Half a byte at a time: a table that needs no setting up and is fast enough for what is not
  * timed. */

@@ -8,31 +8,13 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 static const uint64_t max_transfer = UINT64_C(1) << 30;
 static const uint64_t max_pause_ns = UINT64_C(1000000000000000);
 static const uint64_t max_steps = UINT64_C(1000000000000);
 static const uint64_t max_value = UINT64_C(65536);
 enum { OLD_SLOTS = 64, PAGE = 4096 };
-
-bool number_parse(const char *text, size_t length, uint64_t *value)
-{
-	uint64_t sum = 0;
-
-	if (length == 0 || (text[0] == '0' && length > 1))
-		return false;
-	for (; length; text++, length--) {
-		if (*text < '0' || *text > '9')
-			return false;
-		const uint64_t digit = (uint64_t)(*text - '0');
-		if (sum > (MAX_NUMBER - digit) / 10)
-			return false;
-		sum = sum * 10 + digit;
-	}
-	*value = sum;
-	return true;
-}
 
 static bool is_name_byte(char byte)
 {

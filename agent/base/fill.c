@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 enum { PAGE = 4096, MAX_DATA_BYTES = 3000 };
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 static bool is_plain(char byte)
 {

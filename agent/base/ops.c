@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of operations (`flashbed-ops 1` and `2`): grammar, error codes and the order in which a
- * line is checked are docs/operations.md's.
+/* The reader of operations (`flashbed-ops 1` and `2`): grammar, error codes and the order in which
+ * a line is checked are docs/operations.md's.
  *
  * The text is changed in place (spaces and line feeds become NUL, names and data are decoded) and
  * the operations point into it. The table `words` is the grammar: one letter a field. Uses no
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 static const char header[] = "flashbed-ops 1";
 static const char header_2[] = "flashbed-ops 2";
@@ -20,8 +20,9 @@ static const char header_2[] = "flashbed-ops 2";
 /* Fields: s slot, S another slot, o offset, O offset of a page, l length of a transfer, L that of
  * two, r length of a range (0 allowed, with an offset before it), n number, t nanoseconds, w steps,
  * c compressibility, F what is written, X that of an attribute, v its length, p path, K what is
- * linked, T target, x name of an attribute, f flags, g flags of a range, a advice, h how, m mapping,
- * k task, M mode, u owner, d how a database is used, B data, * the rest of the line, a statement. */
+ * linked, T target, x name of an attribute, f flags, g flags of a range, a advice, h how,
+ * m mapping, k task, M mode, u owner, d how a database is used, B data, * the rest of the line,
+ * a statement. */
 static const struct {
 	const char *name;
 	const char *fields;
@@ -84,13 +85,6 @@ enum { WORDS = sizeof(words) / sizeof(words[0]), OLD_WORDS = OP_MARK + 1 };
 const char *ops_name(enum op_kind kind)
 {
 	return words[kind].name;
-}
-
-int reader_fail(struct ops_error *error, const char *code, const char *format, const char *what)
-{
-	error->code = code;
-	(void)snprintf(error->detail, sizeof(error->detail), format, what);
-	return -EINVAL;
 }
 
 /* The letters of an operation's fields. */
@@ -157,6 +151,7 @@ static int parse_line(char *line, size_t length, struct op *op, struct state *st
 		if (err)
 			return err;
 	}
+	state->name = ops_name(op->kind);
 	return order_check(op, state, letters, error);
 }
 

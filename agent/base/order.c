@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "base/reader.h"
+#include "base/base.h"
 
 enum { PAGE = 4096 };
 
@@ -80,7 +80,7 @@ static int check_task(const struct op *op, struct state *state, struct ops_error
 /* `prepared` and `remount`. */
 static int check_between(const struct op *op, struct state *state, struct ops_error *error)
 {
-	const char *name = ops_name(op->kind);
+	const char *name = state->name;
 
 	for (int slot = 0; slot < SLOTS; slot++)
 		if (state->open[slot])
@@ -120,8 +120,7 @@ static int check_data(const struct op *op, struct state *state, struct ops_error
 	state->data_bytes = 0;
 	state->data_line = 0;
 	if (!fills || strcmp(op->field[4], "data") != 0)
-		return bytes ? reader_fail(error, "bad-data", "%s with data above it",
-					   ops_name(op->kind))
+		return bytes ? reader_fail(error, "bad-data", "%s with data above it", state->name)
 			     : 0;
 	return bytes == op->number[2] ? 0
 				      : reader_fail(error, "bad-data",
@@ -150,7 +149,7 @@ int order_check(const struct op *op, struct state *state, const char *fields,
 		return check_between(op, state, error);
 	case OP_MARK:
 		if (state->marked)
-			return reader_fail(error, "repeated", "%s again", ops_name(op->kind));
+			return reader_fail(error, "repeated", "%s again", state->name);
 		state->marked = true;
 		return 0;
 	case OP_TASK:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system call of each operation, and the program's own work. mapped.c has the mappings.
  *
- * Kernel interfaces: one call an operation, but for `readdir`, which rewinds the directory and reads
- * all of it, and `send`, whose reader is /dev/null: sendfile(2) splices pages to it as it does to a
- * socket. `flock` never waits, for who has the lock is the agent itself. Extended attributes have no
- * call relative to a directory and go by the whole path.
+ * Kernel interfaces: one call an operation, but for `readdir`, which rewinds the directory and
+ * reads all of it, and `send`, whose reader is /dev/null: sendfile(2) splices pages to it as it
+ * does to a socket. `flock` never waits: the agent itself has the lock. Extended attributes have
+ * no call relative to a directory and go by the whole path.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -45,7 +45,7 @@ static void put(struct filter *filter, uint16_t code, uint32_t k, uint8_t yes, u
 	filter->code[filter->length++] = (struct sock_filter){code, yes, no, k};
 }
 
-static void answer(struct filter *filter, uint32_t what)
+static void give_answer(struct filter *filter, uint32_t what)
 {
 	put(filter, BPF_RET | BPF_K, what, 0, 0);
 }
@@ -66,23 +66,23 @@ static void decide(struct filter *filter, const struct known_call *call)
 	if (call->action == DO_MMAP) {
 		load_argument(filter, 3);
 		put(filter, BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 1);
-		answer(filter, SECCOMP_RET_ALLOW);
+		give_answer(filter, SECCOMP_RET_ALLOW);
 	} else if (call->action == DO_FCNTL) {
 		load_argument(filter, 1);
 		for (size_t i = 0; i < sizeof(asking) / sizeof(asking[0]); i++) {
 			put(filter, BPF_JMP | BPF_JEQ | BPF_K, asking[i], 0, 1);
-			answer(filter, SECCOMP_RET_ALLOW);
+			give_answer(filter, SECCOMP_RET_ALLOW);
 		}
 	} else if (strcmp(call->name, "ioctl") == 0) {
 		load_argument(filter, 1);
 		for (size_t i = 0; i < sizeof(changing) / sizeof(changing[0]); i++) {
 			put(filter, BPF_JMP | BPF_JEQ | BPF_K, changing[i], 0, 1);
-			answer(filter, SECCOMP_RET_TRACE);
+			give_answer(filter, SECCOMP_RET_TRACE);
 		}
-		answer(filter, SECCOMP_RET_ALLOW);
+		give_answer(filter, SECCOMP_RET_ALLOW);
 		return;
 	}
-	answer(filter, SECCOMP_RET_TRACE);
+	give_answer(filter, SECCOMP_RET_TRACE);
 }
 
 static int grow(struct filter *filter, size_t first, size_t end)
@@ -95,7 +95,7 @@ static int grow(struct filter *filter, size_t first, size_t end)
 		put(filter, BPF_JMP | BPF_JEQ | BPF_K, filter->leaf[first].number, 0, 0);
 		decide(filter, filter->leaf[first].call);
 		filter->code[jump].jf = (uint8_t)(filter->length - jump - 1);
-		answer(filter, SECCOMP_RET_ALLOW);
+		give_answer(filter, SECCOMP_RET_ALLOW);
 		return 0;
 	}
 	const size_t middle = first + (end - first) / 2;
@@ -134,11 +134,11 @@ static int build(struct filter *filter)
 	qsort(filter->leaf, filter->leaves, sizeof(filter->leaf[0]), by_number);
 	put(filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	put(filter, BPF_JMP | BPF_JEQ | BPF_K, record_audit_arch, 1, 0);
-	answer(filter, SECCOMP_RET_TRACE);
+	give_answer(filter, SECCOMP_RET_TRACE);
 	put(filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 #ifdef __x86_64__
 	put(filter, BPF_JMP | BPF_JSET | BPF_K, NUMBER_X32, 0, 1);
-	answer(filter, SECCOMP_RET_TRACE);
+	give_answer(filter, SECCOMP_RET_TRACE);
 #endif
 	return grow(filter, 0, filter->leaves);
 }

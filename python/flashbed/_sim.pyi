@@ -470,7 +470,9 @@ def run_cases(
 class PieceSizer:
     """How small written data becomes, with the pages that were written last kept for context."""
 
-    def __new__(cls, threads: int) -> PieceSizer: ...
+    def __new__(cls, threads: int) -> PieceSizer:
+        """One that compresses on so many threads."""
+
     def sizes(self, data: bytes, writes: Sequence[tuple[int, int, int]]) -> bytes:
         """Sizes of the pieces of writes: each a file, an offset, and how much of the data is its.
 

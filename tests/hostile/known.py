@@ -145,9 +145,9 @@ def experiments() -> Iterator[Call]:
 
 def operations() -> Iterator[Call]:
     """Traces of operations, on every file system."""
-    files = [f"flashbed-ops 1\n{lines}\n" for lines in _LINES]
-    files += [f"flashbed-ops 2\n{lines}\n" for lines in _LINES_2]
-    for text in files:
+    texts = [f"flashbed-ops 1\n{lines}\n" for lines in _LINES]
+    texts += [f"flashbed-ops 2\n{lines}\n" for lines in _LINES_2]
+    for text in texts:
         for fs in ("jffs2", "ubifs", "yaffs2", "mtd"):
             arguments = ("trace", "--on", "sim", "--flash", "--fs", fs, "x.ops", "--out", "o")
             files = {"x.ops": text.encode()}

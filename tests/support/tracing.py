@@ -57,7 +57,7 @@ def tracing_guest(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     compiler = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *TARGET, f"-I{agent}"]
     main = folder / "main.o"
     made = [[*compiler, "-c", "-Dmain=agent_main", "-o", str(main), str(agent / "main.c")]]
-    rooms = ("base", "tracing", "fs", "job", "board", "host")
+    rooms = ("base", "tracing", "fs", "job", "board", "host", "record")
     sources = [str(path) for room in rooms for path in sorted((agent / room).glob("*.c"))]
     sources += [str(agent / "sql" / "none.c"), str(main)]
     sources += [str(PROJECT / "tests" / "support" / "guest" / "trace_guest.c")]

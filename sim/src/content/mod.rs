@@ -5,8 +5,8 @@
 //! extents and their sources, and made only when a compressor asks for them. Bytes no extent covers
 //! are zero: holes, and what a file was truncated to and grown again.
 //!
-//! What no source generates, pieces and real bytes (`written.rs`), is kept once beside the extents and
-//! shared by all copies.
+//! What no source generates, pieces and real bytes (`written.rs`), is kept once beside the extents
+//! and shared by all copies.
 //!
 //! Extents are kept in regions of 256 KiB (`region.rs`): a write moves those of its region only,
 //! and looks at one or two lines of memory.

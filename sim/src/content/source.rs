@@ -20,7 +20,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The bytes of a [`Written`](super::Written), by a number that no other write of the stack has.
+    /// The bytes of a [`Written`](super::Written), by a number that no other write of the stack
+    /// has.
     pub const fn of_write(number: u64) -> Source {
         Source { seed: number, compressibility: WRITTEN }
     }

@@ -6,16 +6,13 @@ use super::calls::parse_new_fields;
 use super::fields::{check_end, parse_advice, parse_below, parse_flags, parse_number, parse_path};
 use super::fields::{parse_range, parse_slot};
 use super::fill::{parse_data, parse_fill, Fill};
-use super::words::{parse_new_word, parse_word, Word};
+use super::words::{parse_new_word, parse_word, Word, FIELDS_MAX};
 use super::{refuse, Operation, Parsed, Version};
 
 const LINE_BYTES_MAX: usize = 4096;
 /// Eleven days.
 const PAUSE_NS_MAX: u64 = 1_000_000_000_000_000;
 const STEPS_MAX: u64 = 1_000_000_000_000;
-
-/// Words and fields of a line: more than any operation takes.
-pub(super) const FIELDS_MAX: usize = 7;
 
 pub(super) fn is_printable_or_line_feed(byte: u8) -> bool {
     (0x20..=0x7e).contains(&byte) || byte == b'\n'

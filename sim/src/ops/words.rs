@@ -1,5 +1,8 @@
 //! The operations by name, and how many fields each takes.
 
+/// Words and fields of a line: more than any operation takes.
+pub const FIELDS_MAX: usize = 7;
+
 /// The operations, in the order of [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {

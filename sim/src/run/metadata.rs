@@ -1,7 +1,6 @@
 //! Operations that version 2 of the format adds, on a mounted file system.
 
-use super::stack::written;
-use crate::content::Source;
+use crate::content::{Source, Written};
 use crate::errno::{FsError, Outcome};
 use crate::fs::{Attribute, FlashFs};
 use crate::ops::{self, Fill, Linked, Mapped, Msync, Operation};
@@ -45,5 +44,17 @@ pub fn call<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, operation: &Operation<'_>) ->
         }
         Operation::Munmap { mapping } => vfs.munmap(now, mapping),
         ref other => Err(FsError::NotModelled(ops::NAMES[other.code()])),
+    }
+}
+
+/// The bytes of a FILL that is not the same all over.
+pub fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
+    match fill {
+        Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
+        Fill::Pieces(text) => {
+            let pieces = ops::pieces(text).map(|piece| (piece.common, piece.own)).collect();
+            Written::Pieces { offset, seed, pieces }
+        }
+        Fill::Even(_) => unreachable!("which a source generates"),
     }
 }

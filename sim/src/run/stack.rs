@@ -3,12 +3,12 @@
 use super::laboratory::Laboratory;
 use super::metadata;
 use super::survey::{survey, Survey};
-use crate::content::{Source, Written};
+use crate::content::Source;
 use crate::errno::{answered, FsError, Outcome};
 use crate::flash::Torn;
 use crate::fs::{Choices, FlashFs};
 use crate::mtd::{Mtd, MtdChar};
-use crate::ops::{self, Fill, Operation};
+use crate::ops::{Fill, Operation};
 use crate::sched::TIMER_SLACK;
 use crate::units::Ns;
 use crate::vfs::Vfs;
@@ -96,7 +96,7 @@ where
                 vfs.write(now, slot, offset, length, Source { seed, compressibility })
             }
             Operation::Write { slot, offset, length, seed, fill } => {
-                vfs.write_bytes(now, slot, (offset, length), written(offset, seed, fill))
+                vfs.write_bytes(now, slot, (offset, length), metadata::written(offset, seed, fill))
             }
             Operation::Fsync { slot } => vfs.fsync(now, slot, false),
             Operation::Fdatasync { slot } => vfs.fsync(now, slot, true),
@@ -180,18 +180,6 @@ where
             return Err(FsError::NotModelled("a power cut of a program with data or pieces"));
         }
         survey(self, at, change, torn)
-    }
-}
-
-/// The bytes of a FILL that is not the same all over.
-pub(super) fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
-    match fill {
-        Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
-        Fill::Pieces(text) => {
-            let pieces = ops::pieces(text).map(|piece| (piece.common, piece.own)).collect();
-            Written::Pieces { offset, seed, pieces }
-        }
-        Fill::Even(_) => unreachable!("which a source generates"),
     }
 }
 

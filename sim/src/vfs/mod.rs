@@ -10,13 +10,13 @@
 //! 2. A timer that has ended is looked at before the next operation begins.
 
 mod cache;
-mod calls;
 mod completions;
 mod filemap;
 mod flusher;
 mod inode;
 mod inodes;
 mod links;
+mod locks_and_ranges;
 mod mmap;
 mod namei;
 mod page_writeback;

@@ -444,7 +444,8 @@ def test_a_million_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> No
                     pass
                 time.sleep(0.05)
         assert child.returncode == 0
-        kept = open_recording(out).rows().filter(call="pwrite64").select(pl.len()).collect().item()
+        recording = open_recording(out)
+        kept = recording.rows().filter(call="pwrite64").select(pl.len()).collect().item()
         assert kept == count
         peaks[count] = (command_peak, recorder_peak)
     few, many = peaks[100_000], peaks[1_000_000]

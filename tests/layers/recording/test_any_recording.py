@@ -83,7 +83,8 @@ def test_every_translation_is_a_valid_closed_file(drawn: list[Call], compressor:
             for call in kept:
                 writer.add(call)
         try:
-            prepare, body, _ = translate(open_recording(path), compressor, 5)  # type: ignore[arg-type]
+            recording = open_recording(path)
+            prepare, body, _ = translate(recording, compressor, 5)  # type: ignore[arg-type]
         except RecordingError:
             return
     parse(prepare)

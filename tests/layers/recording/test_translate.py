@@ -32,9 +32,9 @@ class Program:
     ) -> None:  # fmt: skip
         self.now_ns += gap_ns
         given = {key: value for key, value in arguments.items() if value is not None}
-        self.calls.append(
-            Call(task, self.now_ns, takes_ns, cpu_ns, name, given, result, written)  # type: ignore[arg-type]
-        )
+        times = (task, self.now_ns, takes_ns, cpu_ns)
+        call = Call(*times, name, given, result, written)  # type: ignore[arg-type]
+        self.calls.append(call)
         self.now_ns += 1000
 
     def existed(self, path: bytes, length: int = 0, mode: int = stat.S_IFREG) -> None:

@@ -4,7 +4,8 @@
 //! jffs2_unlink, jffs2_rmdir, jffs2_rename), jffs2_do_create, jffs2_do_unlink and jffs2_do_link of
 //! write.c, and jffs2_add_fd_to_list of nodelist.c. A node on NAND cannot be marked obsolete
 //! there, so a name is taken away by an entry that names no inode, and lives until no older entry
-//! of the name is on flash. Left out: devices; entries are in the order of their names, not of the hash of them.
+//! of the name is on flash. Left out: devices; entries are in the order of their names, not of the
+//! hash of them.
 //!
 //! Invariant: of each name a directory has at most one entry in memory, the one of the highest
 //! version.

@@ -312,7 +312,10 @@ static int survey_entry(struct surveyor *surveyor, int directory, const char *na
 	struct stat status = {0};
 	const int error = fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 
-	if ((!error && S_ISLNK(status.st_mode)) || !is_plain_name(name))
+	/* YAFFS2 has a folder of its own, which no program can name. */
+	const bool is_own = strcmp(name, "lost+found") == 0;
+
+	if ((!error && S_ISLNK(status.st_mode)) || (!is_plain_name(name) && !is_own))
 		return -EOPNOTSUPP;
 	if (length + strlen(name) + 2 > sizeof(surveyor->path))
 		return -ENAMETOOLONG;

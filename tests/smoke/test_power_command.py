@@ -190,9 +190,9 @@ def drawn(small: Path, fakes: dict[str, FakeTarget], run: Run) -> str:
     """A run of two cases."""
     chosen = ("board=omap3evm", "fs=jffs2", "pattern=sequential", "requests=8", "seed=1")
     settings = [word for each in chosen for word in ("--set", each)]
-    status, out, err = run("run", "one", *settings, "--out", "r")
+    status, _, err = run("run", "one", *settings, "--out", "r")
     assert status == 0, err
-    return out.strip()
+    return "r"
 
 
 def test_power_over_time_is_drawn_with_a_recording_under_it(drawn: str, run: Run) -> None:

@@ -57,6 +57,5 @@ def test_the_commands_of_a_report_run_what_it_shows(
     assert (status, "failed" in err) == (0, False)
     status, out, _ = run(*all_of_it)
     assert status == 0
-    assert (
-        read_table(Path(out.splitlines()[-1]), "cases").select("case_id", "target").rows() == shown
-    )
+    (directory,) = re.findall(r"^next: flashbed report (\S+)$", out, re.MULTILINE)
+    assert read_table(Path(directory), "cases").select("case_id", "target").rows() == shown

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -19,10 +20,10 @@ import pytest
 from flashbed._sim import PieceSizer
 from flashbed.recording.calls import Call
 from flashbed.recording.file import open_recording
-from flashbed.recording.sizer import Sizer
 from flashbed.recording.translate import translate
 from tests.support.recorded import calls_of, compiled, needs, recorded
 from tests.support.replayed import replay
+from tests.support.sizer import Sizer
 
 FLASHBED = str(Path(sys.executable).parent / "flashbed")
 WAIT_S = 60.0
@@ -249,14 +250,14 @@ def test_a_recording_holds_no_bytes_of_the_data_unless_asked_for(tmp_path: Path)
 
 def test_sizes_are_those_that_the_importers_compute(tmp_path: Path) -> None:
     """Two implementations: one for batches in Rust, one a write at a time in Python."""
-    dice = random.Random(4)
+    random_numbers = random.Random(4)
     sizer, other = PieceSizer(2), Sizer()
     for _ in range(20):
         writes, parts = [], []
         for _ in range(5):
-            length = dice.choice([1, 60, 200, 4096, 5000, 9000])
-            writes.append((dice.randrange(3), dice.randrange(3) * 1500, length))
-            word = dice.randbytes(dice.randrange(1, 40))
+            length = random_numbers.choice([1, 60, 200, 4096, 5000, 9000])
+            writes.append((random_numbers.randrange(3), random_numbers.randrange(3) * 1500, length))
+            word = random_numbers.randbytes(random_numbers.randrange(1, 40))
             parts.append((word * length)[:length])
         ours = sizer.sizes(b"".join(parts), writes)
         theirs = b"".join(
@@ -304,13 +305,23 @@ def test_a_signal_to_the_command_reaches_the_program(
     name = number.name.removeprefix("SIG")
     script = f"trap 'echo got; exit 5' {name}; echo ready; while :; do sleep 0.1; done"
     command = [FLASHBED, "record", "-o", str(tmp_path / "x.parquet"), "--", "sh", "-c", script]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as child:
+    with running(command, tmp_path) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         child.send_signal(number)
         assert child.stdout.readline() == "got\n"
         assert child.wait(WAIT_S) == 5
     assert open_recording(tmp_path / "x.parquet").about.complete
+
+
+@contextmanager
+def running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """It is killed at the end, for a test that fails must not wait for its program."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 def state_of(process: int) -> str:
@@ -327,9 +338,9 @@ def until(condition: object, what: str) -> None:
 
 def test_a_program_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     needs("sh")
-    script = "echo $$; while [ ! -e go ]; do echo x >> log; done; echo over"
+    script = "echo x > log; echo $$; while [ ! -e go ]; do echo x >> log; done; echo over"
     command = [FLASHBED, "record", "-o", str(tmp_path / "x.parquet"), "--", "sh", "-c", script]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as child:
+    with running(command, tmp_path) as child:
         assert child.stdout is not None
         process = int(child.stdout.readline())
         os.kill(process, signal.SIGSTOP)
@@ -404,7 +415,7 @@ def test_what_came_before_a_kill_is_whole(struck: str, tmp_path: Path) -> None:
     script = "echo $$; i=0; while :; do i=$((i+1)); echo $i > file; done"
     command = [FLASHBED, "record", "-o", str(out), "--", "sh", "-c", script]
     parts = out.with_name(f"{out.name}.parts")
-    with subprocess.Popen(command, cwd=work, stdout=subprocess.PIPE, text=True) as child:
+    with running(command, work) as child:
         assert child.stdout is not None
         program = int(child.stdout.readline())
         until(lambda: len(list(parts.glob("*.parquet"))) > 1, "no part was written")

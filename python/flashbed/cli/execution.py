@@ -127,7 +127,7 @@ def exec_(
     machine and can change none of them. docs/exec.md is the guide.
     """
     from flashbed.exec.account import as_json, text
-    from flashbed.exec.asked import Asked, requests_of
+    from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
     from flashbed.targets.base import Unavailable
 
@@ -135,14 +135,14 @@ def exec_(
         raise InputError(f"--format {output}: only json")
     rounds = None if repeat is None else rate_per_day(repeat)
     systems = _file_systems(fs, settings or [])
-    asked = Asked(
+    options = ExecOptions(
         words or [], on, board, kernel, put or [], env or [], memory, patience, keep, shell, until,
         software, package or [], sysroot, gdb,
     )  # fmt: skip
     status = 0
     answers = []
     try:
-        requests, tree = requests_of(asked, systems, _note)
+        requests, tree = requests_of(options, systems, _note)
         target = all_allowed([on], erase)[0]
         for given in requests:
             request, outcome = _launched(given, target, tree, gdb, aside=output == "json")

@@ -6,12 +6,16 @@ kept, if that was asked for (agent/host/launch.c).
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from flashbed.exec.outcome import NotRunError
+from flashbed.exec.kept import unpack
+from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.request import Request
 
-__all__ = ["Answer", "read_answer"]
+__all__ = ["Answer", "hand_on", "read_answer"]
 
 _LINE_BYTES_MAX = 65_536
 
@@ -41,3 +45,24 @@ def read_answer(stream: BinaryIO) -> Answer:
         if not line or line == b"end\n":
             text = b"".join(lines).decode("utf-8", "surrogateescape")
             return Answer(text, printed[b"stdout"], printed[b"stderr"])
+
+
+def hand_on(
+    stream: BinaryIO, request: Request, output_aside: bool, last_words: Callable[[], str]
+) -> Outcome:
+    """Prints what the program printed, unpacks what is to be kept, and gives what came of it.
+
+    With `output_aside` the program's standard output goes to standard error. Raises `NotRunError`
+    with `last_words` for an answer that does not go to its end.
+    """
+    answer = read_answer(stream)
+    aside = sys.stderr if output_aside else sys.stdout
+    for printed, to in ((answer.stdout, aside), (answer.stderr, sys.stderr)):
+        to.buffer.write(printed)
+        to.flush()
+    outcome = outcome_of(answer.text, request.words[0])
+    if outcome is None:
+        raise NotRunError(last_words())
+    if request.keep is not None:
+        outcome.kept = unpack(stream, request.keep)
+    return outcome

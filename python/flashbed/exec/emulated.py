@@ -18,9 +18,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from flashbed import paths
-from flashbed.exec.answer_stream import read_answer
-from flashbed.exec.kept import unpack
-from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.answer_stream import hand_on
+from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.exec.symbols import elf, functions
 from flashbed.exec.sysroot import Sysroot
@@ -155,21 +154,14 @@ def _boot(asked: list[str], request: Request, folder: Path) -> None:
 
 
 def _outcome(request: Request, folder: Path, output_aside: bool) -> Outcome:
+    def ended() -> str:
+        return f"the board ended before its time: {_last_words(folder)}"
+
     path = folder / "answer"
     if not path.is_file():
-        raise NotRunError(f"the board ended before its time: {_last_words(folder)}")
+        raise NotRunError(ended())
     with path.open("rb") as stream:
-        answer = read_answer(stream)
-        aside = sys.stderr if output_aside else sys.stdout
-        for printed, to in ((answer.stdout, aside), (answer.stderr, sys.stderr)):
-            to.buffer.write(printed)
-            to.flush()
-        outcome = outcome_of(answer.text, request.words[0])
-        if outcome is None:
-            raise NotRunError(f"the board ended before its time: {_last_words(folder)}")
-        if request.keep is not None:
-            outcome.kept = unpack(stream, request.keep)
-    return outcome
+        return hand_on(stream, request, output_aside, ended)
 
 
 def _last_words(folder: Path) -> str:

@@ -7,16 +7,14 @@ this process's; what it prints comes when it has ended.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 from flashbed.errors import Interrupted
-from flashbed.exec.answer_stream import read_answer
-from flashbed.exec.kept import unpack
-from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
+from flashbed.exec.answer_stream import hand_on
+from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest.children import dies_with_us
@@ -80,17 +78,8 @@ def _run(request: Request, board: OnBoard, output_aside: bool) -> Outcome:
 
 
 def _outcome(request: Request, data: bytes, said: str, output_aside: bool) -> Outcome:
-    stream = BytesIO(data)
-    answer = read_answer(stream)
-    aside = sys.stderr if output_aside else sys.stdout
-    for printed, to in ((answer.stdout, aside), (answer.stderr, sys.stderr)):
-        to.buffer.write(printed)
-        to.flush()
-    outcome = outcome_of(answer.text, request.words[0])
-    if outcome is None:
+    def ended() -> str:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        last = lines[-1] if lines else "it said nothing"
-        raise NotRunError(f"the agent ended before its time: {last}")
-    if request.keep is not None:
-        outcome.kept = unpack(stream, request.keep)
-    return outcome
+        return f"the agent ended before its time: {lines[-1] if lines else 'it said nothing'}"
+
+    return hand_on(BytesIO(data), request, output_aside, ended)

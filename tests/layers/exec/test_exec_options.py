@@ -10,14 +10,15 @@ import pytest
 
 from flashbed.errors import InputError
 from flashbed.exec.answer_stream import read_answer
-from flashbed.exec.asked import Asked, requests_of
+from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.outcome import outcome_of
 from flashbed.exec.software import costs_of
 from flashbed.exec.sysroot import packages_folder, read_sysroot
 from flashbed.formats.profiles import load_board
 
-ASKED = Asked(["sh"], "uml", "emulated", "6.1", [], [], None, None, None, False, None, None, [],
-              None, None)  # fmt: skip
+OPTIONS = ExecOptions(
+    ["sh"], "uml", "emulated", "6.1", [], [], None, None, None, False, None, None, [], None, None,
+)  # fmt: skip
 
 
 def _said(what: str) -> None:
@@ -45,12 +46,12 @@ def _said(what: str) -> None:
 )
 def test_what_a_target_cannot_do_is_refused_by_name(changes: dict[str, object], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        requests_of(replace(ASKED, **changes), ["ubifs"], _said)  # type: ignore[arg-type]
+        requests_of(replace(OPTIONS, **changes), ["ubifs"], _said)  # type: ignore[arg-type]
 
 
 def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
-    asked = replace(ASKED, until=2.5, keep=tmp_path / "k", software="calls")
-    (first, second), _ = requests_of(asked, ["ubifs", "jffs2"], _said)
+    options = replace(OPTIONS, until=2.5, keep=tmp_path / "k", software="calls")
+    (first, second), _ = requests_of(options, ["ubifs", "jffs2"], _said)
     lines = first.text().splitlines()
     assert "until 2500000000" in lines
     assert "keep yes" in lines
@@ -59,9 +60,9 @@ def test_what_is_asked_for_is_in_the_request(tmp_path: Path) -> None:
 
 
 def test_a_shell_alone_has_the_terminal_and_behind_a_command_comes_after() -> None:
-    (alone,), _ = requests_of(replace(ASKED, words=[], shell=True), ["ubifs"], _said)
+    (alone,), _ = requests_of(replace(OPTIONS, words=[], shell=True), ["ubifs"], _said)
     assert (alone.terminal, alone.shell, alone.patience_s) == (True, None, None)
-    (behind,), _ = requests_of(replace(ASKED, shell=True), ["ubifs"], _said)
+    (behind,), _ = requests_of(replace(OPTIONS, shell=True), ["ubifs"], _said)
     assert not behind.terminal
     assert behind.shell is not None
 

@@ -1,0 +1,179 @@
+"""Options of `flashbed exec` as they were given, checked and made requests of.
+
+Everything is checked before anything is built or booted; what one target cannot do is refused by
+the option's name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed.errors import InputError
+from flashbed.exec.kept import kept_folder
+from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, puts_of
+from flashbed.exec.software import FREE, costs_of
+from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
+from flashbed.formats.profiles import Board, load_board
+from flashbed.targets.guest.debian import cache_folder
+from flashbed.targets.ssh.address import is_address
+from flashbed.targets.uml.programs_kernel import SERIES
+
+__all__ = ["PATIENCE_S", "ExecOptions", "requests_of"]
+
+PATIENCE_S = 600.0
+MEMORY_MIB = (64, 16_384)
+UNTIL_MAX_S = 1e8
+"""The guest's dates have seconds of 31 bits."""
+PORTS = (1, 65_535)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ExecOptions:
+    """Options of the command, as given."""
+
+    words: Sequence[str]
+    on: str
+    board: str
+    kernel: str
+    put: Sequence[Path]
+    env: Sequence[str]
+    memory: int | None
+    patience: float | None
+    keep: Path | None
+    shell: bool
+    until: float | None
+    software: str | None
+    package: Sequence[str]
+    sysroot: Path | None
+    gdb: int | None
+
+
+def requests_of(
+    options: ExecOptions, systems: Sequence[str], say: Say
+) -> tuple[list[Request], Sysroot | None]:
+    """A request a file system, with the tree of programs that the emulated board gets.
+
+    Raises `InputError` and `Unavailable`.
+    """
+    _check(options)
+    profile = load_board(options.board)
+    puts = puts_of(options.put, profile)
+    keeps = {
+        fs: options.keep and (options.keep / fs if len(systems) > 1 else options.keep)
+        for fs in systems
+    }
+    sysroot = None
+    if options.on == "uml":
+        first = _of_this_machine(options, profile, puts)
+    elif options.on == "emulator":
+        sysroot = _sysroot(options, say)
+        first = _of_a_tree(options, profile, puts, sysroot)
+    else:
+        first = _of_a_board(options, profile, puts)
+    for folder in keeps.values():
+        if folder is not None:
+            kept_folder(folder)
+    return [first(fs, keeps[fs]) for fs in systems], sysroot
+
+
+Make = Callable[[str, Path | None], Request]
+
+
+def _of_this_machine(options: ExecOptions, profile: Board, puts: Sequence[Put]) -> Make:
+    costs = costs_of(profile.software, options.software or "flat")
+    variables = environment(options.env)
+    own_shell = os.environ.get("SHELL") or "/bin/sh"
+    shell = find(own_shell, variables["PATH"], ()) if options.shell else None
+    words = options.words or [own_shell]
+    program = find(words[0], variables["PATH"], puts)
+    patience = options.patience or (None if options.shell else PATIENCE_S)
+
+    def made(fs: str, keep: Path | None) -> Request:
+        return Request(
+            profile, options.kernel, fs, words, program, variables, puts, options.memory, patience,
+            costs, options.until, keep, not options.words, shell if options.words else None,
+        )  # fmt: skip
+
+    return made
+
+
+def _sysroot(options: ExecOptions, say: Say) -> Sysroot:
+    if (options.sysroot is None) == (not options.package):
+        raise InputError("--on emulator: --package NAME or --sysroot FOLDER has its programs")
+    if options.sysroot is not None:
+        return read_sysroot(options.sysroot)
+    return read_sysroot(packages_folder(cache_folder(), options.package, say))
+
+
+def _of_a_tree(options: ExecOptions, profile: Board, puts: Sequence[Put], sysroot: Sysroot) -> Make:
+    variables = environment(options.env, path=USUAL_PATH)
+    program = options.words[0]
+    # Who looks at a kernel takes his time.
+    patience = options.patience or (None if options.gdb else PATIENCE_S)
+    if not any(put.path == os.path.normpath(program) for put in puts):
+        program = sysroot.find(program, variables["PATH"])
+
+    def made(fs: str, keep: Path | None) -> Request:
+        return Request(
+            profile, options.kernel, fs, options.words, program, variables, puts, options.memory,
+            patience, FREE, options.until, keep, where="emulator",
+        )  # fmt: skip
+
+    return made
+
+
+def _of_a_board(options: ExecOptions, profile: Board, puts: Sequence[Put]) -> Make:
+    variables = environment(options.env, path=USUAL_PATH)
+
+    def made(fs: str, keep: Path | None) -> Request:
+        return Request(
+            profile, options.kernel, fs, options.words, options.words[0], variables, puts, None,
+            options.patience or PATIENCE_S, FREE, options.until, keep,
+            where="board", address=options.on,
+        )  # fmt: skip
+
+    return made
+
+
+def _check(options: ExecOptions) -> None:
+    """Whether the options are possible, and go together. Raises `InputError`."""
+    if not options.words and not options.shell:
+        raise InputError("a command to run, as in flashbed exec -- ls")
+    if any("\0" in word for word in [*options.words, *options.env]):
+        raise InputError("a NUL in the command")
+    if options.kernel not in SERIES:
+        raise InputError(f"--kernel {options.kernel}: programs run on Linux {' and '.join(SERIES)}")
+    if options.memory is not None and not MEMORY_MIB[0] <= options.memory <= MEMORY_MIB[1]:
+        raise InputError(f"--memory {options.memory}: {MEMORY_MIB[0]} to {MEMORY_MIB[1]} MiB")
+    if options.patience is not None and not 0 < options.patience < 1e9:
+        raise InputError(f"--patience {options.patience:g}: seconds above 0")
+    if options.until is not None and not 0 < options.until < UNTIL_MAX_S:
+        raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
+    if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
+        raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
+    _check_target(options)
+
+
+def _check_target(options: ExecOptions) -> None:
+    """Whether the target has what is asked of it. Raises `InputError`."""
+    if options.on not in ("uml", "emulator") and not is_address(options.on):
+        raise InputError(f"--on {options.on}: uml, emulator or ssh://USER@HOST")
+    only = {
+        "uml": {"--shell": options.shell, "--software": options.software is not None},
+        "emulator": {
+            "--package": bool(options.package),
+            "--sysroot": options.sysroot is not None,
+            "--gdb": options.gdb is not None,
+        },
+    }
+    for target, its_own in only.items():
+        for name, given in its_own.items():
+            if given and options.on != target:
+                raise InputError(f"{name}: only --on {target}")
+    if is_address(options.on) and options.memory is not None:
+        raise InputError("--memory: a board has the memory that it has")

@@ -1,7 +1,7 @@
 """Perfetto's traces: refused, and why.
 
 `raw_syscalls/sys_enter` holds the arguments of calls as numbers: paths are addresses in a memory
-that nobody kept, and there is no sign of which file a descriptor is. The events of a file system
+that are not kept, and there is no sign of which file a descriptor is. The events of a file system
 (ext4_da_write_begin, f2fs_…) have inode numbers without names, after the page cache has cut and
 merged what the program asked for, and none of flash file systems exists.
 """

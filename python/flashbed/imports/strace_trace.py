@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flashbed._sim import PieceSizer
 from flashbed.errors import InputError
 from flashbed.imports.constants import number_of
 from flashbed.imports.lines import ImportedError, lines_of, refuse
@@ -29,11 +30,10 @@ from flashbed.imports.strace_line import (
 )
 from flashbed.paths import shown
 from flashbed.recording.about import About
-from flashbed.recording.calls import FOLDER, WRITES, Call, Written
+from flashbed.recording.calls import FOLDER, WRITES, Call, unpack_pieces
 from flashbed.recording.discover import Discovery
 from flashbed.recording.file import RecordingWriter, check
 from flashbed.recording.order import InOrder
-from flashbed.recording.sizer import Sizer
 
 __all__ = ["import_strace"]
 
@@ -81,7 +81,7 @@ class _Import:
     below: bytes
     writer: RecordingWriter
     discovery: Discovery = field(default_factory=Discovery)
-    sizer: Sizer = field(default_factory=Sizer)
+    sizer: PieceSizer = field(default_factory=lambda: PieceSizer(1))
     order: InOrder = field(default_factory=InOrder)
     events: dict[int, _Event] = field(default_factory=dict)
     tasks: dict[int | None, _Traced] = field(default_factory=dict)
@@ -267,7 +267,7 @@ class _Import:
             self.cut_texts += 1
             return call
         node, at = self.discovery.place_of(call)
-        sizes: Written = self.sizer.sizes(node, at, data)
+        sizes = unpack_pieces(self.sizer.sizes(data, [(node, at, len(data))]))
         return Call(call.task, call.start_ns, call.duration_ns, None, call.name, call.arguments,
                     call.result, sizes)  # fmt: skip
 

@@ -7,8 +7,10 @@ Left out: what a call does; translate.py knows that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import starmap
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,12 +20,15 @@ __all__ = [
     "COMPRESSORS",
     "EXISTED",
     "FOLDER",
+    "PACKED_BYTES",
     "PIECE_BYTES",
     "Call",
     "Piece",
     "Written",
     "is_outside",
+    "pack_pieces",
     "pieces_of",
+    "unpack_pieces",
 ]
 
 PIECE_BYTES = 4096
@@ -49,6 +54,21 @@ class Piece(NamedTuple):
     zlib_context: int
     zstd_alone: int
     zstd_context: int
+
+
+_PACKED = struct.Struct("<6H")
+PACKED_BYTES = _PACKED.size
+"""Of a piece in a recording's file."""
+
+
+def pack_pieces(pieces: Iterable[Piece]) -> bytes:
+    """Sizes as a recording's file has them: 16 bits each, the low byte first."""
+    return b"".join(starmap(_PACKED.pack, pieces))
+
+
+def unpack_pieces(sizes: bytes) -> tuple[Piece, ...]:
+    """The same read back, of a whole number of pieces."""
+    return tuple(starmap(Piece, _PACKED.iter_unpack(sizes)))
 
 
 Written = bytes | tuple[Piece, ...]

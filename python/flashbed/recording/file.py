@@ -8,12 +8,10 @@ What is read may be anybody's: it is checked row by row, and is never in memory 
 from __future__ import annotations
 
 import shutil
-import struct
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import starmap
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -28,11 +26,13 @@ from flashbed.recording.calls import (
     ARGUMENTS,
     CALLS,
     EXISTED,
+    PACKED_BYTES,
     PIECE_BYTES,
     WRITES,
     Call,
-    Piece,
     Written,
+    pack_pieces,
+    unpack_pieces,
 )
 from flashbed.recording.recognised import ABOUT, KEY, parts_of
 from flashbed.storage.copies import DamagedError, copy
@@ -50,7 +50,6 @@ __all__ = [
 
 _ROWS_AT_ONCE = 1 << 16
 _DATA_AT_ONCE_BYTES = 32 << 20
-_PIECE = struct.Struct("<6H")
 
 SCHEMA: dict[str, pl.DataType] = {
     "task": pl.Int32(),
@@ -109,8 +108,8 @@ class RecordingWriter:
             columns[name].append(call.arguments.get(name))
         written = call.written
         columns["data"].append(written if isinstance(written, bytes) else None)
-        sizes = starmap(_PIECE.pack, written) if isinstance(written, tuple) else None
-        columns["sizes"].append(None if sizes is None else b"".join(sizes))
+        sizes = pack_pieces(written) if isinstance(written, tuple) else None
+        columns["sizes"].append(sizes)
         self._data_bytes += len(written) if written is not None else 0
         self.calls += 1
         if len(columns["task"]) >= _ROWS_AT_ONCE or self._data_bytes >= _DATA_AT_ONCE_BYTES:
@@ -384,9 +383,9 @@ def _call(values: Sequence[Any]) -> Call:
     given = {key: value for key, value in zip(_NAMES, arguments, strict=True) if value is not None}
     written: Written | None = data
     if sizes is not None:
-        if data is not None or len(sizes) % _PIECE.size:
+        if data is not None or len(sizes) % PACKED_BYTES:
             raise ValueError(f"{name[:40]}: sizes that are none")
-        written = tuple(starmap(Piece, _PIECE.iter_unpack(sizes)))
+        written = unpack_pieces(sizes)
     return Call(task, start_ns, duration_ns, cpu_ns, name, given, result, written)
 
 

@@ -133,7 +133,7 @@ class State:
         self.left_out[why] += 1
 
     def task(self, call: Call) -> Task:
-        """Whose call it is; a task that nobody was seen to begin has what the first one has."""
+        """Whose call it is; a task whose beginning was not recorded has what the first one has."""
         task = self.tasks.get(call.task)
         if task is None:
             first = next(iter(self.tasks.values()), None)
@@ -220,7 +220,7 @@ class State:
             self.mappings.give_back(mapped.number)
 
     def end(self, task: Task) -> None:
-        """A task ends: what nobody shares with it is closed."""
+        """A task ends: what no other task shares with it is closed."""
         if task.ended:
             return
         task.ended = True

@@ -1,4 +1,4 @@
-"""How small written data becomes, as a recording keeps it: sizes instead of bytes."""
+"""How small written data becomes, a write at a time: what `PieceSizer` is held against."""
 
 from __future__ import annotations
 

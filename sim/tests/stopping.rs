@@ -1,4 +1,4 @@
-//! A caller that gives up within an operation: the chip is asked for nothing more, nor a page made.
+//! A caller gives up within an operation: the chip runs no further operation, and no page is made.
 
 mod support;
 

@@ -53,10 +53,12 @@ def taken(data: bytes, folder: Path) -> int:
 
 
 def test_a_stream_that_was_cut_off_is_whole_up_to_there(stream: bytes, tmp_path: Path) -> None:
-    dice = random.Random(1)
+    random_numbers = random.Random(1)
     whole = taken(stream, tmp_path)
     assert whole > 600
-    counts = [taken(stream[:at], tmp_path) for at in sorted(dice.sample(range(len(stream)), 20))]
+    counts = [
+        taken(stream[:at], tmp_path) for at in sorted(random_numbers.sample(range(len(stream)), 20))
+    ]
     assert counts == sorted(counts)
     assert counts[-1] <= whole
 
@@ -71,12 +73,12 @@ def said_of(data: bytes, folder: Path) -> list[str]:
 
 
 def test_a_damaged_stream_is_one_line(stream: bytes, tmp_path: Path) -> None:
-    dice = random.Random(2)
+    random_numbers = random.Random(2)
     refused = 0
     for _ in range(60):
         damaged = bytearray(stream)
-        for _ in range(dice.choice([1, 5, 50])):
-            damaged[dice.randrange(len(damaged))] = dice.randrange(256)
+        for _ in range(random_numbers.choice([1, 5, 50])):
+            damaged[random_numbers.randrange(len(damaged))] = random_numbers.randrange(256)
         lines = said_of(bytes(damaged), tmp_path)
         assert len(lines) <= 1
         refused += len(lines)

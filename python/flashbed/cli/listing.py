@@ -63,10 +63,9 @@ def _experiments() -> None:
 def _boards() -> None:
     for name in board_names():
         board = load_board(name)
-        block_bytes = board.chip.page_bytes * board.chip.pages_per_block
-        partition_bytes = board.partition.blocks * block_bytes
         print(f"{name}  {board.board.title}")
-        print(f"    partition of {bytes_text(partition_bytes)}, memory {board.board.ram_mib} MiB")
+        partition = bytes_text(board.partition_bytes)
+        print(f"    partition of {partition}, memory {board.board.ram_mib} MiB")
 
 
 def _chips() -> None:

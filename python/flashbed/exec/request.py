@@ -246,8 +246,7 @@ def puts_of(given: Sequence[Path], board: Board) -> list[Put]:
             bytes_ += size
             if len(puts) > PUTS_MAX:
                 raise InputError(f"--put {path}: more than {PUTS_MAX:,} files")
-    chip = board.chip
-    room = board.partition.blocks * chip.pages_per_block * chip.page_bytes
+    room = board.partition_bytes
     if bytes_ > room:
         raise InputError(
             f"--put: {bytes_ >> 20:,} MiB of files, and a partition of {room >> 20:,} MiB"

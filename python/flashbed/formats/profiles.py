@@ -237,6 +237,11 @@ class Board(FromFile):
                 )
 
     @property
+    def partition_bytes(self) -> int:
+        """Pages of the partition, without their spare areas."""
+        return self.partition.blocks * self.chip.pages_per_block * self.chip.page_bytes
+
+    @property
     def name(self) -> str:
         """The name it is asked for by."""
         return self.board.name

@@ -93,19 +93,15 @@ def _with_pauses(lines: Iterator[str], every: int) -> Iterator[str]:
             yield f"pause {IDLE_NS}"
 
 
-def _partition_bytes(board: Board) -> int:
-    return board.partition.blocks * board.chip.page_bytes * board.chip.pages_per_block
-
-
 def _hot_bytes(board: Board, layout: str, percent: int) -> int:
     """A multiple of a turn, so that all files have the size that the share says."""
-    wanted = _partition_bytes(board) * percent // 100 // _HOT[layout]
+    wanted = board.partition_bytes * percent // 100 // _HOT[layout]
     return wanted // TURN_BYTES * TURN_BYTES
 
 
 @lru_cache(maxsize=16)
 def _filled(board: Board, percent: int, file_bytes: int, settle_ns: int) -> str:
-    wanted = _partition_bytes(board) * percent // 100 - file_bytes
+    wanted = board.partition_bytes * percent // 100 - file_bytes
     rest = f"pause {REST_NS}"
     files = [
         [*written_file(f"fill-{number}", FILL_BYTES, FILL_WRITE_BYTES, CONTENT_SEED), rest]
@@ -124,7 +120,7 @@ def _aged(board: Board, layout: str, percent: int, settle_ns: int) -> str:
         "mixed": _in_turns(hot_bytes),
         "all": written_file(FILE, hot_bytes, FILL_WRITE_BYTES, CONTENT_SEED),
     }[layout]
-    count = _partition_bytes(board) // AGED_WRITE_BYTES
+    count = board.partition_bytes // AGED_WRITE_BYTES
     overwritten = _overwrites(hot_bytes, AGED_WRITE_BYTES, count, CONTENT_SEED, synced=True)
     aged = [f"open 0 {FILE} rw", *overwritten, "close 0"]
     return prepared([written, [f"pause {REST_NS}"], aged], settle_ns)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -39,6 +39,8 @@ STDIO_BYTES = 4096
 """What a C library's stream holds: st_blksize of a file on these file systems."""
 _STATE_WORDS = 624
 _MASK = 2**32 - 1
+_DRAWN_AT_ONCE = 1 << 20
+"""Numbers that are not looked at, 4 MiB of them."""
 
 
 def settings_of(script: str, case: Case) -> Settings:
@@ -55,8 +57,7 @@ def settings_of(script: str, case: Case) -> Settings:
 def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `InputError`."""
     settings = settings_of(script, case)
-    if settings.size_low_bytes > settings.size_high_bytes:
-        raise InputError(f"{case.case_id}: the smallest file is larger than file_bytes")
+    _check_sizes(settings, case)
     phases = _phases(settings, case.advice)
     dropped = ["sync", "drop_caches"]
     before = {
@@ -74,6 +75,24 @@ def operations(case: Case, settle_ns: int, script: str = "") -> tuple[str, str]:
             mark = ["mark"] if at == first else []
             body += [before[name], mark, phases[name]]
     return prepared([shared], settle_ns), text_of(itertools.chain.from_iterable(body))
+
+
+def _check_sizes(settings: Settings, case: Case) -> None:
+    """Raises `InputError` for files that cannot be, before any is made up."""
+    partition_bytes = case.profile().partition_bytes
+    low, high, number = settings.size_low_bytes, settings.size_high_bytes, settings.number
+    why = None
+    if low > high:
+        why = "the smallest file is larger than file_bytes"
+    elif high > partition_bytes:
+        why = f"file_bytes {high:,} is larger than the partition of {partition_bytes:,} bytes"
+    elif low * number > partition_bytes:
+        why = (
+            f"{number:,} files of {low:,} bytes and more do not fit on the partition of"
+            f" {partition_bytes:,} bytes"
+        )
+    if why is not None:
+        raise InputError(f"{case.case_id}: {why}")
 
 
 @dataclass
@@ -105,16 +124,19 @@ class Pool:
     lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._next = _generator(self.settings.seed)
-        for _ in range(2 * self.settings.size_high_bytes):
-            self._next()  # each byte of the text that files are cut from
+        self._generator = _generator(self.settings.seed)
+        drawn = 2 * self.settings.size_high_bytes  # each byte of the text that files are cut from
+        while drawn:
+            at_once = min(drawn, _DRAWN_AT_ONCE)
+            self._generator.getrandbits(32 * at_once)
+            drawn -= at_once
         self._places: list[_File | None] = [None] * (2 * self.settings.number)
         self._at = 0
         flags = [name for name in ("sync", "direct") if getattr(self.settings, name)]
         self._flags = "".join(f",{flag}" for flag in flags)
 
     def _below(self, limit: int) -> int:
-        return self._next() % limit if limit > 0 else 0
+        return self._generator.getrandbits(32) % limit if limit > 0 else 0
 
     def create(self) -> None:
         """A file in the next free place, of a size that is drawn."""
@@ -235,8 +257,8 @@ def _phases(settings: Settings, advice: str) -> dict[str, list[str]]:
     return phases
 
 
-def _generator(seed: int) -> Callable[[], int]:
-    """MT19937 with the seeding of its authors' release of October 1999: 32 bits a call.
+def _generator(seed: int) -> random.Random:
+    """MT19937 with the seeding of its authors' release of October 1999, to be drawn 32 bits each.
 
     Each word of the state is the upper halves of two steps of x -> 69069 x + 1. Python's generator
     is the same but for what a seed means.
@@ -249,4 +271,4 @@ def _generator(seed: int) -> Callable[[], int]:
         step = 69069 * step + 1 & _MASK
     generator = random.Random()
     generator.setstate((3, (*words, _STATE_WORDS), None))
-    return lambda: generator.getrandbits(32)
+    return generator

@@ -7,6 +7,7 @@ hand with the scripts below and its report copied: they were not made by this co
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -182,3 +183,19 @@ def test_a_pool_that_runs_dry_is_refused() -> None:
     values = FIRST | {"number": 3, "create": 0}
     with pytest.raises(InputError, match=r"out of files|deletes the last"):
         operations(case(values, "all"), 1000, SCRIPT.format(**values))
+
+
+@pytest.mark.parametrize(
+    ("script", "file_bytes", "why"),
+    [
+        ("set number 5", 2**31, "larger than the partition"),
+        ("set number 1000000000000", 8_192, "do not fit on the partition"),
+        ("set size 512\nset number 1", 256, "the smallest file"),
+    ],
+)
+def test_files_that_cannot_be_are_refused_before_any_is_made_up(
+    script: str, file_bytes: int, why: str
+) -> None:
+    """Drawing the text of 2 GiB had taken minutes."""
+    with pytest.raises(InputError, match=why):
+        operations(replace(case(FIRST, "all"), file_bytes=file_bytes), 0, script)

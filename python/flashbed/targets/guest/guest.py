@@ -155,10 +155,7 @@ def _mismatch(board: Board, info: dict[str, str]) -> str | None:
         "page_bytes": ("chip.page_bytes", chip.page_bytes),
         "oob_bytes": ("chip.oob_bytes", chip.oob_bytes),
         "block_bytes": ("chip.pages_per_block", chip.page_bytes * chip.pages_per_block),
-        "partition_bytes": (
-            "partition.blocks",
-            board.partition.blocks * chip.page_bytes * chip.pages_per_block,
-        ),
+        "partition_bytes": ("partition.blocks", board.partition_bytes),
     }
     for key, (name, value) in expected.items():
         if key in info and int(info[key]) != value:

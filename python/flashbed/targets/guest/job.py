@@ -61,11 +61,10 @@ class Item:
             return False
         if _MARKING.search(self.body):
             return True
-        board = self.program.board
-        chip = board.chip
-        partition = board.partition.blocks * chip.pages_per_block * chip.page_bytes
         sizes, slots = _files_after(self.prepare)
-        return 8 * _renewed(self.body, dict(sizes), dict(slots)) >= partition
+        return (
+            8 * _renewed(self.body, dict(sizes), dict(slots)) >= self.program.board.partition_bytes
+        )
 
 
 @dataclass

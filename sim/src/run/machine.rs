@@ -184,10 +184,11 @@ impl<S: Stack> Machine<S> {
     /// Runs what comes before the mark, if there is one; returns what is measured.
     fn reach_mark<'a>(
         &mut self,
-        case: &CaseInput<'a>,
+        case: &WholeCase<'a>,
         watch: &dyn Watch,
     ) -> Result<Operations<'a>, RunError> {
-        let mut at_mark = !has_mark(case.body)?;
+        let mut at_mark = !case.has_mark;
+        let case = case.input;
         let mut operations = self.begin(case.body)?;
         self.next_phase(PHASE_NS, TIMER_SLACK).map_err(RunError::Interrupted)?;
         while !at_mark {
@@ -211,7 +212,7 @@ impl<S: Stack> Machine<S> {
     /// Runs a case.
     pub fn measure(
         &mut self,
-        (index, case): (usize, &CaseInput<'_>),
+        case: &WholeCase<'_>,
         setting: &Setting<'_>,
         watch: &dyn Watch,
     ) -> Result<Measured, RunError> {
@@ -252,7 +253,7 @@ impl<S: Stack> Machine<S> {
                 taken = so_far;
                 let flash = self.take_flash(mark.at, setting);
                 let requests = core::mem::take(&mut measured.requests);
-                watch.take(index, requests, flash, &self.files);
+                watch.take(case.index, requests, flash, &self.files);
             }
         }
         self.wait_for_tasks().map_err(RunError::Interrupted)?;
@@ -370,7 +371,7 @@ impl<S: Stack> Machine<S> {
     /// left.
     pub fn survey(
         mut self,
-        case: &CaseInput<'_>,
+        case: &WholeCase<'_>,
         change: u64,
         watch: &dyn Watch,
     ) -> Result<Survey, RunError> {
@@ -449,6 +450,27 @@ impl<S: Stack> Machine<S> {
                 None => self.slots[operation.slot()?],
             },
         }
+    }
+}
+
+/// A case whose operations were read to their end.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeCase<'a> {
+    index: usize,
+    pub input: &'a CaseInput<'a>,
+    has_mark: bool,
+}
+
+impl<'a> WholeCase<'a> {
+    /// Or the first bad line of its operations. Operations that `before` has are not read again:
+    /// cases of a sweep often do the same.
+    pub fn of(
+        (index, input): (usize, &'a CaseInput<'a>),
+        before: Option<&WholeCase<'a>>,
+    ) -> Result<WholeCase<'a>, OperationError> {
+        let same = before.filter(|before| before.input.body == input.body);
+        let has_mark = same.map_or_else(|| has_mark(input.body), |same| Ok(same.has_mark))?;
+        Ok(WholeCase { index, input, has_mark })
     }
 }
 

@@ -32,7 +32,7 @@ use crate::stop::Stop;
 use crate::units::{BlockNo, Ns};
 use crate::vfs::readahead::KernelReadAhead;
 use crate::vfs::Vfs;
-use machine::Machine;
+use machine::{Machine, WholeCase};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -361,12 +361,12 @@ fn run_stack<S: Stack>(
         machine.prepare(setting, watch)?;
         Ok(machine)
     });
-    let measured = |(index, case): (usize, &CaseInput<'_>)| {
+    let measured = |case: &WholeCase<'_>| {
         let mut machine = prepared.clone()?;
-        machine.begin_case(case.read_ahead_kib);
-        let before = (!case.cuts.is_empty()).then(|| machine.clone());
-        let mut measured = machine.measure((index, case), setting, watch)?;
-        for &change in case.cuts {
+        machine.begin_case(case.input.read_ahead_kib);
+        let before = (!case.input.cuts.is_empty()).then(|| machine.clone());
+        let mut measured = machine.measure(case, setting, watch)?;
+        for &change in case.input.cuts {
             let machine = before.clone().expect("kept for the cuts");
             measured.surveys.push(machine.survey(case, change, watch)?);
         }
@@ -374,6 +374,12 @@ fn run_stack<S: Stack>(
     };
     // A layer that has stopped says that the power was lost.
     let stopped = |error| if watch.stop().is_thrown() { RunError::Stopped } else { error };
-    let run = |case| measured(case).map_err(stopped);
+    let mut before = None;
+    let run = |case| {
+        prepared.as_ref().map_err(Clone::clone)?; // comes before what the case says
+        let case = WholeCase::of(case, before.as_ref())?;
+        before = Some(case);
+        measured(&case).map_err(stopped)
+    };
     cases.iter().enumerate().map(run).collect()
 }

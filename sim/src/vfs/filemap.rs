@@ -7,8 +7,8 @@
 //! could not.
 
 use super::inode::Inode;
-use super::readahead::{self, PreviousPosition, Window};
-use super::{OpenFile, Vfs};
+use super::readahead::{self, PreviousPosition, ReadAheadState, Window};
+use super::{ReadPosition, Vfs};
 use crate::errno::{errno, FsError, Outcome, EBADF, EISDIR};
 use crate::fs::{FlashFs, PAGE_BYTES};
 use crate::units::Ns;
@@ -28,14 +28,15 @@ impl<S: FlashFs> Vfs<S> {
         (offset, length): (u64, u64),
         byte_ps: u64,
     ) -> Outcome {
-        let Some(mut open) = self.slots[slot].clone() else { return Ok((EBADF, now)) };
-        if !open.flags.read {
-            return Ok((EBADF, now));
-        }
-        if self.inodes[open.inode].is_directory {
+        // A copy of what a read moves: the slot stays in sight of what reads and reclaims.
+        let (inode, mut position) = match &self.slots[slot] {
+            Some(open) if open.flags.read => (open.inode, open.position),
+            _ => return Ok((EBADF, now)),
+        };
+        if self.inodes[inode].is_directory {
             return Ok((EISDIR, now));
         }
-        let size = self.inodes[open.inode].size_bytes;
+        let size = self.inodes[inode].size_bytes;
         let end = size.min(offset.saturating_add(length));
         if offset >= end {
             return Ok((0, now));
@@ -46,32 +47,44 @@ impl<S: FlashFs> Vfs<S> {
         let stop = end.div_ceil(page_bytes) as u32;
         now += Ns::from_ps(end - offset, byte_ps);
         for page in first..stop {
-            match self.get_page(now + self.costs.page_find_ns, &mut open, page, last - page) {
+            match self.get_page(
+                now + self.costs.page_find_ns,
+                inode,
+                &mut position.readahead,
+                page,
+                last - page,
+            ) {
                 Ok(later) => now = later,
                 Err(error) => {
-                    self.slots[slot] = Some(open);
-                    let (errno, at) = errno(error, now)?;
+                    self.read_at(slot, position);
+                    let (errno, now) = errno(error, now)?;
                     let read = (u64::from(page) * page_bytes).saturating_sub(offset) as i64;
-                    return Ok((if read > 0 { read } else { errno }, at));
+                    return Ok((if read > 0 { read } else { errno }, now));
                 }
             }
             if self.kernel.previous_position == PreviousPosition::NextByte {
                 let next = end.min((u64::from(page) + 1) * page_bytes);
-                open.readahead.previous_page = (next / page_bytes) as i64;
+                position.readahead.previous_page = (next / page_bytes) as i64;
             }
-            if open.last_page.replace(page) != Some(page) {
-                self.inodes.mark_accessed(open.inode, page);
+            if position.last_page.replace(page) != Some(page) {
+                self.inodes.mark_accessed(inode, page);
             }
         }
         match self.kernel.previous_position {
-            PreviousPosition::LastPage => open.readahead.previous_page = i64::from(stop) - 1,
+            PreviousPosition::LastPage => position.readahead.previous_page = i64::from(stop) - 1,
             PreviousPosition::NextByteAtEnd => {
-                open.readahead.previous_page = (end / page_bytes) as i64;
+                position.readahead.previous_page = (end / page_bytes) as i64;
             }
             PreviousPosition::NextByte => {}
         }
-        self.slots[slot] = Some(open);
+        self.read_at(slot, position);
         Ok(((end - offset) as i64, now))
+    }
+
+    fn read_at(&mut self, slot: usize, position: ReadPosition) {
+        if let Some(open) = &mut self.slots[slot] {
+            open.position = position;
+        }
     }
 
     /// Makes sure a page is in the cache, reading ahead as the kernel would.
@@ -79,36 +92,37 @@ impl<S: FlashFs> Vfs<S> {
     fn get_page(
         &mut self,
         mut now: Ns,
-        open: &mut OpenFile,
+        inode: usize,
+        ahead: &mut ReadAheadState,
         page: u32,
         wanted: u32,
     ) -> core::result::Result<Ns, FsError> {
-        let cache = &mut self.inodes[open.inode].cache;
+        let cache = &mut self.inodes[inode].cache;
         if !cache.contains(page) {
             self.cache_misses += 1;
             let kernel = &self.kernel;
-            let window = readahead::on_miss(kernel, &mut open.readahead, cache, page, wanted);
+            let window = readahead::on_miss(kernel, ahead, cache, page, wanted);
             if let Some(window) = window {
-                now = self.fill(now, open.inode, window)?;
+                now = self.fill(now, inode, window)?;
             }
-            if !self.inodes[open.inode].cache.contains(page) {
-                now = self.fill(now, open.inode, Window { start: page, pages: 1, marker: None })?;
-                if !self.inodes[open.inode].cache.is_uptodate(page) {
+            if !self.inodes[inode].cache.contains(page) {
+                now = self.fill(now, inode, Window { start: page, pages: 1, marker: None })?;
+                if !self.inodes[inode].cache.is_uptodate(page) {
                     return Err(FsError::Io(now));
                 }
             }
         } else {
             self.cache_hits += 1;
         }
-        let cache = &mut self.inodes[open.inode].cache;
+        let cache = &mut self.inodes[inode].cache;
         if cache.take_marker(page) {
             let kernel = &self.kernel;
-            let window = readahead::on_marker(kernel, &mut open.readahead, cache, page, wanted);
+            let window = readahead::on_marker(kernel, ahead, cache, page, wanted);
             if let Some(window) = window {
-                now = self.fill(now, open.inode, window)?;
+                now = self.fill(now, inode, window)?;
             }
         }
-        self.update_page(now, open.inode, page)
+        self.update_page(now, inode, page)
     }
 
     /// filemap_update_page: a page that read-ahead could not read is tried once more.

@@ -347,7 +347,8 @@ impl<S: FlashFs> Vfs<S> {
         let ready = |&page: &u32| cache.is_uptodate(page) && !cache.has_marker(page);
         let ready: Vec<u32> = (first..end).filter(ready).collect();
         let open = self.slots[file].as_mut().expect("a mapped file is open");
-        open.readahead.mmap_miss = open.readahead.mmap_miss.saturating_sub(ready.len() as u32);
+        open.position.readahead.mmap_miss =
+            open.position.readahead.mmap_miss.saturating_sub(ready.len() as u32);
         let is_there = ready.contains(&page);
         for page in ready {
             if !self.mapped(mapping).shown.contains_key(&page) {
@@ -402,7 +403,8 @@ impl<S: FlashFs> Vfs<S> {
         file: usize,
         page: u32,
     ) -> Result<(bool, Ns)> {
-        let state = &mut self.slots[file].as_mut().expect("a mapped file is open").readahead;
+        let state =
+            &mut self.slots[file].as_mut().expect("a mapped file is open").position.readahead;
         if state.max_pages == 0 {
             return Ok((false, now));
         }
@@ -423,7 +425,8 @@ impl<S: FlashFs> Vfs<S> {
         page: u32,
     ) -> Result<(bool, Ns)> {
         let cache = &mut self.inodes[inode].cache;
-        let state = &mut self.slots[file].as_mut().expect("a mapped file is open").readahead;
+        let state =
+            &mut self.slots[file].as_mut().expect("a mapped file is open").position.readahead;
         if state.max_pages == 0 {
             return Ok((false, now));
         }

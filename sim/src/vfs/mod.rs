@@ -55,6 +55,14 @@ pub use mmap::Sharing;
 /// What a step of a system call found, or its errno, and when.
 type Answer<T> = core::result::Result<(core::result::Result<T, i64>, Ns), FsError>;
 
+/// What reading moves in an open file.
+#[derive(Clone, Copy, Debug)]
+struct ReadPosition {
+    readahead: ReadAheadState,
+    /// The page it was read from last (of `ra->prev_pos`).
+    last_page: Option<u32>,
+}
+
 #[derive(Clone, Debug)]
 struct OpenFile {
     inode: usize,
@@ -63,9 +71,7 @@ struct OpenFile {
     /// That name was taken away, or there never was one.
     is_deleted: bool,
     flags: Flags,
-    readahead: ReadAheadState,
-    /// The page it was read from last (of `ra->prev_pos`).
-    last_page: Option<u32>,
+    position: ReadPosition,
     /// Its lock of the file.
     lock: Option<Locking>,
 }
@@ -445,18 +451,18 @@ impl<S: FlashFs> Vfs<S> {
         let end_page = |end: u64| u32::try_from(end / page_bytes).unwrap_or(u32::MAX);
         match advice {
             Advice::Normal => {
-                open.readahead.max_pages = pages;
-                open.readahead.random = false;
+                open.position.readahead.max_pages = pages;
+                open.position.readahead.random = false;
             }
-            Advice::Random => open.readahead.random = true,
+            Advice::Random => open.position.readahead.random = true,
             Advice::Sequential => {
-                open.readahead.max_pages = 2 * pages;
-                open.readahead.random = false;
+                open.position.readahead.max_pages = 2 * pages;
+                open.position.readahead.random = false;
             }
             Advice::WillNeed => {
                 let start = end_page(offset);
                 let wanted = end_page(end.saturating_add(page_bytes - 1)).saturating_sub(start);
-                let limit = open.readahead.max_pages;
+                let limit = open.position.readahead.max_pages;
                 let window = Window { start, pages: wanted.min(limit), marker: None };
                 return Ok((0, self.fill(now, index, window)?));
             }

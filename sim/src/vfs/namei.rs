@@ -11,7 +11,7 @@
 //! 2. The inode of a cached dentry is in memory.
 
 use super::inode::Inode;
-use super::{Answer, OpenFile, Vfs};
+use super::{Answer, OpenFile, ReadPosition, Vfs};
 use crate::content::Contents;
 use crate::errno::{errno, FsError, Outcome};
 use crate::errno::{EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR};
@@ -153,10 +153,10 @@ impl<S: FlashFs> Vfs<S> {
             }
         }
         let readahead = ReadAheadState::new(self.read_ahead_pages);
+        let position = ReadPosition { readahead, last_page: None };
         let is_deleted = path.is_none();
         let path = path.unwrap_or_default();
-        let open =
-            OpenFile { inode, path, is_deleted, flags, readahead, last_page: None, lock: None };
+        let open = OpenFile { inode, path, is_deleted, flags, position, lock: None };
         self.slots[slot] = Some(open);
         Ok((0, now))
     }

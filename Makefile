@@ -7,6 +7,7 @@
 # make fuzz-inputs  hostile files and options until one ends in more than one line; FUZZ_INPUTS=10000 draws as many for each kind
 # make chaos    kills, full disks and the like at random moments of commands; CHAOS='200 7' is how many, and another seed
 # make build    the program, .venv/bin/flashbed, and the agent
+# make wheel    a wheel for this architecture into build/wheels, docs/install.md
 # make agents   the agent for boards of other architectures; make sql-agents: with SQLite in it, for all
 #
 # Needs Python 3.11, Rust and a Debian-like system; root (or sudo) only to install packages with apt. Without root, what
@@ -22,23 +23,18 @@ export CARGO_TERM_PROGRESS_WHEN := never
 
 RUST := $(shell find sim bind -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 C := $(shell find agent kernel tests -name '*.[ch]')
-AGENT := $(filter-out agent/sql/%.c,$(wildcard agent/*.[ch] agent/*/*.[ch]))
-AGENT_SQL := agent/sql/sql.c agent/sql/syscalls.c
-# -static runs on any board; the host's own agent is what the tests talk to.
-AGENT_FLAGS := -std=c99 -O2 -Wall -Wextra -Werror -static -s -Iagent
-# The first two are those of `make build`, the others are for boards that are reached over ssh.
-AGENTS := $(addprefix build/agent/flashbed-agent-,host armv7)
-BOARD_AGENTS := $(addprefix build/agent/flashbed-agent-,armv5 aarch64 mipsel riscv64 x86_64)
-# The same with SQLite in it, for programs that have statements; `make uml` builds the host's, `make qemu` armv7's.
-SQL_AGENTS := $(subst agent-,agent-sql-,$(AGENTS) $(BOARD_AGENTS))
+AGENT_PYTHON = $(BIN)/python
+AGENT_NEEDS = $(STAMPS)/packages
 
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: report test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: wheel report test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
-.DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := report
+include agent/agent.mk
 
 report: build qemu uml
 	@$(BIN)/flashbed reproduce readahead --on sim,uml,emulator
@@ -81,6 +77,12 @@ fuzz-inputs: build $(STAMPS)/test-tools
 
 chaos: build uml $(STAMPS)/test-tools
 	@FLASHBED_CHAOS=$(or $(word 1,$(CHAOS)),100) FLASHBED_CHAOS_SEED=$(or $(word 2,$(CHAOS)),1) $(BIN)/python -m pytest tests/chaos
+
+# zig links against the C library of 2014, so that the wheel runs on any system since. `pip wheel .` makes one for this system alone.
+wheel: build
+	@mkdir -p build/wheels
+	@PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--zig --compatibility manylinux2014" \
+	  $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels .
 
 bench: tools
 	@mkdir -p build
@@ -186,53 +188,7 @@ $(STAMPS)/program: $(STAMPS)/packages $(RUST) pyproject.toml
 
 agents: $(AGENTS) $(BOARD_AGENTS)
 
-# zig cross-compiles C for every board architecture, comes from the Python index, and so needs no root. The first time it compiles its C
-# library as well, half a minute for each architecture.
-$(AGENTS) $(BOARD_AGENTS): build/agent/flashbed-agent-%: $(AGENT) agent/sql/none.c Makefile $(STAMPS)/packages
-	@echo "compiling the agent for $*"
-	@mkdir -p build/agent
-	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -o $@ $(filter %.c,$(AGENT)) agent/sql/none.c
-
 sql-agents: $(SQL_AGENTS)
 
-$(SQL_AGENTS): build/agent/flashbed-agent-sql-%: $(AGENT) $(AGENT_SQL) build/sqlite/sqlite3-%.o Makefile
-	@echo "compiling the agent with SQLite for $*"
-	@mkdir -p build/agent
-	@$(BIN)/python -m ziglang cc $(AGENT_FLAGS) $(AGENT_TARGET_$*) -isystem build/sqlite -o $@ \
-	  $(filter %.c,$(AGENT) $(AGENT_SQL)) build/sqlite/sqlite3-$*.o
-
-# Built with its defaults, but: it can load nothing, reads long records through its page cache as 3.7 did, and its fdatasync, which is all
-# its syncs, is the agent's (agent/sql/syscalls.c).
-SQLITE_FLAGS := -O2 -DHAVE_FDATASYNC=1 -Dfdatasync=board_fdatasync -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_DIRECT_OVERFLOW_READ=0
-
-build/sqlite/sqlite3-%.o: build/sqlite/sqlite3.c Makefile | $(STAMPS)/packages
-	@echo "compiling SQLite for $* (half a minute)"
-	@mkdir -p $(LOGS)
-	@$(BIN)/python -m ziglang cc $(SQLITE_FLAGS) $(AGENT_TARGET_$*) -c $< -o $@ >$(LOGS)/sqlite.log 2>&1
-
-# SQLite's amalgamation is in the source of a Rust package, whose version and sum agent/sql/Cargo.lock names; no Rust is compiled.
-build/sqlite/sqlite3.c: agent/sql/Cargo.toml agent/sql/Cargo.lock
-	@echo "fetching SQLite"
-	@mkdir -p build/sqlite $(LOGS)
-	@cargo metadata --quiet --locked --format-version 1 --manifest-path agent/sql/Cargo.toml >build/sqlite/packages.json 2>$(LOGS)/sqlite.log
-	@$(PYTHON) -c "$$SQLITE_SOURCE" build/sqlite/packages.json build/sqlite
-
-define SQLITE_SOURCE
-import json, pathlib, shutil, sys
-packages = json.load(open(sys.argv[1]))["packages"]
-(manifest,) = (p["manifest_path"] for p in packages if p["name"] == "libsqlite3-sys")
-for name in ("sqlite3.h", "sqlite3.c"):
-    shutil.copy(pathlib.Path(manifest).parent / "sqlite3" / name, sys.argv[2])
-endef
-export SQLITE_SOURCE
-
-# The host's agent is also /init of user-mode Linux, which keeps no vector registers but the baseline's over a page fault: a C library that
-# copies with wider ones finds zeros in what it copied.
-AGENT_TARGET_host := -target $(shell uname -m)-linux-musl -mcpu=baseline
-AGENT_TARGET_armv7 := -target arm-linux-musleabihf -mcpu=generic+v7a
-# The least of each architecture. armv5 runs ARMv6 boards as well; neither it nor mipsel needs a floating-point unit.
-AGENT_TARGET_armv5 := -target arm-linux-musleabi -mcpu=arm926ej_s
-AGENT_TARGET_aarch64 := -target aarch64-linux-musl
-AGENT_TARGET_mipsel := -target mipsel-linux-musleabi -mcpu=mips32
-AGENT_TARGET_riscv64 := -target riscv64-linux-musl
-AGENT_TARGET_x86_64 := -target x86_64-linux-musl -mcpu=baseline
+# They are compiled by a package of Python.
+$(AGENTS) $(BOARD_AGENTS): $(STAMPS)/packages

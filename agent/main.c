@@ -273,8 +273,27 @@ static int measure_window(const char *directory)
 	return err ? 1 : 0;
 }
 
+#ifdef __GLIBC__
+/* User-mode Linux keeps no vector registers but the baseline's over a page fault, and glibc copies
+ * with the widest: it would find zeros in what it copied. glibc chooses before `main`, so the agent
+ * starts itself again with the wide ones forbidden. */
+static void without_wide_registers(char **argv)
+{
+	if (getpid() != 1 || getenv("GLIBC_TUNABLES"))
+		return;
+	if (!setenv("GLIBC_TUNABLES",
+		    "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Usable,-AVX2_"
+		    "Usable",
+		    1))
+		(void)execv(argv[0], argv);
+}
+#endif
+
 int main(int argc, char **argv)
 {
+#ifdef __GLIBC__
+	without_wide_registers(argv);
+#endif
 	if (getpid() == 1)
 		return init_main();
 	if (argc == 3 && strcmp(argv[1], "check") == 0)

@@ -11,10 +11,10 @@ import hypothesis
 import pytest
 
 from flashbed import paths
+from flashbed.paths import cache_folder
 from flashbed.targets import TARGETS
 from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support import PROJECT, SMALL
 from tests.support.board import SshBoard, parts, ssh_board

@@ -7,7 +7,17 @@ Anything else that is raised is a bug of ours.
 
 from __future__ import annotations
 
-__all__ = ["FlashbedError", "InputError", "Interrupted", "RunError"]
+from collections.abc import Mapping
+
+__all__ = [
+    "CasesFailed",
+    "FlashbedError",
+    "InputError",
+    "Interrupted",
+    "MissingExtra",
+    "RunError",
+    "TargetUnavailable",
+]
 
 
 class FlashbedError(Exception):
@@ -32,3 +42,28 @@ class Interrupted(FlashbedError):
     """The user has ended it; the message says how to go on."""
 
     exit_status = 130
+
+
+class MissingExtra(InputError):
+    """A package that is not installed: its `module`, and the `extra` that has it."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"{module} is not installed: pip install 'flashbed[{extra}]'")
+        self.module = module
+        self.extra = extra
+
+
+class TargetUnavailable(RunError):
+    """Targets that cannot run here: `targets` has for each its name and the reason."""
+
+    def __init__(self, targets: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {why}" for name, why in targets.items()))
+        self.targets = dict(targets)
+
+
+class CasesFailed(RunError):
+    """Cases that failed, or could not be measured: `failures` has for each its name and why."""
+
+    def __init__(self, message: str, failures: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.failures = dict(failures)

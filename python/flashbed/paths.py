@@ -1,7 +1,8 @@
-"""Where the project's own files are: boards, kernels, experiments, the built agent.
+"""Where things are: the project's own files, the user's, the cache, what is built.
 
-The program runs from its checkout (an editable installation); `FLASHBED_ROOT` names another one.
-Nothing here reads what is in the files.
+docs/install.md has the table. There are three kinds of installation: a checkout (an editable
+installation), a wheel whose files are in the folder `data` of the package, and `FLASHBED_ROOT`,
+which replaces either. Nothing here reads what is in the files.
 """
 
 from __future__ import annotations
@@ -11,28 +12,125 @@ import os
 from functools import cache
 from pathlib import Path
 
-__all__ = ["board_file", "experiments_folder", "kernel_file", "root", "sha256_of", "shown"]
+from platformdirs import user_cache_path
+
+__all__ = [
+    "agents_folder",
+    "board_file",
+    "board_files",
+    "cache_folder",
+    "experiment_file",
+    "experiment_files",
+    "in_checkout",
+    "kernel_file",
+    "kernel_files",
+    "root",
+    "sha256_of",
+    "shown",
+    "work_folder",
+]
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parents[1]
+_PACKAGED = _PACKAGE / "data"
+"""In a wheel: boards, experiments, agent and kernel, as wheel_backend.py puts them there."""
 
 
 def root() -> Path:
-    """The checkout: `FLASHBED_ROOT`, or the folder above python/."""
+    """The folder of boards/, experiments/, agent/ and kernel/.
+
+    That is `FLASHBED_ROOT`, the checkout this is imported from, or the package's own data.
+    """
     given = os.environ.get("FLASHBED_ROOT")
-    return Path(given).resolve() if given else Path(__file__).resolve().parents[2]
+    if given:
+        return Path(given).resolve()
+    return _CHECKOUT if (_CHECKOUT / "pyproject.toml").is_file() else _PACKAGED
+
+
+def in_checkout() -> bool:
+    """Whether `make` builds, below `root`. The files of a wheel are built into the cache."""
+    return root() != _PACKAGED
+
+
+def cache_folder() -> Path:
+    """What was downloaded or built: `FLASHBED_CACHE`, build/cache, or the user's cache."""
+    given = os.environ.get("FLASHBED_CACHE")
+    if given:
+        return Path(given).resolve()
+    if in_checkout():
+        return root() / "build" / "cache"
+    return user_cache_path("flashbed", appauthor=False)
+
+
+def work_folder(name: str) -> Path:
+    """Where a target keeps the files of a run while it runs."""
+    if in_checkout():
+        return root() / "build" / name
+    return cache_folder() / "runs" / name
+
+
+def agents_folder(digest: str) -> Path:
+    """Where built agents are; `digest` is that of their sources, which `make` does not need."""
+    if in_checkout():
+        return root() / "build" / "agent"
+    return cache_folder() / f"agent-{digest}" / "agent"
+
+
+def _places() -> list[Path]:
+    """Where boards/ and experiments/ are looked for: the working folder, then `root`.
+
+    `FLASHBED_ROOT` is looked in alone.
+    """
+    if os.environ.get("FLASHBED_ROOT"):
+        return [root()]
+    return list(dict.fromkeys([Path.cwd(), root()]))
+
+
+def _files(pattern: str) -> dict[str, Path]:
+    """Name within the folder, without suffix -> file; the user's own hide those of `root`."""
+    found: dict[str, Path] = {}
+    folder, _, names = pattern.partition(":")
+    for place in _places():
+        for file in sorted((place / folder).glob(names)):
+            name = file.relative_to(place / folder).with_suffix("").as_posix()
+            found.setdefault(name, file)
+    return found
+
+
+def board_files() -> dict[str, Path]:
+    """The profiles of boards by name."""
+    return _files("boards:*.toml")
+
+
+def kernel_files() -> dict[str, Path]:
+    """The profiles of kernels by name."""
+    return _files("boards/kernels:*.toml")
+
+
+def experiment_files() -> dict[str, Path]:
+    """The experiments, by STUDY/NAME."""
+    return _files("experiments:*/*.toml")
+
+
+def _file(*parts: str) -> Path:
+    """The first there is; where `root` would have it if there is none."""
+    places = [place.joinpath(*parts) for place in _places()]
+    return next((file for file in places if file.is_file()), places[-1])
 
 
 def board_file(name: str) -> Path:
     """The profile of a board."""
-    return root() / "boards" / f"{name}.toml"
+    return _file("boards", f"{name}.toml")
 
 
 def kernel_file(name: str) -> Path:
     """The profile of a kernel."""
-    return root() / "boards" / "kernels" / f"{name}.toml"
+    return _file("boards", "kernels", f"{name}.toml")
 
 
-def experiments_folder() -> Path:
-    """The folder of studies; each is a folder of experiments."""
-    return root() / "experiments"
+def experiment_file(name: str) -> Path:
+    """The file of an experiment, STUDY/NAME, or of a study, STUDY."""
+    return _file("experiments", f"{name}.toml")
 
 
 def shown(path: Path) -> str:

@@ -102,7 +102,9 @@ def _stack(case: Case) -> tuple[str, str, str]:
 
 @cache
 def commit() -> str | None:
-    """The checkout's commit, `-dirty` if its tracked files differ from it; null without git."""
+    """The checkout's commit, `-dirty` if its tracked files differ; null without git or checkout."""
+    if not paths.in_checkout():
+        return None
     describe = ["git", "-C", str(paths.root()), "describe", "--always", "--abbrev=40", "--dirty"]
     try:
         done = subprocess.run(

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from flashbed.paths import cache_folder
 from flashbed.targets.guest.agent import path_of
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 from tests.support import PROJECT

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from flashbed.paths import cache_folder
 from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator.machine import find_qemu
 from flashbed.targets.guest.agent import path_of
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml.programs_kernel import SERIES, programs_kernel
 from flashbed.targets.uml.uml_kernel import cached_kernel
 

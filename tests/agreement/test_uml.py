@@ -16,12 +16,12 @@ from flashbed.analysis import savings
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.fuzz.bench import Bench
 from flashbed.fuzz.campaign import Plan, Report, fuzz
+from flashbed.paths import cache_folder
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
 from flashbed.targets.uml.uml_kernel import cached_kernel

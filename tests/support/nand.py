@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from flashbed.paths import cache_folder
 from flashbed.targets.guest import yaffs2
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.initramfs import archive
 from flashbed.targets.guest.module import Tree
 from flashbed.targets.uml.uml_kernel import cached_kernel

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from flashbed.formats.profiles import load_board
+from flashbed.paths import cache_folder
 from flashbed.targets.emulator.debian_kernel import fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import command
 from flashbed.targets.guest import initramfs, nand
 from flashbed.targets.guest.boot import Boot, Machine
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import built_module
 from tests.support import PROJECT
 

@@ -20,6 +20,7 @@ import polars as pl
 
 from flashbed.analysis.points import USUAL, as_usual, table_of
 from flashbed.errors import InputError
+from flashbed.lifetime.quantiles import student_quantile
 from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Compared, Experiment
 from flashbed.plan.quantities import Measured, Number
@@ -250,11 +251,9 @@ def _interval(value: float | None, without: Sequence[float]) -> tuple[float, flo
         return None
     if not all(math.isfinite(other) for other in (value, *without)):
         return None
-    from scipy.special import stdtrit  # takes a third of a second
-
     mean = sum(without) / count
     variance = (count - 1) / count * sum((other - mean) ** 2 for other in without)
-    half = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance)
+    half = student_quantile(count - 1, 0.975) * math.sqrt(variance)
     return (round(value - half, 6), round(value + half, 6))
 
 

@@ -34,6 +34,7 @@ from flashbed.cli import (
 )
 from flashbed.cli.progress import say
 from flashbed.errors import FlashbedError
+from flashbed.extras import missing_extra
 
 __all__ = ["app", "main"]
 
@@ -96,6 +97,12 @@ def _status() -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
         return 1
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            return _unforeseen(error)
+        say(f"flashbed: {missing}")
+        return missing.exit_status
     except Exception as error:
         return _unforeseen(error)
     except BaseException as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,8 @@ from flashbed.paths import shown
 
 if TYPE_CHECKING:
     from flashbed.analysis.answer import Answer
-    from flashbed.plan.case import Case
 
-__all__ = ["HEADS", "answer_json", "answer_of", "say_answer"]
+__all__ = ["HEADS", "answer_json", "say_answer"]
 
 HEADS = {
     "time_ns": "time",
@@ -28,25 +26,6 @@ HEADS = {
 }
 """Measures of a case or an answer, in the order in which they are shown -> their heads."""
 _SAYS_NOTHING = {None, 0}
-
-
-def answer_of(directory: Path, cases: Iterable[Case]) -> Answer | None:
-    """The answer about these cases of a run directory; None if none of them was measured."""
-    import polars as pl
-
-    from flashbed.analysis.answer import answer
-    from flashbed.formats.profiles import load_board
-    from flashbed.tables.run_directory import CHIP_ALONE, read_table
-
-    if not (directory / "cases.parquet").is_file():
-        return None
-    names = [case.case_id for case in cases]
-    kept = read_table(directory, "cases")
-    kept = kept.filter(pl.col("case_id").is_in(names) & (pl.col("target") != CHIP_ALONE))
-    if not kept.height:
-        return None
-    boards = {name: load_board(name).chip.page_bytes for name in kept["board"].unique()}
-    return answer(kept, boards)
 
 
 def say_answer(found: Answer | None, directory: Path) -> None:

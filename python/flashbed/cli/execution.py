@@ -6,20 +6,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from flashbed.cli.boards import Erase, all_allowed
-from flashbed.cli.lifetime import Repeat, rate_per_day
+from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, Interrupted
-
-if TYPE_CHECKING:
-    from flashbed.exec.outcome import Outcome
-    from flashbed.exec.request import Request
-    from flashbed.exec.sysroot import Sysroot
-    from flashbed.targets.ssh.address import ChosenTarget
+from flashbed.lifetime.given import rate_per_day
 
 __all__ = ["register"]
 
@@ -126,6 +121,7 @@ def exec_(
     The program runs in a folder on the flash of a fresh user-mode Linux. It sees the files of this
     machine and can change none of them. docs/exec.md is the guide.
     """
+    from flashbed.api.executing import launched
     from flashbed.exec.account import as_json, text
     from flashbed.exec.exec_options import ExecOptions, requests_of
     from flashbed.exec.outcome import NotRunError
@@ -145,7 +141,7 @@ def exec_(
         requests, tree = requests_of(options, systems, _note)
         target = all_allowed([on], erase)[0]
         for given in requests:
-            request, outcome = _launched(given, target, tree, gdb, aside=output == "json")
+            request, outcome = launched(given, target, tree, gdb, _note, aside=output == "json")
             # What ended because it was told to has done what it was asked.
             if outcome.until is None or outcome.signal is None:
                 status = status or outcome.exit_status
@@ -167,24 +163,6 @@ def exec_(
 
 def _note(what: str) -> None:
     say(f"flashbed: {what}")
-
-
-def _launched(
-    request: Request, target: ChosenTarget, tree: Sysroot | None, gdb: int | None, *, aside: bool
-) -> tuple[Request, Outcome]:
-    """Runs it where it is to be run."""
-    if not isinstance(target, str):
-        from flashbed.exec.ssh_program import launch_on_board
-
-        return launch_on_board(request, target, _note, output_aside=aside)
-    if tree is not None:
-        from flashbed.exec.emulated import launch_emulated
-
-        outcome = launch_emulated(request, tree, _note, gdb=gdb, output_aside=aside)
-        return request, outcome
-    from flashbed.exec.launch import launch
-
-    return request, launch(request, _note, output_aside=aside)
 
 
 def _file_systems(fs: str, settings: Sequence[str]) -> list[str]:

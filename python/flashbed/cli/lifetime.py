@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
+from flashbed.lifetime.given import cycles_of, duration_s, endurance_of, rate_per_day
 from flashbed.paths import shown
 from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     from flashbed.formats.profiles import Board
     from flashbed.lifetime.observed import Subject
 
-__all__ = ["Endurance", "Format", "duration_s", "endurance_of", "rate_per_day", "register"]
-
-_SECONDS = {
-    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "w": 604_800.0,
-    "week": 604_800.0, "mo": 2_629_800.0, "month": 2_629_800.0, "y": 31_557_600.0,
-    "year": 31_557_600.0,
-}  # fmt: skip
-_UNITS = "s, min, h, d, w, mo or y"
+__all__ = ["Endurance", "Format", "Repeat", "register"]
 
 Repeat = Annotated[
     str | None,
@@ -139,23 +132,6 @@ def _list(rows: list[list[str]]) -> None:
     print("mean, worst: erases of a block a day; * with a warning: --case shows it")
 
 
-def endurance_of(subject: Subject, given: int | None) -> tuple[int, str]:
-    """Erases a block endures, and who says so. Raises `InputError`."""
-    if given is not None:
-        return given, f"{given:,} erases (--endurance)"
-    board = subject.board
-    if board is None:
-        raise InputError("--endurance N or --board NAME: how often may a block be erased?")
-    return _cycles(board)
-
-
-def _cycles(board: Board) -> tuple[int, str]:
-    """As the board's profile has it. Raises `InputError`."""
-    if board.endurance is None:
-        raise InputError(f"{shown(board.path)}: no [endurance] in it; say --endurance")
-    return board.endurance.cycles, f"{board.endurance.cycles:,} erases ({board.endurance.source})"
-
-
 def _worn(
     what: str, case: str | None, settings: Sequence[str], on: str | None, out: Path | None,
     rounds: float | None, board: Board | None, endurance: int | None,
@@ -235,7 +211,7 @@ def _run(
     if not planned:
         raise InputError(f"--on {target}: no case of {experiment.id} that was asked for runs on it")
     for board in {item.case.board for item in planned} if endurance is None else ():
-        _cycles(load_board(board))
+        cycles_of(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
     outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"])
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
@@ -263,25 +239,3 @@ def _text(path: Path | None) -> str:
     standard_input = sys.stdin.buffer
     raw = read_bytes(path, TEXT_BYTES_MAX) if path else standard_input.read(TEXT_BYTES_MAX)
     return raw.decode("utf-8", "replace")
-
-
-_AMOUNT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
-
-
-def duration_s(text: str, option: str) -> float:
-    """`3y`, `18 months`, `30d` in seconds. Raises `InputError`."""
-    match = re.fullmatch(rf"{_AMOUNT}\s*([a-z]+?)s?", text.strip())
-    if not match or match[2] not in _SECONDS or float(match[1]) <= 0:
-        raise InputError(f"{option} {text}: a time above 0 with a unit of {_UNITS}, as in 3y")
-    return float(match[1]) * _SECONDS[match[2]]
-
-
-def rate_per_day(text: str) -> float:
-    """`1/min`, `10/h`, `1/5min` as rounds a day. Raises `InputError`."""
-    match = re.fullmatch(rf"{_AMOUNT}/(?:{_AMOUNT}\s*)?([a-z]+)", text.strip())
-    if not match or match[3] not in _SECONDS:
-        raise InputError(f"--repeat {text}: N/UNIT with a unit of {_UNITS}, as in 1/min")
-    often, period = float(match[1]), float(match[2] or 1)
-    if often <= 0 or period <= 0:
-        raise InputError(f"--repeat {text}: has to be above 0")
-    return often * 86_400.0 / (period * _SECONDS[match[3]])

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashbed.cli.lifetime import Endurance, Format, endurance_of, rate_per_day
+from flashbed.cli.lifetime import Endurance, Format
 from flashbed.cli.progress import say
 from flashbed.errors import InputError
+from flashbed.lifetime.given import endurance_of, rate_per_day
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 

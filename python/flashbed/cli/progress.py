@@ -31,22 +31,9 @@ def bar(title: str, unit: str = "cases") -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield _plain(title, unit)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from flashbed.api.shown_progress import terminal_bar
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}", style="dim"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None, what="")
-
-        def show(what: str, done: int, total: int | None) -> None:
-            progress.update(task, what=what, completed=done, total=total)
-
+    with terminal_bar(title) as show:
         yield show
 
 

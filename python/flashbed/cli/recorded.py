@@ -13,14 +13,12 @@ import typer
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
-from flashbed.targets.ssh.address import is_address, parse_address
 
 if TYPE_CHECKING:
-    from flashbed.recorder.places import Place
+    pass
 
 __all__ = ["register"]
 
-HERE = "host"
 RECORDINGS = Path("results") / "record"
 SUFFIX = ".rec"
 
@@ -55,13 +53,14 @@ def record(
     ] = False,
     on: Annotated[
         str, typer.Option("--on", metavar="TARGET", help="host, or ssh://USER@HOST[/DIRECTORY].")
-    ] = HERE,
+    ] = "host",
 ) -> None:
     """Records what a program does to the files below its working folder.
 
     It runs as it is, without root. Of written data the recording keeps how small compressors make
     it, unless you ask for its contents. docs/recording.md is the guide.
     """
+    from flashbed.api.recorded_command import place_of
     from flashbed.recorder import session
     from flashbed.recorder.summary_lines import summary
     from flashbed.targets.base import Unavailable
@@ -74,7 +73,7 @@ def record(
     if path.exists():
         raise InputError(f"{shown(path)}: is there already")
     try:
-        place = _place(on)
+        place = place_of(on)
         try:
             recorded = session.record(place, words, path, below=below or [], contents=contents)
         finally:
@@ -86,16 +85,6 @@ def record(
         say(line)
     # Not returned: 130 is the program's own here, and no interruption.
     sys.exit(recorded.status)
-
-
-def _place(on: str) -> Place:
-    from flashbed.recorder.places import BoardPlace, HerePlace
-
-    if on == HERE:
-        return HerePlace()
-    if is_address(on):
-        return BoardPlace(parse_address(on))
-    raise InputError(f"--on {on}: host, or ssh://USER@HOST[/DIRECTORY]")
 
 
 def _free(name: str) -> Path:

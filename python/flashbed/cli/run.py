@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flashbed.cli.answers import answer_json, answer_of, say_answer
+from flashbed.cli.answers import answer_json, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.errors import InputError, RunError
@@ -23,7 +23,7 @@ from flashbed.plan.experiment import (
 from flashbed.plan.narrowing import Settings, parse_settings, plan
 from flashbed.plan.study import in_order, load_study
 from flashbed.storage.locking import held
-from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
+from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
@@ -96,6 +96,8 @@ def run(
     Run again, it goes on where it was. On a board over ssh, what it lacks makes cases
     `not measured` (docs/boards.md).
     """
+    from flashbed.api.result import answer_of
+
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
@@ -200,6 +202,13 @@ def _traces(text: str | None) -> list[str]:
     return words
 
 
+class _Said:
+    """The command line is told everything on standard error."""
+
+    say = staticmethod(say)
+    running = staticmethod(bar)
+
+
 def measure(
     experiment: Experiment,
     planned: Sequence[Planned],
@@ -207,93 +216,21 @@ def measure(
     out: Path,
     traces: Sequence[str],
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
-    """Runs the cases on each target; a target that cannot run here is said in one line.
+    """See `api.measuring.measure`; what it says goes to standard error."""
+    from flashbed.api import measuring
 
-    What ran on user-mode Linux is also run on the simulator that it is compared with. Raises
-    `InputError` if another process is writing into `out`.
-    """
-    with held(out):
-        return _measured(experiment, planned, targets, out, traces)
-
-
-def _measured(
-    experiment: Experiment,
-    planned: Sequence[Planned],
-    targets: Sequence[ChosenTarget],
-    out: Path,
-    traces: Sequence[str],
-) -> tuple[list[Outcome], list[ChosenTarget]]:
-    from flashbed.runner import run_target
-    from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
-    from flashbed.targets import load_target
-    from flashbed.targets.base import Unavailable
-
-    directory = RunDirectory.create(out, experiment.id)
-    outcomes: list[Outcome] = []
-    unavailable: list[ChosenTarget] = []
-    for name, cases in _by_target(planned, targets):
-        if name == CHIP_ALONE and "uml" in unavailable:
-            continue
-        conditions = name.conditions if isinstance(name, AllowedBoard) else ""
-        try:
-            target = load_target(name)
-            with bar(f"{experiment.id} on {shown_target(name)}") as progress:
-                outcome = run_target(
-                    experiment, cases, target, directory,
-                    trace_flash="flash" in traces, record_wear="wear" in traces,
-                    progress=progress, conditions=conditions,
-                )  # fmt: skip
-        except Unavailable as why:
-            say(f"flashbed: {shown_target(name)} not measured: {why}")
-            unavailable.append(name)
-            continue
-        shown_name = shown_target(name)
-        kept = f", {outcome.kept} were there" if outcome.kept else ""
-        say(f"{experiment.id} on {shown_name}: {outcome.measured} cases measured{kept}")
-        for line in failure_lines(outcome.failures):
-            say(f"flashbed: {shown_name}: {line}")
-        for line in failure_lines(outcome.not_measured):
-            say(f"flashbed: {shown_name}: not measured: {line}")
-        outcomes.append(outcome)
-    return outcomes, unavailable
-
-
-def _by_target(
-    planned: Sequence[Planned], targets: Sequence[ChosenTarget]
-) -> list[tuple[ChosenTarget, Sequence[Planned]]]:
-    """What each target is to choose from, and last what stands beside user-mode Linux, if any.
-
-    A board is asked for every case, and says itself which it cannot do.
-    """
-    from flashbed.tables.run_directory import CHIP_ALONE
-    from flashbed.targets import BOARD
-
-    everything = [Planned(item.case, (BOARD,)) for item in planned]
-    asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
-        (name, everything if is_board(name) else planned) for name in targets
-    ]
-    beside = [
-        Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)
-    ]
-    return [*asked, (CHIP_ALONE, beside)] if "uml" in targets and beside else asked
+    outcomes, unavailable = measuring.measure(experiment, planned, targets, out, traces, _Said())
+    return outcomes, list(unavailable)
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:
-    """One line for each reason, with the first case it struck."""
-    cases: dict[str, list[str]] = {}
-    for failure in failures:
-        cases.setdefault(" ".join(failure.message.split()), []).append(failure.case_id)
-    return [
-        f"case {ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {message}"
-        for message, ids in cases.items()
-    ]
+    """See `api.measuring.failure_lines`."""
+    from flashbed.api import measuring
+
+    return measuring.failure_lines(failures)
 
 
 def _conclude(outcomes: Sequence[Outcome]) -> None:
-    """Raises `RunError` if a case failed, or none could be measured."""
-    failed = sum(len(outcome.failures) for outcome in outcomes)
-    for outcome in outcomes:
-        if not failed and outcome.not_measured and not outcome.measured + outcome.kept:
-            raise RunError(f"{outcome.target}: no case could be measured there")
-    if failed:
-        raise RunError(f"{failed} cases failed; the others are kept")
+    from flashbed.api import measuring
+
+    measuring.conclude(outcomes)

@@ -23,6 +23,7 @@ from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import Request
 from flashbed.exec.symbols import elf, functions
 from flashbed.exec.sysroot import Sysroot
+from flashbed.paths import cache_folder
 from flashbed.storage.locking import scratch
 from flashbed.targets.base import Unavailable
 from flashbed.targets.emulator import ARCHITECTURE
@@ -32,7 +33,6 @@ from flashbed.targets.emulator.machine import ONE_FILE, ONE_FILE_MODULES, comman
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import dies_with_us
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import built_module
 
 __all__ = ["launch_emulated"]
@@ -55,7 +55,7 @@ def launch_emulated(
     cache = cache_folder()
     kernel = fetch_kernel(cache, say)
     given = _standard_input()
-    work = paths.root() / "build" / "exec"
+    work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder:
         image = _image(request, sysroot, kernel, given, say)

@@ -17,7 +17,7 @@ from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, p
 from flashbed.exec.software import FREE, costs_of
 from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.formats.profiles import Board, load_board
-from flashbed.targets.guest.debian import cache_folder
+from flashbed.paths import cache_folder
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import SERIES
 

@@ -22,12 +22,12 @@ from flashbed.exec.kept import unpack
 from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
+from flashbed.paths import cache_folder
 from flashbed.storage.locking import scratch, tidy
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import agent
 from flashbed.targets.guest.children import GroupKeeper, dies_with_us
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.uml import at_fixed_addresses, memory_folder
 from flashbed.targets.uml.programs_kernel import programs_kernel
@@ -70,7 +70,7 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         modules = [chip, *yaffs2.modules_of(request.fs, cache, tree, say)]
     except yaffs2.NotBuilt as why:
         raise Unavailable(str(why)) from None
-    work = paths.root() / "build" / "exec"
+    work = paths.work_folder("exec")
     work.mkdir(parents=True, exist_ok=True)
     with scratch(work, _RUN) as folder, _terminal(request) as terminal:
         parameters = {chip.stem: nand.parameters(request.board, wait="busy")}

@@ -539,7 +539,8 @@ def _changed_ns(path: Path, what: str) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
-        known = ", ".join(_names(path.parent)) or "none"
+        names = board_names() if what == "board" else kernel_names()
+        known = ", ".join(names) or "none"
         raise ProfileError(f"{paths.shown(path)}: no such {what}; there are {known}") from None
 
 
@@ -568,15 +569,11 @@ def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
     return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(file.name.removesuffix(".toml") for file in folder.glob("*.toml"))
-
-
 def board_names() -> list[str]:
     """The boards there are profiles of."""
-    return _names(paths.board_file("any").parent)
+    return sorted(paths.board_files())
 
 
 def kernel_names() -> list[str]:
     """The kernels there are profiles of."""
-    return _names(paths.kernel_file("any").parent)
+    return sorted(paths.kernel_files())

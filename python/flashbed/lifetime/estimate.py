@@ -21,6 +21,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flashbed.lifetime.quantiles import gamma_quantile
+
 __all__ = [
     "DAY_S",
     "USUAL_AMPLIFICATION",
@@ -110,11 +112,9 @@ def count_interval(
 
     `scatter` is the dispersion: 1 gives the Poisson interval, 0 would be the count give or take 1.
     """
-    from scipy.special import gammaincinv
-
     scaled = count / scatter
-    low = float(gammaincinv(scaled, outside / 2)) * scatter if count > 0 else 0.0
-    high = float(gammaincinv(scaled + 1, 1 - outside / 2)) * scatter
+    low = gamma_quantile(scaled, outside / 2) * scatter if count > 0 else 0.0
+    high = gamma_quantile(scaled + 1, 1 - outside / 2) * scatter
     return max(0.0, low - (1 - scatter)), high + (1 - scatter)
 
 

@@ -20,6 +20,7 @@ from flashbed import paths
 from flashbed.errors import InputError
 from flashbed.formats.energy import Activity
 from flashbed.formats.names import ExperimentId, Name, Text
+from flashbed.formats.operations import OperationError, each
 from flashbed.formats.postmark_script import read_script
 from flashbed.formats.profiles import load_kernel
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
@@ -61,7 +62,10 @@ __all__ = [
 SCRIPT_CHARACTERS = 65_536
 PATH_CHARACTERS = 4096
 PROGRAM = "program"
-SIZELESS = ("sqlite", PROGRAM)
+OPERATIONS = "operations"
+ONCE = (PROGRAM, OPERATIONS)
+"""Workloads that say themselves what each call moves, and are run once."""
+SIZELESS = ("sqlite", *ONCE)
 SETTLE_NS = 10_000_000_000
 """Where a program says nothing else: more than any file system's threads need."""
 CASES_MAX = 100_000
@@ -91,7 +95,8 @@ class Facts(Strict):
 class WorkloadTable(Strict):
     """`[workload]`: which program, and what does not vary. `settle_ns` is the pause before.
 
-    `script` is Postmark's; `recording` is the file that `program` replays, which has no sizes.
+    `script` is Postmark's; `recording` is the file that `program` replays; `operations` is the text
+    that the workload of this name runs. The last two have no sizes.
     """
 
     kind: Name
@@ -101,16 +106,18 @@ class WorkloadTable(Strict):
     script: Annotated[str, Field(min_length=1, max_length=SCRIPT_CHARACTERS)] | None = None
     recording: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)] | None = None
 
+    operations: Annotated[str, Field(min_length=1)] | None = None
+
     @property
     def given(self) -> str | None:
         """What the workload is given besides the case."""
-        return self.script or self.recording
+        return self.script or self.recording or self.operations
 
     @model_validator(mode="before")
     @classmethod
     def _sizes_of_a_program(cls, values: Any) -> Any:
-        """A recording says itself how much each call moves."""
-        if isinstance(values, dict) and values.get("kind") == PROGRAM:
+        """Recordings and operations say themselves how much each call moves."""
+        if isinstance(values, dict) and values.get("kind") in ONCE:
             return {"request_bytes": 1, "settle_ns": SETTLE_NS} | values
         return values
 
@@ -122,11 +129,23 @@ class WorkloadTable(Strict):
             raise ValueError(f"file_bytes: goes with every workload but {' and '.join(SIZELESS)}")
         if (self.recording is None) != (self.kind != PROGRAM):
             raise ValueError("recording: goes with program, and with no other workload")
+        if (self.operations is None) != (self.kind != OPERATIONS):
+            raise ValueError("operations: goes with the workload of this name, and with no other")
+        if self.operations is not None:
+            _check_operations(self.operations)
         if self.script is not None:
             if self.kind != "postmark":
                 raise ValueError("script: only postmark has one")
             read_script(self.script)
         return self
+
+
+def _check_operations(text: str) -> None:
+    try:
+        for _ in each(text):
+            pass
+    except OperationError as why:
+        raise ValueError(f"operations: line {why}") from None
 
 
 class Compared(Strict):
@@ -216,8 +235,8 @@ class Experiment(FromFile):
                 raise ValueError(f"{at}.database: {kind} has no database")
             if kind in SIZELESS and grid.of("file_bytes"):
                 raise ValueError(f"{at}.file_bytes: goes with every workload but {kind}")
-            if kind == PROGRAM and set(grid.of("requests")) != {1}:
-                raise ValueError(f"{at}.requests: a recording is replayed once: 1")
+            if kind in ONCE and set(grid.of("requests")) != {1}:
+                raise ValueError(f"{at}.requests: {kind} is run once: 1")
         for where, patterns in self._patterns_asked():
             for pattern in patterns:
                 why = workload.unknown(pattern)
@@ -305,14 +324,12 @@ class Planned:
 
 def study_names() -> list[str]:
     """The studies: folders of experiments/."""
-    folder = paths.experiments_folder()
-    return sorted({file.parent.name for file in folder.glob("*/*.toml")})
+    return sorted({name.split("/")[0] for name in experiment_names()})
 
 
 def experiment_names() -> list[str]:
     """Every experiment as STUDY/NAME."""
-    folder = paths.experiments_folder()
-    return sorted(f"{file.parent.name}/{file.stem}" for file in folder.glob("*/*.toml"))
+    return sorted(paths.experiment_files())
 
 
 def study_experiments(study: str) -> list[Experiment]:
@@ -337,7 +354,7 @@ def load_experiment(name: str) -> Experiment:
         if len(found) != 1:
             problem = "several experiments are called" if found else "no experiment"
             raise ExperimentError(f"{problem} {name!r}; there are {', '.join(found or names)}")
-        path = paths.experiments_folder() / f"{found[0]}.toml"
+        path = paths.experiment_file(found[0])
     experiment = read_experiment(path)
     for number, grid in enumerate(experiment.grid, start=1):
         for kernel_name, target in itertools.product(grid.of("kernel"), grid.targets):

@@ -14,7 +14,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-__all__ = ["written_experiment"]
+__all__ = ["own_file", "written_experiment"]
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_CHARACTERS = 48
@@ -50,14 +50,19 @@ pattern = "recorded"
 def written_experiment(recording: Path) -> Path:
     """The experiment of a recording, as a file that is there until the program ends."""
     name = _ODD.sub("-", recording.stem).strip("-._")[:_NAME_CHARACTERS] or "recording"
-    file = _folder() / f"{name}.toml"
     values = {
         "id": f"program/{name}",
         "title": f"The program of {recording.name}"[:200],
         "recording": str(recording.resolve()),
     }
     quoted = {key: json.dumps(value, ensure_ascii=True) for key, value in values.items()}
-    file.write_text(_TEXT.format(**quoted), encoding="utf-8")
+    return own_file(name, _TEXT.format(**quoted))
+
+
+def own_file(name: str, text: str) -> Path:
+    """An experiment that is in no file, as one that is there until the program ends."""
+    file = _folder() / f"{name}.toml"
+    file.write_text(text, encoding="utf-8")
     return file
 
 

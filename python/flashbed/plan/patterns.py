@@ -63,6 +63,7 @@ WORKLOADS = {
         Workload("overwrite", ("sequential", "random")),
         Workload("sqlite", _STATEMENTS),
         Workload("program", ("recorded", "flat-out")),
+        Workload("operations", ("as-written",)),
         Workload("postmark", ("creation", "transactions", "deletion", "all"), advises=True),
     )
 }

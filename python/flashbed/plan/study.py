@@ -80,7 +80,7 @@ class Study(FromFile):
 
 def load_study(name: str) -> Study | None:
     """The file of a study, if it has one. Raises `ExperimentError`."""
-    path = paths.experiments_folder() / f"{name}.toml"
+    path = paths.experiment_file(name)
     if not is_name(name) or not path.is_file():
         return None
     study = read_model(Study, read_toml(path, ExperimentError), path, ExperimentError)

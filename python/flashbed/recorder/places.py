@@ -18,9 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
-from flashbed.paths import shown
-from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.agent import made_by, path_of
+from flashbed.targets.guest.agent import agent_file
 from flashbed.targets.ssh.address import Address, AllowedBoard
 from flashbed.targets.ssh.board import OnBoard
 from flashbed.targets.ssh.connection import Refused
@@ -66,9 +64,7 @@ class HerePlace:
 
     def __init__(self, program: Path | None = None) -> None:
         """Raises `Unavailable` if there is no agent."""
-        self.program = program or path_of("host")
-        if not self.program.is_file():
-            raise Unavailable(f"{shown(self.program)} is not there; `{made_by('host')}` builds it")
+        self.program = program or agent_file("host")
         about = platform.uname()
         self.machine = f"{about.system} {about.release} {about.machine}"
 

@@ -72,7 +72,7 @@ def _path(path: Path) -> str:
 
 def _called(directory: Path, experiment: Experiment) -> str:
     """Its name in the checkout; else its file, or the copy that was kept if that is gone."""
-    named = paths.experiments_folder() / f"{experiment.id}.toml"
+    named = paths.experiment_file(experiment.id)
     try:
         source = read_json(directory / "run.json").get("file")
     except InputError:

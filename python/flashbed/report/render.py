@@ -49,7 +49,7 @@ from flashbed.report.figures import (
 )
 from flashbed.report.page import page
 
-__all__ = ["render"]
+__all__ = ["figure_drawn", "render"]
 
 _NAMES = {
     "sim": "the simulated stack",
@@ -158,7 +158,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
                     "caption": figure.caption,
                     "text": figure.told,
                     "key": _key(figure),
-                    "specification": _drawn(figure, drawn, published),
+                    "specification": figure_drawn(figure, drawn, published),
                 }
             )
     if content.agreement.height:
@@ -231,7 +231,8 @@ def _key(figure: Figure) -> str:
     return key
 
 
-def _drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+def figure_drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -> dict[str, Any]:
+    """A figure as Vega-Lite."""
     if figure.metric in get_args(PowerMetric):
         return power_figure(drawn)
     if figure.colour and figure.rows and figure.columns:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flashbed.errors import InputError
+from flashbed.extras import missing_extra
 from flashbed.targets.code import digest_of, sources_of
 from flashbed.targets.ssh.address import (
     AllowedBoard,
@@ -34,7 +35,7 @@ BOARD = "board"
 def load_target(name: ChosenTarget) -> Target:
     """The target of this name, or this board; of an address nothing but the connection is used.
 
-    Raises `InputError`.
+    Raises `InputError`, and `Unavailable` if a package that it needs is not installed.
     """
     if isinstance(name, AllowedBoard) or is_address(name):
         from flashbed.targets.ssh.board import BoardTarget
@@ -43,7 +44,15 @@ def load_target(name: ChosenTarget) -> Target:
         return BoardTarget(board)
     check_target(name)
     module, class_name = TARGETS[name]
-    target: Target = getattr(import_module(module), class_name)()
+    try:
+        target: Target = getattr(import_module(module), class_name)()
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        from flashbed.targets.base import Unavailable
+
+        raise Unavailable(str(missing)) from None
     return target
 
 

@@ -19,7 +19,8 @@ from flashbed import paths
 from flashbed.errors import InputError, RunError
 from flashbed.storage.files import read_bytes
 from flashbed.tables.run_directory import conform
-from flashbed.targets.base import Batch, Program, RunOptions, Target, Unavailable
+from flashbed.targets.base import Batch, Program, RunOptions, Target
+from flashbed.targets.guest.agent import agent_file
 from flashbed.targets.guest.trace_rows import HEADER, Rows, read_rows, read_stream
 from flashbed.targets.long_rows import LongRows
 from flashbed.tracing.flashmon_log import read_log
@@ -85,14 +86,12 @@ class Here:
     name = "host"
 
     def __init__(self, program: Path | None = None) -> None:
-        built = paths.root() / "build" / "agent" / "flashbed-agent-host"
-        self.program = program or built
+        self.program = program
 
     def agent(self, arguments: Sequence[str]) -> tuple[str, int]:
         """See `Place.agent`."""
-        if not self.program.is_file():
-            raise Unavailable(f"{paths.shown(self.program)} is not there; `make build` builds it")
-        with subprocess.Popen([self.program, *arguments], stdout=subprocess.PIPE) as child:
+        program = self.program or agent_file("host")
+        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as child:
             try:
                 output = child.communicate()[0]
             except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from flashbed.workloads import (
     micro_read,
     micro_write,
     overwrite,
+    own_operations,
     postmark,
     raw,
     read_layout,
@@ -37,6 +38,7 @@ _MAKERS: dict[str, Callable[..., tuple[str, str]]] = {
     "sqlite": sqlite.operations,
     "postmark": postmark.operations,
     "program": recorded_program.operations,
+    "operations": own_operations.operations,
 }
 assert _MAKERS.keys() == WORKLOADS.keys()
 
@@ -44,8 +46,8 @@ assert _MAKERS.keys() == WORKLOADS.keys()
 def operations(kind: str, case: Case, settle_ns: int, given: str | None = None) -> tuple[str, str]:
     """A case and the pause before measuring, ns, as (prepare, body), flashbed-ops files.
 
-    `given` is what the workload needs besides: Postmark's script, the path of a recording. Raises
-    `InputError`.
+    `given` is what the workload needs besides: Postmark's script, the path of a recording,
+    operations. Raises `InputError`.
     """
     workload = WORKLOADS[kind]
     why = workload.unknown(case.pattern) or workload.without(case.pattern, case.fs)

@@ -14,7 +14,7 @@ from flashbed.formats.profiles import (
     load_board,
     load_kernel,
 )
-from flashbed.targets.guest.debian import cache_folder
+from flashbed.paths import cache_folder
 from flashbed.targets.uml.uml_kernel import cached_kernel
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flashbed.cli.lifetime import duration_s, rate_per_day
 from flashbed.errors import InputError
 from flashbed.lifetime.counters import COUNTER_MAX, Counters, parse_counters
 from flashbed.lifetime.estimate import (
@@ -21,6 +20,7 @@ from flashbed.lifetime.estimate import (
     estimate,
 )
 from flashbed.lifetime.estimate_text import years_text
+from flashbed.lifetime.given import duration_s, rate_per_day
 from flashbed.lifetime.observed import counters_of
 
 EVEN = Observed(

@@ -38,11 +38,17 @@ seed = [1]
 """
 
 
+GIVEN = {
+    "program": 'recording = "x.rec"',
+    "operations": 'operations = "flashbed-ops 2\\nsync\\n"',
+}
+
+
 def read(tmp_path: Path, kind: str, pattern: str, fs: str = "jffs2", more: str = "") -> None:
     path = tmp_path / "x.toml"
     file_bytes = "" if kind in SIZELESS else "file_bytes = 1_048_576"
-    given = 'recording = "x.rec"' if kind == "program" else ""
-    requests = 1 if kind == "program" else 8
+    given = GIVEN.get(kind, "")
+    requests = 1 if kind in GIVEN else 8
     path.write_text(
         EXPERIMENT.format(
             kind=kind,
@@ -95,7 +101,7 @@ def test_an_unknown_pattern_is_refused_with_the_known(
 def test_every_known_pattern_is_taken(tmp_path: Path, kind: str, pattern: str) -> None:
     fs = "mtd" if pattern == "erase" else "jffs2"
     read(tmp_path, kind, pattern.replace("NN", "30"), fs)
-    if pattern != "script" and kind != "program":
+    if pattern != "script" and kind not in GIVEN:
         made(kind, pattern.replace("NN", "30"), fs)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from flashbed.formats.profiles import Board, load_board, load_kernel
+from flashbed.paths import cache_folder
 from flashbed.targets import uml
 from flashbed.targets.base import Program, RunOptions, Unavailable
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.uml import UmlTarget
 from flashbed.validation import programs
 from tests.support import PROJECT

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.formats.profiles import Board
+from flashbed.paths import cache_folder
 from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
 from flashbed.targets.emulator import gc_choices
@@ -23,7 +24,6 @@ from flashbed.targets.emulator.machine import QEMU, command, find_qemu
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import built_module
 from flashbed.targets.guest.results import Measuring, failed
@@ -58,7 +58,7 @@ class EmulatorTarget:
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
-        self.work = work_dir or paths.root() / "build" / "emulator"
+        self.work = work_dir or paths.work_folder("emulator")
         clear(self.work, RUN)  # also if nothing is to be run any more
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from flashbed.paths import cache_folder
 from flashbed.targets.emulator.debian_kernel import CROSS_COMPILER, META_PACKAGE, cached_kernel
 from flashbed.targets.emulator.machine import QEMU
 from flashbed.targets.guest import yaffs2
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.requirements import Requirement, agents, program, ziglang
 
 __all__ = ["check"]

@@ -15,18 +15,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from flashbed import paths
 from flashbed.targets.base import Unavailable
 
-__all__ = ["Apt", "cache_folder", "run", "unpack"]
+__all__ = ["Apt", "run", "unpack"]
 
 _TIMEOUT_S = 900
-
-
-def cache_folder() -> Path:
-    """`FLASHBED_CACHE`, or build/cache of the checkout."""
-    given = os.environ.get("FLASHBED_CACHE")
-    return Path(given).resolve() if given else paths.root() / "build" / "cache"
 
 
 class Apt:

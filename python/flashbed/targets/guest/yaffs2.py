@@ -13,9 +13,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from flashbed.paths import cache_folder
 from flashbed.storage.locking import locked, scratch
 from flashbed.targets.base import Unavailable
-from flashbed.targets.guest.debian import Apt, cache_folder, run
+from flashbed.targets.guest.debian import Apt, run
 from flashbed.targets.guest.module import Source, Tree, built_module, sources_of
 from flashbed.targets.guest.requirements import Requirement
 

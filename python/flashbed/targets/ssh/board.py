@@ -167,7 +167,7 @@ class BoardTarget:
         given = os.environ.get(_PATIENCE)
         self.allowed = board
         self.address: Address = board.address
-        self.work = work_dir or paths.root() / "build" / "board"
+        self.work = work_dir or paths.work_folder("board")
         clear(self.work, RUN)  # also if nothing is to be run any more
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)
 

@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 
 from flashbed import paths
+from flashbed.paths import cache_folder
 from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
-from flashbed.targets.guest.debian import cache_folder
 from flashbed.targets.guest.guest import RUN, Guest, Progress, run_guest
 from flashbed.targets.guest.module import Tree, built_module
 from flashbed.targets.guest.results import Measuring, failed, gathered
@@ -54,7 +54,7 @@ class UmlTarget:
     ) -> None:
         given = os.environ.get(_PATIENCE)
         self.cache = cache_dir or cache_folder()
-        self.work = work_dir or paths.root() / "build" / "uml"
+        self.work = work_dir or paths.work_folder("uml")
         clear(self.work, RUN)  # also if nothing is to be run any more
         tidy(self.cache)
         self.patience_s = patience_s or (float(given) if given else PATIENCE_S)

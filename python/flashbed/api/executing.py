@@ -1,0 +1,142 @@
+"""`fb.execute`: a program as it is, on a real flash file system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from flashbed.errors import InputError
+from flashbed.exec.account import as_json, text
+from flashbed.exec.emulated import launch_emulated
+from flashbed.exec.exec_options import ExecOptions, requests_of
+from flashbed.exec.launch import launch
+from flashbed.exec.outcome import NotRunError, Outcome
+from flashbed.exec.request import FILE_SYSTEMS, Request
+from flashbed.exec.ssh_program import launch_on_board
+from flashbed.exec.sysroot import Sysroot
+from flashbed.lifetime.given import rate_per_day
+from flashbed.targets.base import Unavailable
+from flashbed.targets.ssh.address import ChosenTarget
+
+__all__ = ["Execution", "execute", "launched"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a program did: `calls` and `files` are frames, `text` is what `exec` prints."""
+
+    exit_status: int
+    signal: int | None
+    time_ns: int
+    flash_reads: int
+    flash_programs: int
+    flash_erases: int
+    flash_time_ns: int
+    bytes_written: int | None
+    bytes_programmed: int
+    calls: pl.DataFrame
+    files: pl.DataFrame
+    text: str
+    json: dict[str, Any]
+    """Everything that `flashbed exec --format json` says."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def execute(
+    command: Sequence[str],
+    on: str = "uml",
+    *,
+    fs: str = "ubifs",
+    board: str = "emulated",
+    kernel: str = "6.1",
+    put: Sequence[str | Path] = (),
+    env: Mapping[str, str] | None = None,
+    memory_mib: int | None = None,
+    keep: str | Path | None = None,
+    until_s: float | None = None,
+    patience_s: float | None = None,
+    package: Sequence[str] = (),
+    sysroot: str | Path | None = None,
+    repeat: str | None = None,
+) -> Execution:
+    """Runs a program in a folder on the flash of a fresh system. docs/exec.md has every option.
+
+    Args:
+        command: The program and its arguments.
+        on: `uml` for programs of this machine, `emulator` for those of Debian's armhf.
+        fs: `ubifs`, `jffs2` or `yaffs2`.
+        board: Whose chip, partition and memory. A `Board` stands for its name.
+        kernel: The kernel's series.
+        put: Files and folders that are copied onto the flash before.
+        env: Variables that the program sees.
+        memory_mib: Memory of the machine instead of the board's.
+        keep: An empty folder for what is left on the flash.
+        until_s: Virtual time after which the program is told to end.
+        patience_s: The longest it may really run.
+        package: Packages of Debian whose programs the emulated board has.
+        sysroot: A folder with its programs instead.
+        repeat: How often the program runs, for its lifetime: `10/h`.
+
+    Raises:
+        errors.InputError: what was asked cannot be meant.
+        errors.FlashbedError: the program could not be run; `exit_status` says why, as env(1) does.
+    """
+    if fs not in FILE_SYSTEMS:
+        raise InputError(f"fs {fs}: {' or '.join(FILE_SYSTEMS)}")
+    if on not in ("uml", "emulator"):
+        raise InputError(f"on {on}: uml or emulator; a board over ssh is for `flashbed exec`")
+    rounds = None if repeat is None else rate_per_day(repeat)
+    variables = [f"{name}={value}" for name, value in (env or {}).items()]
+    options = ExecOptions(
+        list(command), on, str(board), kernel, [Path(each) for each in put], variables, memory_mib,
+        patience_s, Path(keep) if keep else None, False, until_s, None, list(package),
+        Path(sysroot) if sysroot else None, None,
+    )  # fmt: skip
+    try:
+        (request,), tree = requests_of(options, [fs], _silent)
+        request, outcome = launched(request, on, tree, None, _silent, aside=False)
+    except Unavailable as why:
+        raise NotRunError(str(why)) from None
+    return _execution(request, outcome, rounds)
+
+
+def _silent(_what: str) -> None:
+    """Says nothing."""
+
+
+def _execution(request: Request, outcome: Outcome, rounds: float | None) -> Execution:
+    return Execution(
+        exit_status=outcome.exit_status,
+        signal=outcome.signal,
+        time_ns=outcome.time_ns,
+        flash_reads=outcome.ran.reads,
+        flash_programs=outcome.programs,
+        flash_erases=outcome.ran.erases + outcome.flushed.erases,
+        flash_time_ns=outcome.ran.busy_ns,
+        bytes_written=outcome.bytes_written if request.where == "uml" else None,
+        bytes_programmed=outcome.bytes_programmed,
+        calls=pl.DataFrame([vars(call) for call in outcome.calls]),
+        files=pl.DataFrame([vars(file) for file in outcome.files]),
+        text=text(request, outcome, rounds),
+        json=as_json(request, outcome, rounds),
+    )
+
+
+def launched(
+    request: Request, target: ChosenTarget, tree: Sysroot | None, gdb: int | None, say: Say,
+    *, aside: bool,
+) -> tuple[Request, Outcome]:  # fmt: skip
+    """Runs a request where it is to be run. Raises `NotRunError` and `Unavailable`."""
+    if not isinstance(target, str):
+        return launch_on_board(request, target, say, output_aside=aside)
+    if tree is not None:
+        return request, launch_emulated(request, tree, say, gdb=gdb, output_aside=aside)
+    return request, launch(request, say, output_aside=aside)

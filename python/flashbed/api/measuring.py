@@ -1,0 +1,134 @@
+"""Cases measured on targets, into a directory: what `run`, `reproduce` and `fb.run` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from flashbed.errors import CasesFailed
+from flashbed.plan.experiment import Experiment, Planned
+from flashbed.runner import Outcome, run_target
+from flashbed.storage.locking import held
+from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
+from flashbed.targets import BOARD, load_target
+from flashbed.targets.base import Failure, Unavailable
+from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
+
+__all__ = [
+    "Watch",
+    "conclude",
+    "failure_lines",
+    "measure",
+]
+
+Progress = Callable[[str, int, int | None], None]
+
+
+class Watch(Protocol):
+    """Who is told what goes on."""
+
+    def say(self, line: str) -> None:
+        """One line, of a target or of cases that failed."""
+        ...
+
+    def running(self, title: str) -> AbstractContextManager[Progress]:
+        """Gives `progress(what, done, total)` while a target runs."""
+        ...
+
+
+def measure(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    targets: Sequence[ChosenTarget],
+    out: Path,
+    traces: Sequence[str],
+    watch: Watch,
+) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
+    """Runs the cases on each target: what came of them, and why a target cannot run here.
+
+    What ran on user-mode Linux is also run on the simulator that it is compared with. Raises
+    `InputError` if another process is writing into `out`.
+    """
+    with held(out):
+        return _measured(experiment, planned, targets, out, traces, watch)
+
+
+def _measured(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    targets: Sequence[ChosenTarget],
+    out: Path,
+    traces: Sequence[str],
+    watch: Watch,
+) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
+    directory = RunDirectory.create(out, experiment.id)
+    outcomes: list[Outcome] = []
+    unavailable: dict[ChosenTarget, str] = {}
+    for name, cases in _by_target(planned, targets):
+        if name == CHIP_ALONE and "uml" in unavailable:
+            continue
+        conditions = name.conditions if isinstance(name, AllowedBoard) else ""
+        try:
+            target = load_target(name)
+            with watch.running(f"{experiment.id} on {name}") as progress:
+                outcome = run_target(
+                    experiment, cases, target, directory,
+                    trace_flash="flash" in traces, record_wear="wear" in traces,
+                    progress=progress, conditions=conditions,
+                )  # fmt: skip
+        except Unavailable as why:
+            watch.say(f"flashbed: {name} not measured: {why}")
+            unavailable[name] = str(why)
+            continue
+        kept = f", {outcome.kept} were there" if outcome.kept else ""
+        watch.say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
+        for line in failure_lines(outcome.failures):
+            watch.say(f"flashbed: {name}: {line}")
+        for line in failure_lines(outcome.not_measured):
+            watch.say(f"flashbed: {name}: not measured: {line}")
+        outcomes.append(outcome)
+    return outcomes, unavailable
+
+
+def _by_target(
+    planned: Sequence[Planned], targets: Sequence[ChosenTarget]
+) -> list[tuple[ChosenTarget, Sequence[Planned]]]:
+    """What each target is to choose from, and last what stands beside user-mode Linux, if any.
+
+    A board is asked for every case, and says itself which it cannot do.
+    """
+    everything = [Planned(item.case, (BOARD,)) for item in planned]
+    asked: list[tuple[ChosenTarget, Sequence[Planned]]] = [
+        (name, everything if is_board(name) else planned) for name in targets
+    ]
+    beside = [
+        Planned(item.case, (CHIP_ALONE,)) for item in planned if {"sim", "uml"} <= set(item.targets)
+    ]
+    return [*asked, (CHIP_ALONE, beside)] if "uml" in targets and beside else asked
+
+
+def failure_lines(failures: Sequence[Failure]) -> list[str]:
+    """One line for each reason, with the first case it struck."""
+    cases: dict[str, list[str]] = {}
+    for failure in failures:
+        cases.setdefault(" ".join(failure.message.split()), []).append(failure.case_id)
+    return [
+        f"case {ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {message}"
+        for message, ids in cases.items()
+    ]
+
+
+def conclude(outcomes: Sequence[Outcome]) -> None:
+    """Raises `CasesFailed` if a case failed, or none could be measured."""
+    failed = {
+        failure.case_id: failure.message for outcome in outcomes for failure in outcome.failures
+    }
+    count = sum(len(outcome.failures) for outcome in outcomes)
+    for outcome in outcomes:
+        if not failed and outcome.not_measured and not outcome.measured + outcome.kept:
+            lacking = {failure.case_id: failure.message for failure in outcome.not_measured}
+            raise CasesFailed(f"{outcome.target}: no case could be measured there", lacking)
+    if failed:
+        raise CasesFailed(f"{count} cases failed; the others are kept", failed)

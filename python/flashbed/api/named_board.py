@@ -1,0 +1,63 @@
+"""A board by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flashbed.formats.profiles import Board as Profile
+from flashbed.formats.profiles import load_board
+
+__all__ = ["Board"]
+
+
+class Board:
+    """A board: its chip, its partition, its memory.
+
+    `name` is that of a profile: `./boards/NAME.toml`, or one that ships (`flashbed list boards`).
+    Raises `errors.InputError`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._profile = load_board(name)
+
+    @property
+    def name(self) -> str:
+        """The profile's name, which experiments call it by."""
+        return self._profile.name
+
+    @property
+    def path(self) -> Path:
+        """The profile's file."""
+        return self._profile.path
+
+    @property
+    def profile(self) -> Profile:
+        """Everything the file says; docs/boards.md has its tables."""
+        return self._profile
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page, which the chip reads and programs whole."""
+        return self._profile.chip.page_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block, which the chip erases whole."""
+        return self._profile.chip.page_bytes * self._profile.chip.pages_per_block
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the partition that experiments run on."""
+        return self._profile.partition.blocks
+
+    @property
+    def ram_mib(self) -> int:
+        """Memory of the board, MiB."""
+        return self._profile.board.ram_mib
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        size_mib = self.blocks * self.block_bytes >> 20
+        return f"Board({self.name!r}: {size_mib} MiB in blocks of {self.block_bytes >> 10} KiB)"

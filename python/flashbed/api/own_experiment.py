@@ -1,0 +1,158 @@
+"""An experiment: from a name, a file, TOML, or from code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import tomlkit
+
+from flashbed.api.own_program import Program
+from flashbed.errors import InputError
+from flashbed.plan.case import AXES
+from flashbed.plan.experiment import Experiment as Plan
+from flashbed.plan.experiment import Planned, load_experiment
+from flashbed.plan.narrowing import parse_settings, plan
+from flashbed.plan.of_recording import own_file
+
+__all__ = ["Experiment", "Settings"]
+
+Settings = Mapping[str, object]
+"""Axis -> a value, or several in a list; a `Board` stands for its name."""
+
+
+class Experiment:
+    """Axes whose product is the cases, and what they are about (docs/experiments.md).
+
+    `name` is STUDY/NAME or a NAME that ships or is in `./experiments`, or the path of a file: of an
+    experiment or of a recording. Raises `errors.InputError`.
+    """
+
+    def __init__(self, name: str | Path) -> None:
+        self._plan = load_experiment(str(name))
+
+    @classmethod
+    def from_toml(cls, text: str) -> Experiment:
+        """An experiment from the text of a file."""
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return cls(own_file(name, text))
+
+    @classmethod
+    def from_code(
+        cls,
+        workload: str,
+        *,
+        title: str = "An experiment from Python",
+        question: str = "What does a flash file system do to this?",
+        options: Mapping[str, Any] | None = None,
+        targets: Sequence[str] = ("sim", "uml", "emulator"),
+        figures: Sequence[Mapping[str, Any]] = (),
+        usual: Mapping[str, str | int] | None = None,
+        **axes: object,
+    ) -> Experiment:
+        """An experiment of one grid: a kind of `workload`, its `options`, and lists of axes.
+
+        `options` are further keys of `[workload]`, `figures` are tables `[[figure]]`, `usual` is
+        the only value of an axis that is run where `set` does not name the axis. The board is
+        `emulated`, the kernel 6.1, the file system UBIFS and the seed 1, unless the axes say else.
+        """
+        common: dict[str, object] = {
+            "board": "emulated", "kernel": "6.1", "fs": "ubifs", "read_ahead_kib": "shipped",
+            "requests": 1, "seed": 1,
+        }  # fmt: skip
+        for axis in axes:
+            if axis not in AXES:
+                raise InputError(f"{axis}: no axis; there are {', '.join(AXES)}")
+        grid = {axis: _listed(value) for axis, value in (common | axes).items()}
+        document: dict[str, Any] = {
+            "experiment": {"title": title, "question": question, "source": "Python"},
+            "workload": {"kind": workload, **_sizes(workload), **(options or {})},
+            "grid": [{"targets": list(targets), **grid}],
+        }
+        if usual:
+            document["usual"] = dict(usual)
+        if figures:
+            document["figure"] = [dict(figure) for figure in figures]
+        digest = hashlib.sha256(repr(document).encode()).hexdigest()[:12]
+        document["experiment"]["id"] = f"python/{workload}-{digest}"
+        return cls.from_toml(tomlkit.dumps(document))
+
+    @classmethod
+    def of_program(cls, program: Program, *, title: str = "A program from Python") -> Experiment:
+        """What `fb.run` makes of a `Program`: its operations on UBIFS of the emulated board."""
+        return cls.from_code(
+            "operations", title=title, options={"operations": program.text}, pattern="as-written",
+            fs=["ubifs", "jffs2", "yaffs2"], usual={"fs": "ubifs"},
+        )  # fmt: skip
+
+    @property
+    def id(self) -> str:
+        """STUDY/NAME."""
+        return self._plan.id
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self._plan.experiment.title
+
+    @property
+    def question(self) -> str:
+        """What it asks."""
+        return self._plan.experiment.question
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Where it can be run, besides boards."""
+        return self._plan.targets
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self._plan.path
+
+    @property
+    def plan(self) -> Plan:
+        """Everything the file says."""
+        return self._plan
+
+    def cases(self, set: Settings | None = None) -> pl.DataFrame:  # noqa: A002
+        """Its cases, those that are usual or that `set` asks for: their names and axes."""
+        rows = [
+            {"case_id": item.case.case_id}
+            | {axis: _plain(getattr(item.case, axis)) for axis in AXES}
+            for item in self.planned(set)
+        ]
+        return pl.DataFrame(rows, strict=False, infer_schema_length=None)
+
+    def planned(self, set: Settings | None = None) -> list[Planned]:  # noqa: A002
+        """The cases with their targets."""
+        return plan(self._plan, parse_settings(_words(set or {})))
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.id!r}: {self.title})"
+
+
+def _sizes(workload: str) -> dict[str, int]:
+    """Keys of `[workload]` that have no default in a file."""
+    needs_none = ("program", "operations")
+    if workload in needs_none:
+        return {}
+    sizes = {"request_bytes": 4096, "settle_ns": 10_000_000_000}
+    return sizes if workload == "sqlite" else sizes | {"file_bytes": 1 << 20}
+
+
+def _listed(value: object) -> list[Any]:
+    many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    return [_plain(one) for one in (value if many else [value])]  # type: ignore[attr-defined]
+
+
+def _plain(value: object) -> Any:
+    """A value as TOML has it: a number, a table, or what it is called."""
+    return value if isinstance(value, bool | int | float | Mapping) else str(value)
+
+
+def _words(settings: Settings) -> list[str]:
+    return [f"{axis}={','.join(map(str, _listed(value)))}" for axis, value in settings.items()]

@@ -1,0 +1,76 @@
+"""`fb.record`: a program recorded as it runs on this machine, or on a board over ssh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashbed.errors import InputError, RunError
+from flashbed.paths import shown
+from flashbed.recorder import session
+from flashbed.recorder.places import BoardPlace, HerePlace, Place
+from flashbed.targets.base import Unavailable
+from flashbed.targets.ssh.address import is_address, parse_address
+
+__all__ = ["HERE", "Recording", "place_of", "record"]
+
+HERE = "host"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A program that was recorded: `fb.run(recording.path)` replays it."""
+
+    path: Path
+    exit_status: int
+    calls: dict[str, int]
+    """System call -> how many."""
+    bytes_written: int
+    bytes_read: int
+
+
+def record(
+    command: Sequence[str],
+    out: str | Path,
+    *,
+    below: Sequence[str] = (),
+    contents: bool = False,
+    on: str = HERE,
+) -> Recording:
+    """Runs a command and records what it does to the files below the working folder.
+
+    Args:
+        command: The program and its arguments.
+        out: The file to make, `NAME.rec`.
+        below: Other folders whose files are recorded.
+        contents: Keeps written bytes, not only how well they compress.
+        on: `host`, or `ssh://USER@HOST[/DIRECTORY]`.
+
+    Raises:
+        errors.InputError: what was asked cannot be meant.
+        errors.RunError: nothing could be recorded.
+    """
+    path = Path(out)
+    if not command:
+        raise InputError("record: a command, as in ['ls']")
+    if path.exists():
+        raise InputError(f"{shown(path)}: is there already")
+    try:
+        place = place_of(on)
+        try:
+            done = session.record(place, command, path, below=below, contents=contents)
+        finally:
+            place.leave()
+    except Unavailable as why:
+        raise RunError(f"not recorded: {why}") from None
+    return Recording(path, done.status, dict(done.calls), done.written_bytes, done.read_bytes)
+
+
+def place_of(on: str) -> Place:
+    """Where a program is recorded. Raises `InputError` and `Unavailable`."""
+    if on == HERE:
+        return HerePlace()
+    if is_address(on):
+        return BoardPlace(parse_address(on))
+    raise InputError(f"--on {on}: host, or ssh://USER@HOST[/DIRECTORY]")

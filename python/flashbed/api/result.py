@@ -1,0 +1,134 @@
+"""What came of a run: its tables as polars frames, its figures, its report."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.analysis.answer import Answer, answer
+from flashbed.api.own_experiment import Experiment
+from flashbed.api.plot import Plot
+from flashbed.extras import missing_extra
+from flashbed.formats.profiles import load_board
+from flashbed.plan.case import Case
+from flashbed.report import write_report
+from flashbed.tables.run_directory import CHIP_ALONE, read_table
+
+__all__ = ["Result", "answer_of"]
+
+
+class Result:
+    """The results of `fb.run`, or those that a folder holds: `fb.Result("results/x")`.
+
+    Frames have the columns of docs/formats.md, a unit in every name; null is not known.
+    """
+
+    def __init__(self, directory: str | Path, *, cases: Collection[str] | None = None) -> None:
+        self._directory = Path(directory)
+        self._chosen = None if cases is None else list(cases)
+        read_table(self._directory, "cases")
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the tables. Without `out` it goes when the result does."""
+        return self._directory
+
+    @property
+    def experiment(self) -> Experiment:
+        """What was run."""
+        return Experiment(self._directory / "experiment.toml")
+
+    @property
+    def cases(self) -> pl.DataFrame:
+        """A row a case and target: its axes, its time, its flash operations, its energy."""
+        cases = self._table("cases")
+        return cases.filter(pl.col("target") != CHIP_ALONE)
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """A row a system call: when it began, how long it took, what it did to the flash."""
+        return self._table("requests")
+
+    @property
+    def flash(self) -> pl.DataFrame:
+        """A row a flash operation, of a run with `trace="flash"`."""
+        return self._table("flash")
+
+    @property
+    def wear(self) -> pl.DataFrame:
+        """A row a block: how often it was erased, of a run with `trace="wear"`."""
+        return self._table("wear")
+
+    @property
+    def not_measured(self) -> pl.DataFrame:
+        """Cases that a target lacked something for: case, target, reason."""
+        if not (self._directory / "not_measured.parquet").is_file():
+            columns = {name: pl.String() for name in ("case_id", "target", "reason")}
+            return pl.DataFrame(schema=columns)
+        return self._table("not_measured")
+
+    @property
+    def answer(self) -> pl.DataFrame:
+        """What was compared, the quickest first: the table that `flashbed run` prints."""
+        names = self.cases["case_id"]
+        found = answer_of_names(self._directory, names)
+        return pl.DataFrame() if found is None else found.rows
+
+    @property
+    def plot(self) -> Plot:
+        """Figures, as charts of Altair."""
+        return Plot(self._directory, self.answer)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page of this run, which works without a network: an HTML file."""
+        try:
+            return write_report([self._directory], Path(path))
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) or error from None
+
+    def _table(self, name: str) -> pl.DataFrame:
+        table = read_table(self._directory, name)
+        if self._chosen is None:
+            return table
+        return table.filter(pl.col("case_id").is_in(self._chosen))
+
+    def __repr__(self) -> str:
+        cases = self.cases
+        targets = ", ".join(cases["target"].unique(maintain_order=True))
+        return f"Result({cases.height} cases on {targets} in {self._directory})"
+
+
+class OwnResult(Result):
+    """A result in a folder that goes with it."""
+
+    def __init__(self, directory: Path, cases: Collection[str]) -> None:
+        super().__init__(directory, cases=cases)
+        self._gone = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+
+
+def own_folder() -> Path:
+    """A folder for a result that nobody gave one."""
+    return Path(tempfile.mkdtemp(prefix="flashbed-result."))
+
+
+def answer_of_names(directory: Path, names: Iterable[str]) -> Answer | None:
+    """The answer about cases of these names; None if none of them was measured."""
+    if not (directory / "cases.parquet").is_file():
+        return None
+    kept = read_table(directory, "cases")
+    wanted = list(names)
+    kept = kept.filter(pl.col("case_id").is_in(wanted) & (pl.col("target") != CHIP_ALONE))
+    if not kept.height:
+        return None
+    boards = {name: load_board(name).chip.page_bytes for name in kept["board"].unique()}
+    return answer(kept, boards)
+
+
+def answer_of(directory: Path, cases: Iterable[Case]) -> Answer | None:
+    """The answer about these cases of a run directory; None if none of them was measured."""
+    return answer_of_names(directory, (case.case_id for case in cases))

@@ -1,0 +1,27 @@
+"""What a part of the program needs that a plain installation leaves out, and how to get it."""
+
+from __future__ import annotations
+
+from flashbed.errors import MissingExtra
+
+__all__ = ["missing_extra"]
+
+_EXTRAS = {
+    "altair": "report",
+    "elftools": "emulator",
+    "google": "trace",
+    "jinja2": "report",
+    "markupsafe": "report",
+    "perfetto": "trace",
+    "pyjls": "joulescope",
+    "scipy": "calibrate",
+    "vl_convert": "report",
+    "ziglang": "emulator",
+}
+"""Module -> the extra of pyproject.toml that installs it."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """What to say of a module that could not be imported; None if no extra has it."""
+    module = (error.name or "").split(".")[0]
+    return MissingExtra(module, _EXTRAS[module]) if module in _EXTRAS else None

@@ -106,7 +106,7 @@ static bool listed(const struct followed_folders *folders, size_t at)
 	return folders_have(&before, folders->path[at]);
 }
 
-int list_folder(struct recorder *recorder, const char *folder, const char *path)
+int list_folder(struct recorder *recorder, const char *folder, const char *path, bool itself)
 {
 	static struct walk walk;
 	struct stat is;
@@ -116,6 +116,8 @@ int list_folder(struct recorder *recorder, const char *folder, const char *path)
 		return -errno;
 	walk = (struct walk){recorder, is.st_dev, .depth = 0};
 	(void)snprintf(walk.path, sizeof(walk.path), "%s", strcmp(path, "/") == 0 ? "" : path);
+	if (itself)
+		say(&walk, fd, "", &is);
 	return walk_folder(&walk, fd);
 }
 
@@ -124,7 +126,7 @@ int listing(struct recorder *recorder)
 	for (size_t i = 0; i < recorder->folders.count; i++) {
 		const char *path = recorder->folders.path[i];
 		const int err =
-			listed(&recorder->folders, i) ? 0 : list_folder(recorder, path, path);
+			listed(&recorder->folders, i) ? 0 : list_folder(recorder, path, path, false);
 
 		if (err)
 			return err;

@@ -359,8 +359,8 @@ void call_end(struct recorder *recorder, struct tracee *tracee);
 /* listing.c: what is in the folders before the program begins */
 
 int listing(struct recorder *recorder);
-/* What is in one, whose path is another one for the program. */
-int list_folder(struct recorder *recorder, const char *folder, const char *path);
+/* What is in one, whose path is another one for the program; and the folder itself. */
+int list_folder(struct recorder *recorder, const char *folder, const char *path, bool itself);
 
 /* overhead.c: what following a call costs */
 

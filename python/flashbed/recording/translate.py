@@ -75,6 +75,10 @@ class Translation:
         needed = met(self.recording.calls(), everything)
         there = [call for call in everything if needed(call.path() or b"")]
         filler, total_bytes = self._filler_of_writes(), 0
+        itself = next((call for call in everything if call.path() == FOLDER), None)
+        if itself is not None:
+            # Only `flashbed exec` says so: it gives the folder its mode.
+            yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"
         for number, call in enumerate(there, start=1):
             total_bytes += call.number("length")
             if total_bytes > _THERE_BYTES_MAX:

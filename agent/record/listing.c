@@ -125,8 +125,9 @@ int listing(struct recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->folders.count; i++) {
 		const char *path = recorder->folders.path[i];
-		const int err =
-			listed(&recorder->folders, i) ? 0 : list_folder(recorder, path, path, false);
+		const int err = listed(&recorder->folders, i)
+					? 0
+					: list_folder(recorder, path, path, false);
 
 		if (err)
 			return err;

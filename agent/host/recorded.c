@@ -63,8 +63,8 @@ int host_record_begin(const struct host_request *request, const struct host_plac
 		err = rows_init(&recorder->recorder.stream, host_open(HOST_RECORD));
 	if (!err)
 		err = facts_begin(&recorder->recorder, request->arguments);
-	/* With the folder itself, to which prepare() has given an owner and a mode: a replay has to do
-	 * so as well, because UBIFS then has a journal when it is mounted. */
+	/* With the folder itself, to which prepare() has given an owner and a mode. A replay has
+	 * to do so as well, because UBIFS then has a journal when it is mounted. */
 	return err ? err : list_folder(&recorder->recorder, place->mount_point, request->at, true);
 }
 

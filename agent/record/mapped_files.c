@@ -268,19 +268,45 @@ static void end_written(struct page_walk *walk)
 	walk->written = (struct page_run){0, 0};
 }
 
-/* Whether the kernel has to write the page back, which only root may ask. */
-static bool is_dirty(uint64_t entry)
+/* Whether the kernel has to write back any page of the mapping that has the address. */
+static bool has_dirty_pages(pid_t tid, uint64_t address)
+{
+	char path[64];
+	char line[RECORD_PATH + 128];
+	bool inside = false;
+	bool found = false;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/smaps", (int)tid);
+	FILE *maps = fopen(path, "re");
+
+	while (maps && !found && fgets(line, sizeof(line), maps)) {
+		char *end = NULL;
+		const uint64_t first = strtoull(line, &end, 16);
+		const char *dirty = strstr(line, "_Dirty:");
+
+		if (*end == '-')
+			inside = address >= first && address < strtoull(end + 1, NULL, 16);
+		else if (inside && dirty)
+			found = strtoull(dirty + sizeof("_Dirty:") - 1, NULL, 10) > 0;
+	}
+	if (maps)
+		(void)fclose(maps);
+	return found;
+}
+
+/* Whether the kernel has to write the page back, which only root may ask. It does not answer for
+ * frames behind what it takes for the last: there, whether it has to for any page of the mapping. */
+static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
 {
 	static int flags_of = -1;
-	const uint64_t frame = entry & FRAME;
+	const off_t place = (off_t)((entry & FRAME) * sizeof(uint64_t));
 	uint64_t flags = 0;
 
 	if (flags_of < 0)
 		flags_of = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
-	return frame &&
-	       pread(flags_of, &flags, sizeof(flags), (off_t)(frame * sizeof(flags))) ==
-		       sizeof(flags) &&
-	       flags & DIRTY;
+	if (place && pread(flags_of, &flags, sizeof(flags), place) == sizeof(flags))
+		return flags & DIRTY;
+	return has_dirty_pages(tid, address);
 }
 
 static void visit(struct page_walk *walk, uint64_t address, uint64_t entry)
@@ -307,8 +333,9 @@ static void visit(struct page_walk *walk, uint64_t address, uint64_t entry)
 		return;
 	const uint64_t now = hash_of(bytes);
 
-	const bool same =
-		*hash == 0 && walk->recorder->in_virtual_time ? !is_dirty(entry) : now == *hash;
+	const bool same = *hash == 0 && walk->recorder->in_virtual_time
+				  ? !is_dirty(walk->tracee->tid, address, entry)
+				  : now == *hash;
 
 	if (same) {
 		*hash = now;

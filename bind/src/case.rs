@@ -19,13 +19,15 @@ pub struct Case {
     read_ahead_kib: u32,
     chip: Py<Chip>,
     cuts: Vec<u64>,
-    dice: Vec<u16>,
+    gc_choices: Vec<u16>,
 }
 
 #[pymethods]
 impl Case {
     #[new]
-    #[pyo3(signature = (*, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], dice=vec![]))]
+    #[pyo3(signature = (
+        *, fs, prepare, body, read_ahead_kib, chip, cuts=vec![], gc_choices=vec![],
+    ))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -35,22 +37,22 @@ impl Case {
         read_ahead_kib: u32,
         chip: Py<Chip>,
         cuts: Vec<u64>,
-        dice: Vec<u16>,
+        gc_choices: Vec<u16>,
     ) -> PyResult<Case> {
         let fs = fs.parse().map_err(|error| mount_error(py, &error))?;
-        Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, dice })
+        Ok(Case { fs, prepare, body, read_ahead_kib, chip, cuts, gc_choices })
     }
 }
 
 impl Case {
     /// As the simulator takes it.
     pub fn borrowed(&self) -> parallel::Case<'_> {
-        let Case { read_ahead_kib, body, cuts, dice, .. } = self;
+        let Case { read_ahead_kib, body, cuts, gc_choices, .. } = self;
         parallel::Case {
             fs: self.fs,
             prepare: &self.prepare,
             chip: &self.chip.get().0,
-            input: CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, dice },
+            input: CaseInput { read_ahead_kib: *read_ahead_kib, body, cuts, gc_choices },
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct Results {
     file_names: Vec<String>,
     failures: Vec<Failure>,
     surveys: Vec<Survey>,
-    dice: BTreeMap<usize, Vec<u16>>,
+    gc_choices: BTreeMap<usize, Vec<u16>>,
     unpriced: BTreeMap<usize, &'static str>,
     interrupted: Option<Py<PyBaseException>>,
 }
@@ -29,7 +29,7 @@ impl Results {
     pub fn new(py: Python<'_>, board: &BoardProfile, waited: Waited) -> PyResult<Results> {
         let mut columns = Columns::default();
         let (mut failures, mut surveys) = (Vec::new(), Vec::new());
-        let (mut dice, mut unpriced) = (BTreeMap::new(), BTreeMap::new());
+        let (mut gc_choices, mut unpriced) = (BTreeMap::new(), BTreeMap::new());
         for Ended { case, before, result } in waited.ended {
             let measured = match result {
                 Ok(measured) => measured,
@@ -43,8 +43,8 @@ impl Results {
             if let Some(packing) = measured.unpriced {
                 unpriced.insert(case, packing.name());
             }
-            if !measured.dice.is_empty() {
-                dice.insert(case, measured.dice);
+            if !measured.gc_choices.is_empty() {
+                gc_choices.insert(case, measured.gc_choices);
             }
         }
         let PyColumns { cases, requests, flash, wear, file_names } = columns.into_python(py)?;
@@ -57,7 +57,7 @@ impl Results {
             file_names,
             failures,
             surveys,
-            dice,
+            gc_choices,
             unpriced,
             interrupted,
         })

@@ -118,7 +118,7 @@ class Case:
         read_ahead_kib: int,
         chip: Chip,
         cuts: Sequence[int] = ...,
-        dice: Sequence[int] = ...,
+        gc_choices: Sequence[int] = ...,
     ) -> Case:
         """Makes one. Raises `ValueError` for an unknown file system.
 
@@ -128,7 +128,8 @@ class Case:
         - `read_ahead_kib`: the read-ahead window.
         - `chip`: what `prepare` begins with.
         - `cuts`: the changes of the chip since the mark, from 1, in which power fails.
-        - `dice`: what JFFS2 of a kernel chose (`jiffies % 128`) from the mark on, to be replayed.
+        - `gc_choices`: what JFFS2 of a kernel chose (`jiffies % 128`) from the mark on, to be
+          replayed.
         """
 
 @final
@@ -431,7 +432,7 @@ class Results:
         """What each power cut left, by case and in the order of its `cuts`."""
 
     @property
-    def dice(self) -> dict[int, list[int]]:
+    def gc_choices(self) -> dict[int, list[int]]:
         """By case what JFFS2 chose (`jiffies % 128`) since the mark, if anything."""
 
     @property

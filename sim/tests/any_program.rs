@@ -61,7 +61,7 @@ fn program(fs: impl Into<Mount>, operations: &[String], append: bool) -> Result<
     let prepare = "flashbed-ops 1\nprepared\n";
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, prepare) };
-    let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], gc_choices: &[] };
     match run_cases(&setting, &[case]).remove(0) {
         Ok(measured) => prop_assert!(measured.requests.len() >= operations.len()),
         Err(error) => prop_assert!(error.to_string().ends_with("not modelled"), "{error}"),

@@ -33,7 +33,7 @@ fn measure(fs: FsKind, body: &str, cuts: &[u64]) -> Measured {
     board.partition.blocks = if fs == FsKind::Jffs2 { 40 } else { 96 };
     let kernel = support::kernel("6.1");
     let setting = support::setting(&board, &kernel, fs, "flashbed-ops 1\nprepared\n");
-    let case = CaseInput { read_ahead_kib: 0, body, cuts, dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body, cuts, gc_choices: &[] };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 

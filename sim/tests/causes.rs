@@ -31,7 +31,7 @@ fn synced(fs: FsKind, writes: u64) -> Measured {
     let body = format!("flashbed-ops 1\nopen 0 a rw\nmark\n{lines}");
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, prepare) };
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     run_cases(&setting, &[case]).remove(0).expect("it runs")
 }
 

@@ -21,7 +21,7 @@ fn run(fs: FsKind, state: &ChipState, body: &str) -> Result<Measured, RunError> 
         recorded: support::REQUESTS,
     };
     let body = format!("flashbed-ops 1\n{body}");
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     run_cases_on(&setting, state, &[case]).pop().expect("one case")
 }
 

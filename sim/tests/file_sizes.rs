@@ -15,7 +15,7 @@ fn run(fs: FsKind, body: &str) -> Result<Measured, RunError> {
     let prepare = "flashbed-ops 1\nprepared\n";
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, prepare) };
-    let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], gc_choices: &[] };
     run_cases(&setting, &[case]).remove(0)
 }
 

@@ -14,7 +14,7 @@ fn run(prepare: &str, body: &str) -> Measured {
     let fs = FsKind::Jffs2;
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const EMPTY: &str = "flashbed-ops 1\nprepared\n";
 
 fn case<'a>(fs: FsKind, chip: &'a ChipState, body: &'a str) -> Case<'a> {
-    let input = CaseInput { read_ahead_kib: 0, body, cuts: &[], dice: &[] };
+    let input = CaseInput { read_ahead_kib: 0, body, cuts: &[], gc_choices: &[] };
     Case { fs: fs.into(), prepare: EMPTY, chip, input }
 }
 

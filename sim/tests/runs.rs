@@ -62,7 +62,7 @@ fn a_timer_that_ends_in_the_programs_own_work_is_served_there() {
     let steps = 8_000_000_000_000 / board.software.compute_step_ps; // eight seconds
     let body =
         format!("flashbed-ops 1\nmark\nopen 0 f rw,create\nwrite 0 0 100 7 0\ncompute {steps}\n");
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
     let flushed = measured.flash.last().expect("the write buffer");
     let (earliest, latest) = (Ns(5_000_000_000), Ns(5_200_000_000));
@@ -78,7 +78,7 @@ fn cases_after_one_preparation_do_not_see_each_other() {
             recorded: support::TRACED,
             ..support::setting(&board, &kernel, fs, &prepare)
         };
-        let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] };
+        let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], gc_choices: &[] };
         let results = run_cases(&setting, &[case, case, case]);
         let flash: Vec<_> = results.into_iter().map(|r| r.expect("it runs").flash).collect();
         assert_eq!(flash[0], flash[1]);
@@ -94,7 +94,7 @@ fn tracing_changes_nothing_that_is_measured() {
     for fs in KINDS {
         let measure = |recorded| {
             let setting = Setting { recorded, ..support::setting(&board, &kernel, fs, &prepare) };
-            let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] };
+            let case = CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], gc_choices: &[] };
             run_cases(&setting, &[case]).remove(0).expect("it runs")
         };
         let traced = measure(support::TRACED);
@@ -117,7 +117,7 @@ fn a_full_partition_names_the_line_of_the_write() {
     for fs in KINDS {
         let (prepare, body) = program(16 * 1024, &[]);
         let setting = support::setting(&board, &kernel, fs, &prepare);
-        let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+        let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
         let error = run_cases(&setting, &[case]).remove(0).expect_err("16 MiB in 10 MiB");
         let text = error.to_string();
         assert!(text.starts_with("line ") && text.contains("no space"), "{fs:?}: {text}");
@@ -129,7 +129,8 @@ fn what_is_not_modelled_is_refused_by_name() {
     let (board, kernel) = (support::board("emulated"), support::kernel("6.1"));
     let prepare = "flashbed-ops 1\nopen 0 a rw,create,direct\n";
     let setting = support::setting(&board, &kernel, FsKind::Jffs2, prepare);
-    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[], dice: &[] };
+    let case =
+        CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[], gc_choices: &[] };
     let error = run_cases(&setting, &[case]).remove(0).expect_err("direct");
     assert_eq!(error.to_string(), "line 2: open: direct I/O is not modelled");
 }
@@ -199,7 +200,7 @@ fn every_file_system_runs_on_every_chip_it_can_be_on() {
         let body = body.replace("open 0 file.bin ro", "open 0 file.bin rw");
         for fs in KINDS {
             let chip = format!("{fs:?} on {page_bytes} * {pages_per_block}, {kind:?}");
-            let case = CaseInput { read_ahead_kib: 16, body: &body, cuts: &[], dice: &[] };
+            let case = CaseInput { read_ahead_kib: 16, body: &body, cuts: &[], gc_choices: &[] };
             let prepare = support::written_file(1 << 20);
             let setting = Setting {
                 recorded: support::TRACED,
@@ -229,7 +230,8 @@ fn blocks_too_small_for_ubifs_are_refused() {
     let (mut board, kernel) = (support::board("emulated-4k"), support::kernel("6.1"));
     (board.chip.page_bytes, board.chip.oob_bytes, board.chip.pages_per_block) = (1024, 32, 16);
     let setting = support::setting(&board, &kernel, FsKind::Ubifs, "");
-    let case = CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[], dice: &[] };
+    let case =
+        CaseInput { read_ahead_kib: 0, body: "flashbed-ops 1\n", cuts: &[], gc_choices: &[] };
     let refusal = run_cases(&setting, &[case]).remove(0).expect_err("too small").to_string();
     assert_eq!(
         refusal,
@@ -292,7 +294,7 @@ fn the_collector_is_let_in_while_a_files_pages_go() {
         recorded: support::TRACED,
         ..support::setting(&board, &kernel, FsKind::Jffs2, &prepare)
     };
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
     let first = measured.flash.iter().find(|op| op.task == Task::Jffs2Thread);
     let first = first.expect("there is something to collect").start;

@@ -15,7 +15,7 @@ fn run(kernel: &str, read_ahead_kib: u32, prepare: &str, body: &str, faults: Fau
     let fs: Mount = "ubifs,bulk_read".parse().expect("modelled");
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
-    let case = CaseInput { read_ahead_kib, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib, body: &body, cuts: &[], gc_choices: &[] };
     let state = ChipState { faults, ..ChipState::default() };
     run_cases_on(&setting, &state, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -21,7 +21,7 @@ fn run_of(kernel: &str, blocks: u32, body: &str) -> Measured {
     let body = format!("flashbed-ops 1\n{body}\n");
     let fs = FsKind::Ubifs;
     let setting = support::setting(&board, &kernel, fs, prepare);
-    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -17,7 +17,7 @@ fn try_run(
     let body = format!("flashbed-ops 1\n{body}\n");
     let setting =
         Setting { recorded: support::TRACED, ..support::setting(&board, &kernel, fs, &prepare) };
-    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[], dice: &[] }])
+    run_cases(&setting, &[CaseInput { read_ahead_kib, body: &body, cuts: &[], gc_choices: &[] }])
         .remove(0)
 }
 
@@ -198,7 +198,7 @@ fn unmounting_takes_pages_and_inodes_out_of_memory() {
             let setting = support::setting(&board, &kernel, fs, &prepare);
             let setting = Setting { recorded: support::TRACED, ..setting };
             let body = format!("flashbed-ops 1\n{before}mark\nremount\n");
-            let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], dice: &[] };
+            let case = CaseInput { read_ahead_kib: 0, body: &body, cuts: &[], gc_choices: &[] };
             let measured = run_cases(&setting, &[case]).remove(0).expect("it runs");
             measured.requests[0].latency.0
         };

@@ -118,7 +118,8 @@ def test_what_is_put_is_there_and_a_missing_interpreter_is_127(tmp_path: Path) -
 
 
 def test_a_static_program_runs() -> None:
-    assert "usage" in _exec("--", str(path_of("host"))).err
+    agent = path_of("host")
+    assert "usage" in _exec("--put", str(agent), "--", f"./{agent.name}").err
 
 
 def test_standard_input_is_handed_through() -> None:

@@ -84,6 +84,8 @@ def test_the_flash_does_what_it_does_on_user_mode_linux(
     assert emulated["time_ns"] > emulated["run"]["busy_ns"]
     if cached_kernel(cache_folder(), SERIES[0], programs_kernel()) is None:
         pytest.skip("the kernel for programs is not built: make uml")
+    if path_of("host").is_relative_to("/tmp"):
+        pytest.skip("the checkout is in /tmp, which is another folder for a program")
     status, out, err = _exec(*put, "--", str(path_of("host")), *words)
     assert status == 0, err
     here = _answer(out)

@@ -174,7 +174,7 @@ def validated() -> pl.DataFrame:
         "board": "emulated", "kernel": "6.1", "target": "uml", "suite": "reads", "kind": "default",
         "flashbed_version": "0.1.0", "commit": None, "message": None,
     }  # fmt: skip
-    cases = {"case_id": ["validate-jffs2-a", "validate-ubifs-b"], "throws": [None, 1]}
+    cases = {"case_id": ["validate-jffs2-a", "validate-ubifs-b"], "gc_choices": [None, 1]}
     return pl.DataFrame({**cases, **counts, **errors}).with_columns(
         pl.lit(word, pl.String).alias(name) for name, word in words.items()
     )

@@ -23,13 +23,14 @@ __all__ = ["Measured", "cases_and_requests_on", "measured_on"]
 class Measured:
     """What a target gave.
 
-    `cases` has a row for each program that did not fail, in their order; `dice` is that of `Batch`.
+    `cases` has a row for each program that did not fail, in their order; `gc_choices` is that of
+    `Batch`.
     """
 
     cases: pl.DataFrame
     requests: pl.DataFrame
     failures: list[Failure]
-    dice: dict[str, tuple[int, ...]]
+    gc_choices: dict[str, tuple[int, ...]]
 
 
 def cases_and_requests_on(
@@ -60,7 +61,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []
     failures: list[Failure] = []
-    dice: dict[str, tuple[int, ...]] = {}
+    gc_choices: dict[str, tuple[int, ...]] = {}
     with bar(f"{title} on {shown_target(name)}") as progress:
 
         def show(what: str, done: int) -> None:
@@ -69,7 +70,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
         try:
             for batch in load_target(name).run(programs, RunOptions(progress=show)):
                 failures += batch.failures
-                dice |= batch.dice
+                gc_choices |= batch.gc_choices
                 if batch.cases.height:
                     frames.append(batch.cases)
                     requests.append(batch.requests)
@@ -81,4 +82,4 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
     table = order.join(measured, on="case_id", how="inner", maintain_order="left")
-    return Measured(table, pl.concat(requests, how="diagonal"), failures, dice)
+    return Measured(table, pl.concat(requests, how="diagonal"), failures, gc_choices)

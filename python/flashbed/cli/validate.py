@@ -33,8 +33,11 @@ Suite = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it is kept for a report.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json")]
-OwnDice = Annotated[
-    bool, typer.Option("--own-dice", help="The simulator throws JFFS2's dice, not the kernel.")
+OwnGcChoices = Annotated[
+    bool,
+    typer.Option(
+        "--own-gc-choices", help="JFFS2's GC choices are the simulator's, not the kernel's."
+    ),
 ]
 
 WORST_SHOWN = 5
@@ -58,14 +61,14 @@ def validate(
     output: Format = "text",
     out: Out = Path("results/validation"),
     erase: Erase = None,
-    own_dice: OwnDice = False,
+    own_gc_choices: OwnGcChoices = False,
 ) -> None:
     """Holds the simulator against a real kernel, on cases nothing was fitted to.
 
     docs/validation.md has the cases. Prints how many flash operations are exact and how far times
     are off, over all cases, by file system and kind of case, and for the worst; what the simulator
-    does not model is listed by name. What JFFS2 throws on the emulated board the simulator's
-    throws too. Exit status 1 if a case failed.
+    does not model is listed by name. What JFFS2 chooses on the emulated board the simulator's
+    chooses too. Exit status 1 if a case failed.
     """
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.runner import commit
@@ -81,7 +84,9 @@ def validate(
     if output not in ("text", "json"):
         raise InputError(f"--format {output}: text or json")
     (asked,) = all_allowed([on], erase)
-    compared = _compared(suite, asked, load_board(board), load_kernel(kernel), replay=not own_dice)
+    compared = _compared(
+        suite, asked, load_board(board), load_kernel(kernel), replay=not own_gc_choices
+    )
     target = BOARD if is_board(asked) else on
     run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
@@ -110,7 +115,7 @@ def _compared(
     known = set(simulated.cases["case_id"])
     # A probe is not for nothing: what it leaves to do may fall into a case of some milliseconds.
     asked = [
-        replace(case, record_dice=replay and case.case_id in simulated.dice)
+        replace(case, record_gc_choices=replay and case.case_id in simulated.gc_choices)
         for case in cases
         if case.case_id in known
     ]
@@ -129,7 +134,9 @@ def _compared(
     where = shown_target(on)
     broken += [(where, failure) for failure in real.failures if not failure.not_measured]
     return Compared(
-        table=compare(_replayed(simulated, real.dice, asked, alike), real.cases, real.dice),
+        table=compare(
+            _replayed(simulated, real.gc_choices, asked, alike), real.cases, real.gc_choices
+        ),
         kinds=kinds(suite, board),
         limits=LIMITS[suite].get(where, {}),
         refused=refused,
@@ -138,17 +145,20 @@ def _compared(
 
 
 def _replayed(
-    simulated: Measured, dice: dict[str, tuple[int, ...]], asked: Sequence[Program], board: Board
+    simulated: Measured,
+    gc_choices: dict[str, tuple[int, ...]],
+    asked: Sequence[Program],
+    board: Board,
 ) -> pl.DataFrame:
-    """The simulator's cases, those in which the kernel's JFFS2 threw dice with its throws."""
-    thrown = [
-        replace(program, board=board, dice=dice[program.case_id])
+    """The simulator's cases, those in which the kernel's JFFS2 chose, with its choices."""
+    replayed = [
+        replace(program, board=board, gc_choices=gc_choices[program.case_id])
         for program in asked
-        if dice.get(program.case_id)
+        if gc_choices.get(program.case_id)
     ]
-    if not thrown:
+    if not replayed:
         return simulated.cases
-    again = measured_on("sim", "validate", thrown).cases
+    again = measured_on("sim", "validate", replayed).cases
     return simulated.cases.update(again, on="case_id", include_nulls=True)
 
 
@@ -158,8 +168,8 @@ def _show(compared: Compared) -> None:
     for fs, part in told["file_systems"].items():
         _show_summary(fs, part, {})
     if told["replayed"]["cases"]:
-        throws, cases = told["replayed"]["throws"], told["replayed"]["cases"]
-        print(f"JFFS2's dice are the kernel's: {throws} throws in {cases} cases")
+        choices, cases = told["replayed"]["gc_choices"], told["replayed"]["cases"]
+        print(f"JFFS2's GC choices are the kernel's: {choices} in {cases} cases")
     if len(told["kinds"]) > 1:
         _show_kinds(told["kinds"])
     _show_worst(compared)

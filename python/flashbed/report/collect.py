@@ -170,8 +170,8 @@ class Validation:
     worst: list[dict[str, Any]]
     again: list[str]
     """The commands that run it again."""
-    throws: int
-    """Of JFFS2's dice, that were the kernel's."""
+    gc_choices: int
+    """Of JFFS2, that were the kernel's."""
 
 
 WORST_SHOWN = 12
@@ -181,10 +181,10 @@ WORST_SHOWN = 12
 def collect_validation(directory: Path) -> Validation:
     """Reads what `validate` has kept in a directory. Raises `InputError`."""
     table = read_results(directory)
-    throws = int(table["throws"].sum() or 0) if "throws" in table.columns else 0
+    gc_choices = int(table["gc_choices"].sum() or 0) if "gc_choices" in table.columns else 0
     lines = summaries(table)
     worst = worst_cases(table, WORST_SHOWN)
-    return Validation(lines, worst, validate_again(directory, lines), throws)
+    return Validation(lines, worst, validate_again(directory, lines), gc_choices)
 
 
 def _energies(directory: Path, cases: pl.DataFrame) -> dict[str, Energy | None]:

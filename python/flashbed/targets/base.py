@@ -84,10 +84,10 @@ class Program:
     """What the agent's tracers are to show of the body, as a job's `trace` line has it."""
     filled: bool = False
     """The preparation brings the partition as a whole into a state (workloads/state.py)."""
-    record_dice: bool = False
-    """A kernel is to say what its JFFS2 throws (`Batch.dice`), where that can be seen."""
-    dice: tuple[int, ...] = ()
-    """What the simulator's JFFS2 throws from the mark on, as a kernel was seen to."""
+    record_gc_choices: bool = False
+    """A kernel is to say what its JFFS2 chooses (`Batch.gc_choices`), where that can be seen."""
+    gc_choices: tuple[int, ...] = ()
+    """What the simulator's JFFS2 chooses from the mark on, as a kernel was seen to."""
     mount_options: str = ""
     """The file system is mounted with these, before anything is prepared: `bulk_read`."""
     compressor: str = USUAL_COMPRESSOR
@@ -216,10 +216,10 @@ class Batch:
     """case_id, seq of the statement, call (an operation without the bytes of a write)."""
     traced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """case_id -> rows of `flashbed-trace 1`, times since the mark."""
-    dice: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """case_id -> `jiffies % 128` of each of JFFS2's throws from the mark on (docs/validation.md).
+    gc_choices: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """case_id -> `jiffies % 128` of each of JFFS2's choices from the mark on (docs/validation.md).
 
-    The simulator always says, a kernel if `record_dice` asks for it.
+    The simulator always says, a kernel if `record_gc_choices` asks for it.
     """
 
 

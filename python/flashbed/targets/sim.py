@@ -195,7 +195,7 @@ def cases_of(programs: Sequence[Program]) -> list[_sim.Case]:
                 read_ahead_kib=program.modelled_kib,
                 chip=chip,
                 cuts=[cut.change for cut in program.cuts],
-                dice=program.dice,
+                gc_choices=program.gc_choices,
             )
         )
     return cases
@@ -305,7 +305,7 @@ def batch_of(results: _sim.Results, programs: Sequence[Program]) -> Batch:
         ),
         surveys=tuple(_survey(survey, case_ids) for survey in results.surveys),
         wear=_wear(results.wear, programs),
-        dice={case_ids[index]: tuple(throws) for index, throws in results.dice.items()},
+        gc_choices={case_ids[index]: tuple(made) for index, made in results.gc_choices.items()},
     )
 
 

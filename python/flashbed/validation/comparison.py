@@ -41,13 +41,15 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
 
 
 def compare(
-    simulated: pl.DataFrame, real: pl.DataFrame, dice: Mapping[str, Sequence[int]] | None = None
+    simulated: pl.DataFrame,
+    real: pl.DataFrame,
+    gc_choices: Mapping[str, Sequence[int]] | None = None,
 ) -> pl.DataFrame:
     """case_id, and for each measure the simulator's and the kernel's value and the error, percent.
 
     Both tables need case_id, the flash counts, flash_time_ns and time_ns. The error is that of
-    analysis.agreement: null where the kernel's value is not known. `throws` counts those of JFFS2's
-    dice that the kernel was seen to throw and the simulator was given, null where they were not
+    analysis.agreement: null where the kernel's value is not known. `gc_choices` counts those of
+    JFFS2 that the kernel was seen to make and the simulator was given, null where they were not
     recorded.
     """
     columns = ["case_id", *MEASURES.values()]
@@ -59,12 +61,15 @@ def compare(
     return joined.with_columns(
         error_pct(pl.col(name), pl.col(f"{name}_real")).alias(f"{name}_error_pct")
         for name in MEASURES
-    ).join(_throws(dice or {}), on="case_id", how="left", maintain_order="left")
+    ).join(_counts(gc_choices or {}), on="case_id", how="left", maintain_order="left")
 
 
-def _throws(dice: Mapping[str, Sequence[int]]) -> pl.DataFrame:
-    rows = {"case_id": list(dice), "throws": [len(throws) for throws in dice.values()]}
-    return pl.DataFrame(rows, schema={"case_id": pl.String, "throws": pl.Int64})
+def _counts(gc_choices: Mapping[str, Sequence[int]]) -> pl.DataFrame:
+    rows = {
+        "case_id": list(gc_choices),
+        "gc_choices": [len(made) for made in gc_choices.values()],
+    }
+    return pl.DataFrame(rows, schema={"case_id": pl.String, "gc_choices": pl.Int64})
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
@@ -128,8 +133,8 @@ class Compared:
             **told,
             "limits": limits_kept(told, self.limits),
             "replayed": {
-                "throws": self.table["throws"].sum(),
-                "cases": (self.table["throws"] > 0).sum(),
+                "gc_choices": self.table["gc_choices"].sum(),
+                "cases": (self.table["gc_choices"] > 0).sum(),
             },
             "file_systems": {
                 fs: summary(part)

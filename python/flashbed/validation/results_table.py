@@ -76,7 +76,7 @@ def _is_results(table: pl.DataFrame) -> bool:
     if not {"case_id", *RUN, *numbers} <= set(table.columns):
         return False
     for name, kind in table.schema.items():
-        if name in numbers or name == "throws":
+        if name in numbers or name == "gc_choices":
             if not kind.is_numeric():
                 return False
         elif kind != pl.String:

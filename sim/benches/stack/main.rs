@@ -42,7 +42,7 @@ fn rate(fs: FsKind, board: &str, pages: &[u64]) -> f64 {
     let setting = support::setting(&board, &kernel, fs, &prepare);
     let timed = |count: usize| {
         let cases =
-            vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], dice: &[] }; count];
+            vec![CaseInput { read_ahead_kib: 128, body: &body, cuts: &[], gc_choices: &[] }; count];
         let start = cpu_seconds();
         let results = run_cases(&setting, &cases);
         let spent = cpu_seconds() - start;

@@ -24,7 +24,7 @@ use crate::units::{BlockNo, Ns};
 const PHASE_NS: u64 = 1_000_000_000;
 const LEAD_NS: u64 = 2_000_000;
 /// A fresh file system is mounted and a preparation begins at multiples of this,
-/// both of a second and of the 128 ticks of 4 ms that JFFS2's dice go round in (`jiffies % 128`)
+/// both of a second and of the 128 ticks of 4 ms that JFFS2 chooses by (`jiffies % 128`)
 /// and that a timer of YAFFS2's thread is rounded to.
 const ROUND_NS: u64 = 64_000_000_000;
 /// A machine runs no longer than this since its chip was made: 31 years, which leaves room for
@@ -203,7 +203,7 @@ impl<S: Stack> Machine<S> {
         self.stack.close_elsewhere(now); // the driver's counts
         self.now = self.stack.pause(now, mark).map_err(RunError::Interrupted)?;
         if let Some(choices) = self.stack.choices() {
-            choices.replay_choices(case.dice);
+            choices.replay_choices(case.gc_choices);
         }
         Ok(operations)
     }
@@ -303,7 +303,7 @@ impl<S: Stack> Machine<S> {
             self.stack.take_cache_counts();
         measured.flash = self.take_flash(mark.at, setting);
         self.flash_mut().take_record(); // which ends it
-        measured.dice =
+        measured.gc_choices =
             self.stack.choices().map_or_else(Vec::new, |choices| choices.choices().to_vec());
         let mtd = self.stack.mtd();
         measured.ecc_corrected = mtd.ecc_stats().corrected - mark.ecc.corrected;

@@ -194,7 +194,7 @@ pub struct CaseInput<'a> {
     pub cuts: &'a [u64],
     /// What a kernel's JFFS2 chose from the mark on; what comes after these, the simulator's
     /// chooses itself.
-    pub dice: &'a [u16],
+    pub gc_choices: &'a [u16],
 }
 
 /// The chip that cases begin with, and what goes wrong with it.

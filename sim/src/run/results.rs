@@ -69,8 +69,8 @@ pub struct Measured {
     pub erase_count_max: u64,
     /// Erases of all blocks of the partition.
     pub erase_count_sum: u64,
-    /// What JFFS2 chose pseudo-randomly since the mark (fs/jffs2/dice.rs).
-    pub dice: Vec<u16>,
+    /// What JFFS2 chose pseudo-randomly since the mark (fs/jffs2/gc_choices.rs).
+    pub gc_choices: Vec<u16>,
     /// What each of the cuts left.
     pub surveys: Vec<Survey>,
     /// Blocks of the partition that are bad by the end.

@@ -173,7 +173,7 @@ pub fn run(
     body: &str,
 ) -> Measured {
     let setting = setting(board, kernel, fs, prepare);
-    let case = CaseInput { read_ahead_kib, body, cuts: &[], dice: &[] };
+    let case = CaseInput { read_ahead_kib, body, cuts: &[], gc_choices: &[] };
     let result = run_cases(&setting, &[case]).remove(0);
     result.unwrap_or_else(|error| panic!("{error}"))
 }

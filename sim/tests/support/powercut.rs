@@ -83,7 +83,7 @@ fn measure(fs: FsKind, steps: &[Step], cuts: &[u64]) -> Measured {
     let kernel = super::kernel("6.1");
     let prepare = "flashbed-ops 1\nprepared\n";
     let setting = super::setting(&board, &kernel, fs, prepare);
-    let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts, dice: &[] };
+    let case = CaseInput { read_ahead_kib: 0, body: &text(steps), cuts, gc_choices: &[] };
     run_cases(&setting, &[case]).remove(0).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -57,7 +57,7 @@ def test_a_module_that_a_target_imports_is_among_its_code(
 
 def test_a_module_that_a_target_does_not_import_is_not(package: Path) -> None:
     before = {target: code_sha256(target) for target in ("sim", "uml")}
-    for file in ("report/page.py", "targets/emulator/dice.py", "targets/ssh/board.py"):
+    for file in ("report/page.py", "targets/emulator/gc_choices.py", "targets/ssh/board.py"):
         change(package / file)
     assert {target: code_sha256(target) for target in before} == before
 

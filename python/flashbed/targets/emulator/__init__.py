@@ -16,7 +16,7 @@ from flashbed import paths
 from flashbed.formats.profiles import Board
 from flashbed.storage.locking import clear, tidy
 from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
-from flashbed.targets.emulator import dice
+from flashbed.targets.emulator import gc_choices
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
 from flashbed.targets.emulator.machine import QEMU, command, find_qemu
@@ -101,7 +101,7 @@ class EmulatorTarget:
         for same in stacks.values():
             try:
                 modules = [chip, *self._modules(kernel, same[0].fs, options.progress)]
-                same = [dice.with_choices_traced(program, kernel.modules) for program in same]
+                same = [gc_choices.with_choices_traced(program, kernel.modules) for program in same]
                 guests.append((self._guest(qemu, kernel, modules, same[0]), same))
             except (yaffs2.NotBuilt, NoSqlite) as why:
                 refused += [Failure(program.case_id, str(why)) for program in same]
@@ -111,7 +111,7 @@ class EmulatorTarget:
         for guest, same in guests:
             batches = run_guest(guest, same, self.work, options, done=done)
             for batch in batches:
-                yield dice.recorded(batch, same)
+                yield gc_choices.recorded(batch, same)
             done += len(same)
 
     def _chip(self, kernel: KernelFiles, say: Callable[[str], None]) -> Path:

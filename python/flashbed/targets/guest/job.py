@@ -5,7 +5,7 @@ that writes is the last of its group, because the next one would not find the st
 A case that mounts JFFS2 again is the last of its boot: what the kernel adds up over the nodes it
 finds (`pseudo_random` of fs/jffs2/scan.c) rotates its lists of blocks and lasts until it is booted.
 So is one that writes and removes an eighth of JFFS2's partition or more, or may: a counter in the
-dice of jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a
+choice of jffs2_refile_wbuf_blocks (fs/jffs2/wbuf.c) goes up with the blocks that it empties. Such a
 case has a boot of its own, for what ran before it would have its part in that counter. How much a
 statement writes is not known.
 Identifiers in the job are numbers of ours, so a case_id may hold anything.

@@ -107,7 +107,7 @@ def _together(batches: Sequence[Batch]) -> Batch:
         wear=wear,
         calls=calls,
         traced={name: rows for batch in batches for name, rows in batch.traced.items()},
-        dice={name: throws for batch in batches for name, throws in batch.dice.items()},
+        gc_choices={name: made for batch in batches for name, made in batch.gc_choices.items()},
     )
 
 

@@ -7,8 +7,8 @@
 //! of its pages is not copied: what the page cache has of the page is written anew, read into it if
 //! need be.
 
-use super::dice::Place;
 use super::fragments::Fragment;
+use super::gc_choices::ChosenIn;
 use super::inode::InodeState;
 use super::layout::{is_dirty, Summary, RAW_INODE_BYTES};
 use super::node::{NameId, Node, NodeId, Role, State};
@@ -110,17 +110,17 @@ impl<F: Flash> Jffs2<F> {
 
     /// jffs2_find_gc_block: the tick's number decides from which list the block comes.
     pub(super) fn find_gc_block(&mut self, mut now: Ns) -> Result<Ns> {
-        let dice = self.dice.throw(Place::Collect, self.ticks.jiffies(now));
+        let choice = self.gc_choices.choose(ChosenIn::Collect, self.ticks.jiffies(now));
         let list = loop {
             let space = &self.space;
             let any = |list: List| !space.is_empty(list);
             break if any(List::BadUsed) && space.len(List::Free) > space.levels.bad_blocks {
                 List::BadUsed
-            } else if dice < 50 && any(List::Erasable) {
+            } else if choice < 50 && any(List::Erasable) {
                 List::Erasable
-            } else if dice < 110 && any(List::VeryDirty) {
+            } else if choice < 110 && any(List::VeryDirty) {
                 List::VeryDirty
-            } else if dice < 126 && any(List::Dirty) {
+            } else if choice < 126 && any(List::Dirty) {
                 List::Dirty
             } else if any(List::Clean) {
                 List::Clean

@@ -16,12 +16,12 @@ mod background;
 mod build;
 mod call;
 mod compr;
-mod dice;
 mod dir;
 mod erase;
 mod file;
 mod fragments;
 mod gc;
+mod gc_choices;
 mod inode;
 mod layout;
 mod node;
@@ -128,7 +128,7 @@ pub struct Jffs2<F> {
     refiled: u64,
     next_block: Option<u32>,
     gc_block: Option<gc::GcBlock>,
-    dice: dice::Dice,
+    gc_choices: gc_choices::GcChoices,
     summary_bytes: u32,
     /// Whether the block being written is going to end with a summary.
     has_summary: bool,
@@ -195,7 +195,7 @@ impl<F: Flash> Jffs2<F> {
             refiled: 0,
             next_block: None,
             gc_block: None,
-            dice: dice::Dice::default(),
+            gc_choices: gc_choices::GcChoices::default(),
             summary_bytes: 0,
             has_summary: options.summary,
             options,
@@ -536,10 +536,10 @@ impl<F: Flash> Scheduled for Jffs2<F> {
 
 impl<F: Flash> Choices for Jffs2<F> {
     fn replay_choices(&mut self, recorded: &[u16]) {
-        self.dice = dice::Dice::seen(recorded);
+        self.gc_choices = gc_choices::GcChoices::seen(recorded);
     }
 
     fn choices(&self) -> &[u16] {
-        self.dice.thrown()
+        self.gc_choices.made()
     }
 }

@@ -8,7 +8,7 @@
 //! 1. free + used + unchecked + dirty + wasted bytes of a block make a block.
 //! 2. Only the end of the block being written (`next_block`) receives nodes.
 
-use super::dice::Place;
+use super::gc_choices::ChosenIn;
 use super::layout::{
     is_dirty, pad, Summary, MIN_DATA_BYTES, RAW_INODE_BYTES, SUMMARY_BYTES_MAX,
     SUMMARY_FRAME_BYTES, SUMMARY_MARKER_BYTES,
@@ -374,7 +374,7 @@ impl<F: Flash> Jffs2<F> {
     fn file_emptied(&mut self, now: Ns, number: u32) {
         if self.wbuf.bytes > 0 {
             self.space.push_back(List::ErasablePendingWbuf, number);
-        } else if self.dice.throw(Place::Obsolete, self.ticks.jiffies(now)) != 0 {
+        } else if self.gc_choices.choose(ChosenIn::Obsolete, self.ticks.jiffies(now)) != 0 {
             self.space.await_erase(number);
             self.trigger_collector(now);
         } else {

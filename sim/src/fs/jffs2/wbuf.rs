@@ -10,7 +10,7 @@
 //!    there.
 
 use super::call::Call;
-use super::dice::Place;
+use super::gc_choices::ChosenIn;
 use super::space::{List, Pass};
 use super::Jffs2;
 use crate::causes::{Cause, Held};
@@ -197,7 +197,7 @@ impl<F: Flash> Jffs2<F> {
         while let Some(block) = self.space.pop_front(List::ErasablePendingWbuf) {
             let jiffies = self.ticks.jiffies(now) + self.refiled;
             self.refiled += 1;
-            if self.dice.throw(Place::Refile, jiffies) != 0 {
+            if self.gc_choices.choose(ChosenIn::Refile, jiffies) != 0 {
                 self.space.await_erase(block);
                 self.trigger_collector(now);
             } else {

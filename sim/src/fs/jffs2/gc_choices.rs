@@ -11,13 +11,13 @@
 //! that asks more often goes on with ticks of its own.
 
 /// The numbers that a choice is made by: 0 to 127.
-const SIDES: u64 = 128;
+const NUMBERS: u64 = 128;
 /// A recorded number is that of the choice and this for each place before its own.
 const PLACES: usize = 3;
 
 /// Where the kernel chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ChosenIn {
     /// jffs2_find_gc_block: the list that the next block is taken from.
     Collect,
     /// jffs2_mark_node_obsolete: 0 sets a block aside that has nothing left.
@@ -28,38 +28,38 @@ pub(super) enum Place {
 
 /// A kernel's choices, and all that were made since they were given.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dice {
+pub(super) struct GcChoices {
     seen: [Vec<u64>; PLACES],
     asked: [usize; PLACES],
-    thrown: Vec<u16>,
+    made: Vec<u16>,
 }
 
-impl Dice {
+impl GcChoices {
     /// What a kernel chose from now on, in its order.
-    pub fn seen(throws: &[u16]) -> Dice {
-        let mut dice = Dice::default();
-        for &throw in throws {
-            let (place, number) = (u64::from(throw) / SIDES, u64::from(throw) % SIDES);
-            assert!(place < PLACES as u64, "{throw} is no choice of JFFS2's");
-            dice.seen[place as usize].push(number);
+    pub fn seen(recorded: &[u16]) -> GcChoices {
+        let mut choices = GcChoices::default();
+        for &one in recorded {
+            let (place, number) = (u64::from(one) / NUMBERS, u64::from(one) % NUMBERS);
+            assert!(place < PLACES as u64, "{one} is no choice of JFFS2's");
+            choices.seen[place as usize].push(number);
         }
-        dice
+        choices
     }
 
     /// The number that decides at a place; `jiffies` is what the kernel there would take modulo
     /// 128.
-    pub fn throw(&mut self, place: Place, jiffies: u64) -> u64 {
+    pub fn choose(&mut self, place: ChosenIn, jiffies: u64) -> u64 {
         let at = place as usize;
         let seen = self.seen[at].get(self.asked[at]).copied();
-        let throw = seen.unwrap_or(jiffies % SIDES);
+        let number = seen.unwrap_or(jiffies % NUMBERS);
         self.asked[at] += 1;
-        self.thrown.push((at as u64 * SIDES + throw) as u16);
-        throw
+        self.made.push((at as u64 * NUMBERS + number) as u16);
+        number
     }
 
     /// All choices since then.
-    pub fn thrown(&self) -> &[u16] {
-        &self.thrown
+    pub fn made(&self) -> &[u16] {
+        &self.made
     }
 }
 
@@ -69,21 +69,21 @@ mod tests {
 
     #[test]
     fn a_kernels_choices_come_first_and_once() {
-        let mut dice = Dice::seen(&[5, 127]);
-        let mut throw = |jiffies| dice.throw(Place::Collect, jiffies);
-        assert_eq!([throw(1), throw(2), throw(3 + 128)], [5, 127, 3]);
-        assert_eq!(dice.thrown(), [5, 127, 3]);
-        assert_eq!(Dice::default().throw(Place::Collect, 256 + 7), 7);
+        let mut choices = GcChoices::seen(&[5, 127]);
+        let mut choose = |jiffies| choices.choose(ChosenIn::Collect, jiffies);
+        assert_eq!([choose(1), choose(2), choose(3 + 128)], [5, 127, 3]);
+        assert_eq!(choices.made(), [5, 127, 3]);
+        assert_eq!(GcChoices::default().choose(ChosenIn::Collect, 256 + 7), 7);
     }
 
     #[test]
     fn each_place_has_choices_of_its_own() {
-        let mut dice = Dice::seen(&[256 + 9, 128, 5, 256]);
-        assert_eq!(dice.throw(Place::Collect, 1), 5);
-        assert_eq!(dice.throw(Place::Refile, 1), 9);
-        assert_eq!(dice.throw(Place::Obsolete, 1), 0);
-        assert_eq!(dice.throw(Place::Obsolete, 1), 1);
-        assert_eq!(dice.throw(Place::Refile, 1), 0);
-        assert_eq!(dice.thrown(), [5, 256 + 9, 128, 129, 256]);
+        let mut choices = GcChoices::seen(&[256 + 9, 128, 5, 256]);
+        assert_eq!(choices.choose(ChosenIn::Collect, 1), 5);
+        assert_eq!(choices.choose(ChosenIn::Refile, 1), 9);
+        assert_eq!(choices.choose(ChosenIn::Obsolete, 1), 0);
+        assert_eq!(choices.choose(ChosenIn::Obsolete, 1), 1);
+        assert_eq!(choices.choose(ChosenIn::Refile, 1), 0);
+        assert_eq!(choices.made(), [5, 256 + 9, 128, 129, 256]);
     }
 }

@@ -34,13 +34,13 @@ from flashbed.targets.guest.trace_rows import read_rows
 
 __all__ = ["recorded", "tracers", "with_choices_traced"]
 
-_SIDES = 128
+_NUMBERS = 128
 _PLACES = {
     "jffs2_collect": "jffs2_garbage_collect_pass",
     "jffs2_obsolete": "jffs2_mark_node_obsolete",
     "jffs2_refile": "__jffs2_flush_wbuf",
 }
-"""Name of the tracer's rows -> function, in the order of sim/src/fs/jffs2/dice.rs."""
+"""Name of the tracer's rows -> function, in the order of sim/src/fs/jffs2/gc_choices.rs."""
 
 _VARIABLE = "jiffies"
 _R_ARM_MOVW_ABS_NC = 43
@@ -70,7 +70,7 @@ def with_choices_traced(program: Program, modules: Path) -> Program:
 
     `modules` is the folder of the kernel's. A probe costs some 2 us a choice, as others do.
     """
-    if not program.record_dice or program.fs != "jffs2":
+    if not program.record_gc_choices or program.fs != "jffs2":
         return program
     module = modules_of(modules).get("jffs2", modules / "jffs2.ko")
     return replace(program, tracers=f"{program.tracers} {tracers(module)}".lstrip())
@@ -78,19 +78,19 @@ def with_choices_traced(program: Program, modules: Path) -> Program:
 
 def recorded(batch: Batch, programs: Sequence[Program]) -> Batch:
     """The batch with the choices of those programs that asked for them, unless some were lost."""
-    first = {name: _SIDES * place for place, name in enumerate(_PLACES)}
-    wanting = {program.case_id for program in programs if program.record_dice}
+    first = {name: _NUMBERS * place for place, name in enumerate(_PLACES)}
+    wanting = {program.case_id for program in programs if program.record_gc_choices}
     rows = {
         case_id: read_rows(lines) for case_id, lines in batch.traced.items() if case_id in wanting
     }
     choices = {
         case_id: tuple(
-            first[name] + number % _SIDES for _, name, number in seen.values if name in first
+            first[name] + number % _NUMBERS for _, name, number in seen.values if name in first
         )
         for case_id, seen in rows.items()
         if seen.lost == 0
     }
-    return replace(batch, dice=choices)
+    return replace(batch, gc_choices=choices)
 
 
 def _word_of(module: ELFFile, name: str, function: str) -> str:

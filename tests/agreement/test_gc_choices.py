@@ -1,4 +1,4 @@
-"""What the emulated board's JFFS2 throws, seen there and thrown again by the simulator's."""
+"""What the emulated board's JFFS2 chooses, seen there and chosen again by the simulator's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flashbed.errors import RunError
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.targets import load_target
 from flashbed.targets.base import Batch, Program
-from flashbed.targets.emulator import dice
+from flashbed.targets.emulator import gc_choices
 from flashbed.validation import LIMITS, compare, programs, summary
 
 COUNTS = ("flash_reads", "flash_programs", "flash_erases")
@@ -28,20 +28,20 @@ def run(target: str, program: Program) -> Batch:
 @pytest.mark.extension
 @pytest.mark.timeout(300)
 def test_with_the_kernels_throws_collection_does_as_the_kernels() -> None:
-    """A case whose erases follow the dice: another throw collects another list's block."""
+    """A case whose erases follow the choices: another one collects another list's block."""
     suite = programs("writes", load_board("emulated-4k"), load_kernel("6.1"))
     (case,) = (one for one in suite if one.case_id == "validate-jffs2-full-90-unlink-and-write")
-    real = run("emulator", replace(case, record_dice=True))
-    throws = real.dice[case.case_id]
-    lists = [throw for throw in throws if throw < 128]
+    real = run("emulator", replace(case, record_gc_choices=True))
+    choices = real.gc_choices[case.case_id]
+    lists = [choice for choice in choices if choice < 128]
     assert len(lists) >= 10
-    assert all(0 <= throw < 3 * 128 for throw in throws)
-    assert len(throws) > len(lists), "blocks were emptied, each of them another choice"
-    alike = summary(compare(run("sim", replace(case, dice=throws)).cases, real.cases))
+    assert all(0 <= choice < 3 * 128 for choice in choices)
+    assert len(choices) > len(lists), "blocks were emptied, each of them another choice"
+    alike = summary(compare(run("sim", replace(case, gc_choices=choices)).cases, real.cases))
     for name in COUNTS:
         assert alike[name]["worst_error_pct"] <= LIMITS["writes"]["emulator"][name][1], name
     # They are what decides: all from the clean list, and it is another case.
-    clean = run("sim", replace(case, dice=(127,) * len(lists)))
+    clean = run("sim", replace(case, gc_choices=(127,) * len(lists)))
     assert summary(compare(clean.cases, real.cases))["flash_reads"]["worst_error_pct"] > 20
 
 
@@ -49,7 +49,7 @@ def test_throws_that_the_kernel_lost_are_none() -> None:
     case = replace(
         programs("writes", load_board("emulated"), load_kernel("6.1"))[0],
         case_id="a",
-        record_dice=True,
+        record_gc_choices=True,
     )
     rows = (
         "info kernel 6.1",
@@ -59,9 +59,11 @@ def test_throws_that_the_kernel_lost_are_none() -> None:
         "value 9 other 1 1 a",
     )
     both = traced({"a": (*rows, "lost 0"), "b": (*rows, "lost 0")})
-    unasked = replace(case, case_id="b", record_dice=False)
-    assert dice.recorded(both, [case, unasked]).dice == {"a": (2, 2 * 128 + 2, 128 + 127)}
-    assert dice.recorded(traced({"a": (*rows, "lost 1")}), [case]).dice == {}
+    unasked = replace(case, case_id="b", record_gc_choices=False)
+    assert gc_choices.recorded(both, [case, unasked]).gc_choices == {
+        "a": (2, 2 * 128 + 2, 128 + 127)
+    }
+    assert gc_choices.recorded(traced({"a": (*rows, "lost 1")}), [case]).gc_choices == {}
 
 
 def traced(rows: dict[str, tuple[str, ...]]) -> Batch:
@@ -72,4 +74,4 @@ def test_a_module_that_throws_none_is_refused_in_one_line(tmp_path: Path) -> Non
     path = tmp_path / "jffs2.ko"
     path.write_bytes(b"no ELF file")
     with pytest.raises(RunError, match=r"^jffs2\.ko: cannot be read: "):
-        dice.tracers(path)
+        gc_choices.tracers(path)

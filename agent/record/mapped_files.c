@@ -295,7 +295,7 @@ static bool has_dirty_pages(pid_t tid, uint64_t address)
 }
 
 /* Whether the kernel has to write the page back, which only root may ask. It does not answer for
- * frames behind what it takes for the last: there, whether it has to for any page of the mapping. */
+ * frames behind what it takes for the last: there, whether it has to for any of the mapping. */
 static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
 {
 	static int flags_of = -1;

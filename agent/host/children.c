@@ -19,6 +19,13 @@
 
 enum { DEPTH_MOST = 64, ROUNDS_MOST = 100 };
 
+static pid_t spared;
+
+void host_spare(pid_t process)
+{
+	spared = process;
+}
+
 int host_adopt(void)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) ? -errno : 0;
@@ -73,7 +80,8 @@ static size_t signal_below(int number)
 	while (all && (entry = readdir(all)) != NULL) {
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 1 && is_below(pid, self) && !has_ended(pid) && kill(pid, number) == 0)
+		if (pid > 1 && pid != spared && is_below(pid, self) && !has_ended(pid) &&
+		    kill(pid, number) == 0)
 			count++;
 	}
 	if (all)
@@ -83,7 +91,7 @@ static size_t signal_below(int number)
 
 size_t host_signal(int number)
 {
-	if (getpid() != 1)
+	if (getpid() != 1 || spared)
 		return signal_below(number);
 	return kill(-1, number) == 0;
 }

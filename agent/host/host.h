@@ -2,7 +2,7 @@
 /* host/: a program run in a folder on flash (docs/exec.md): one of the host by the kernel for
  * programs, one of a folder in the emulated board, one of a board that is somebody's.
  *
- * Includes: base, tracing, fs, job.
+ * Includes: base, tracing, fs, job, record.
  */
 #ifndef FLASHBED_HOST_H
 #define FLASHBED_HOST_H
@@ -15,6 +15,7 @@ enum { HOST_GROUPS = 256, HOST_COVERS = 16 };
 
 /* Where the kernel for programs has the host's descriptors, and those that programs get. */
 enum { HOST_MAJOR = 241, HOST_REQUEST = 3, HOST_ANSWER = 4, HOST_STDIN = 5, HOST_KEEP = 8 };
+enum { HOST_RECORD = 9 };
 
 /* Its terminal, which is a terminal of the host's. */
 enum { HOST_TERMINAL_MAJOR = 242 };
@@ -46,6 +47,7 @@ struct host_request {
 	size_t puts_count;
 	uint64_t until_ns; /* after which the program is ended; 0 for never */
 	bool keep;         /* what is left on the flash goes to HOST_KEEP */
+	bool record;       /* what the program does goes to HOST_RECORD */
 	bool terminal;     /* of the program's; else it has the host's descriptors */
 	const char *shell; /* that looks around on a terminal afterwards; NULL for none */
 	bool symbols;      /* only the kernel's symbols are wanted, of the emulated board */
@@ -99,6 +101,7 @@ void host_wait(const struct host_request *request, pid_t program, struct host_en
 
 int host_adopt(void);           /* they become this process's when their parents end */
 size_t host_signal(int number); /* sends it to all of them; how many there are */
+void host_spare(pid_t process); /* one that is never signalled */
 void host_kill_the_rest(void);
 
 /* outcome.c: what the program did to the flash, as lines */
@@ -120,6 +123,22 @@ void host_say_wear(struct channel *out, const struct fs *fs, const struct host_c
 
 int host_keep(struct channel *out, const char *folder);
 int host_send_file(struct channel *out, const char *path, uint64_t size);
+
+/* recorded.c: the recorder beside the program, in the kernel for programs */
+
+struct host_recorder;
+
+/* Begins the stream with what is on the flash. NULL in `made` if nothing is to be recorded. */
+int host_record_begin(const struct host_request *request, const struct host_place *place,
+		      struct host_recorder **made);
+/* Starts it. Its process number is out of the way of those that programs get. */
+int host_record_start(struct host_recorder *recorder);
+/* Lets it follow a process that has been forked. */
+int host_record_process(struct host_recorder *recorder, pid_t process);
+/* In that process: waits until it is followed. */
+int host_record_wait(struct host_recorder *recorder);
+/* When all processes of the program have ended. */
+int host_record_end(struct host_recorder *recorder);
 
 /* shell.c: terminals */
 

@@ -114,7 +114,7 @@ static int count_anew(int calls, int files)
 
 /* In the program's process; comes back only when it cannot be executed. */
 static int execute_program(const struct host_request *request, const struct host_place *place,
-			   struct launch *launch)
+			   struct host_recorder *recorder, struct launch *launch)
 {
 	const int calls = open(CALLS, O_WRONLY | O_CLOEXEC);
 	const int files = open(FILES, O_WRONLY | O_CLOEXEC);
@@ -125,6 +125,9 @@ static int execute_program(const struct host_request *request, const struct host
 	if (err)
 		return err;
 	(void)signal(SIGPIPE, SIG_DFL);
+	err = host_record_wait(recorder);
+	if (err)
+		return err;
 	launch->began_ns = now_ns();
 	err = count_anew(calls, files);
 	if (err)
@@ -167,7 +170,7 @@ static int set_costs(const struct host_request *request)
 }
 
 static int start(const struct host_request *request, const struct host_place *place,
-		 struct launch *launch, pid_t *program)
+		 struct host_recorder *recorder, struct launch *launch, pid_t *program)
 {
 	const pid_t parent = getpid();
 
@@ -176,14 +179,14 @@ static int start(const struct host_request *request, const struct host_place *pl
 		/* On a board it would go on if this process were killed. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(1);
-		launch->err = execute_program(request, place, launch);
+		launch->err = execute_program(request, place, recorder, launch);
 		_exit(1);
 	}
-	return *program < 0 ? -errno : 0;
+	return *program < 0 ? -errno : host_record_process(recorder, *program);
 }
 
 static int run(const struct host_request *request, const struct host_place *place,
-	       const struct fs *fs, struct channel *out)
+	       const struct fs *fs, struct host_recorder *recorder, struct channel *out)
 {
 	struct launch *launch = mmap(NULL, sizeof(*launch), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -197,17 +200,21 @@ static int run(const struct host_request *request, const struct host_place *plac
 		return -errno;
 	int err = set_costs(request);
 
+	if (!err)
+		err = host_record_start(recorder);
 	sync();
 	sleep_until((now_ns() / SECOND_NS + 2) * SECOND_NS);
 	if (!err)
 		err = host_count(fs, &before);
 	if (!err)
-		err = start(request, place, launch, &program);
+		err = start(request, place, recorder, launch, &program);
 	if (err)
 		return err;
 	host_wait(request, program, &end);
 	err = host_count(fs, &ran);
 	host_kill_the_rest();
+	if (!err)
+		err = host_record_end(recorder);
 	if (err)
 		return err;
 	say_end(out, launch, &end);
@@ -271,7 +278,7 @@ static int look(const struct host_request *request, const struct host_place *pla
 
 /* A fresh file system with what was put on it, nothing of it in memory. */
 static int prepare(const struct host_request *request, const struct host_place *place,
-		   struct fs *fs, const char **what)
+		   struct fs *fs, struct host_recorder **recorder, const char **what)
 {
 	int err = fs_init(fs, place->mtd, place->mount_point);
 
@@ -288,6 +295,10 @@ static int prepare(const struct host_request *request, const struct host_place *
 					   chmod(place->mount_point, 0755)))
 		return -errno;
 	err = host_put_all(request, place, what);
+	if (err)
+		return err;
+	*what = "the recorder";
+	err = host_record_begin(request, place, recorder);
 	if (err)
 		return err;
 	*what = fs->detail;
@@ -325,6 +336,7 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 {
 	static struct host_request request;
 	static struct fs fs;
+	struct host_recorder *recorder = NULL;
 	const char *what = "the request";
 	int err = asked < 0 ? asked : host_read_request(asked, &request);
 
@@ -333,7 +345,7 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 		return err ? err : channel_flush(out);
 	}
 	if (!err)
-		err = prepare(&request, place, &fs, &what);
+		err = prepare(&request, place, &fs, &recorder, &what);
 	if (!err)
 		err = host_make_view(&request, place, &what);
 	if (!err) {
@@ -342,7 +354,7 @@ int host_run(int asked, struct channel *out, const struct host_place *place)
 	}
 	if (!err) {
 		what = "the run";
-		err = run(&request, place, &fs, out);
+		err = run(&request, place, &fs, recorder, out);
 	}
 	if (!err)
 		err = say_output(out, place);

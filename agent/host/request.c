@@ -4,7 +4,8 @@
  *   flashbed-program 1
  *   fs FS | at PATH | program PATH | user UID GID GROUP... | memory BYTES | cover PATH
  *   folder MODE PATH | file MODE PATH SOURCE | link 0 PATH TARGET
- *   until NS | keep yes | terminal yes | symbols yes | shell PATH | cost NAME NS PS_PER_BYTE
+ *   until NS | keep yes | record yes | terminal yes | symbols yes | shell PATH
+ *   cost NAME NS PS_PER_BYTE
  *   arg WORD | env NAME=VALUE
  *   run
  *
@@ -122,6 +123,8 @@ static bool read_option(struct host_request *request, const char *word, char *re
 		request->until_ns = strtoull(rest, NULL, 10);
 	else if (strcmp(word, "keep") == 0)
 		request->keep = true;
+	else if (strcmp(word, "record") == 0)
+		request->record = true;
 	else if (strcmp(word, "terminal") == 0)
 		request->terminal = true;
 	else if (strcmp(word, "symbols") == 0)

@@ -577,7 +577,7 @@ enum call_course call_begin(struct recorder *recorder, struct tracee *tracee)
 		return CALL_GOES_ON;
 	}
 	if (may_block(tracee)) {
-		row->start_ns = now_ns() - recorder->zero_ns;
+		row->start_ns = event_now(recorder);
 		return CALL_RETURNS;
 	}
 	event_stamp(recorder, tracee, row);

@@ -18,18 +18,23 @@ void count_one(struct recorder *recorder, const char *name)
 		recorder->counts[recorder->counts_used++] = (struct record_count){name, 1};
 }
 
+uint64_t event_now(const struct recorder *recorder)
+{
+	return (recorder->in_virtual_time ? recorder->now_ns : now_ns()) - recorder->zero_ns;
+}
+
 /* Fills in what every row has. */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row)
 {
-	const uint64_t cpu_ns = proc_cpu_ns(tracee);
+	const uint64_t cpu_ns = recorder->in_virtual_time ? 0 : proc_cpu_ns(tracee);
 	const uint64_t cost = tracee->stops * recorder->overhead.stop_cpu_ns +
 			      (tracee->rows ? recorder->overhead.call_cpu_ns : 0);
 	const uint64_t used = cpu_ns > tracee->cpu_ns ? cpu_ns - tracee->cpu_ns : 0;
 
 	row->task = tracee->number;
-	row->cpu_ns = used > cost ? used - cost : 0;
+	row->cpu_ns = recorder->in_virtual_time ? UINT64_MAX : used > cost ? used - cost : 0;
 	row->order = ++recorder->order;
-	row->start_ns = now_ns() - recorder->zero_ns;
+	row->start_ns = event_now(recorder);
 	tracee->stops = 0;
 	tracee->rows = false;
 	tracee->cpu_ns = cpu_ns;

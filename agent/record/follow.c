@@ -94,6 +94,29 @@ static void become(char **command, bool output_aside, int gate, void (*pipe_acti
 	_exit(NOT_FOUND);
 }
 
+static int seize(struct recorder *recorder, pid_t child)
+{
+	struct tracee *first = tracee_add(&recorder->tracees, child);
+
+	if (!first)
+		return -ENOMEM;
+	first->known = true;
+	first->table = table_new();
+	first->folder = folder_new();
+	first->space = space_new();
+	if (!first->table || !first->folder || !first->space)
+		return -ENOMEM;
+	return ptrace(PTRACE_SEIZE, child, NULL, (void *)OPTIONS) ? -errno : 0;
+}
+
+static int let_go(int gate)
+{
+	const ssize_t put = write(gate, "g", 1);
+
+	(void)close(gate);
+	return put == 1 ? 0 : -EIO;
+}
+
 static int start(struct recorder *recorder, char **command, bool output_aside)
 {
 	int ends[2];
@@ -107,28 +130,15 @@ static int start(struct recorder *recorder, char **command, bool output_aside)
 	(void)close(ends[0]);
 	if (recorder->child < 0)
 		return -errno;
-	struct tracee *first = tracee_add(&recorder->tracees, recorder->child);
+	const int err = seize(recorder, recorder->child);
 
-	if (!first)
-		return -ENOMEM;
-	first->known = true;
-	first->table = table_new();
-	first->folder = folder_new();
-	first->space = space_new();
-	if (!first->table || !first->folder || !first->space)
-		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, recorder->child, NULL, (void *)OPTIONS)) {
-		const int err = -errno;
-
+	if (err) {
 		(void)kill(recorder->child, SIGKILL);
 		return err;
 	}
 	signalled = recorder->child;
 	catch_signals();
-	const ssize_t put = write(ends[1], "g", 1);
-
-	(void)close(ends[1]);
-	return put == 1 ? 0 : -EIO;
+	return let_go(ends[1]);
 }
 
 static unsigned long message_of(pid_t tid)
@@ -318,7 +328,7 @@ static void go_on(struct recorder *recorder, struct tracee *tracee, struct going
 	if (on.request == STAYS)
 		return;
 	if (tracee->in_call && on.request == PTRACE_SYSCALL)
-		tracee->row.start_ns = now_ns() - recorder->zero_ns;
+		tracee->row.start_ns = event_now(recorder);
 	(void)ptrace(on.request, tracee->tid, NULL, (void *)(intptr_t)on.signal);
 }
 
@@ -363,13 +373,10 @@ static void on_tick(struct recorder *recorder)
 		recorder->stream.error = -EPIPE;
 }
 
-int follow_program(struct recorder *recorder, char **command, bool output_aside)
+static int follow(struct recorder *recorder)
 {
-	const int err = start(recorder, command, output_aside);
 	int status = 0;
 
-	if (err)
-		return err;
 	while (!recorder->stream.error && !(recorder->over && ended_by)) {
 		const pid_t tid = waitpid(-1, &status, __WALL);
 
@@ -390,4 +397,21 @@ int follow_program(struct recorder *recorder, char **command, bool output_aside)
 	if (recorder->over && ended_by)
 		count_one(recorder, "tasks that were still there when the recorder was ended");
 	return recorder->stream.error;
+}
+
+int follow_program(struct recorder *recorder, char **command, bool output_aside)
+{
+	const int err = start(recorder, command, output_aside);
+
+	return err ? err : follow(recorder);
+}
+
+int follow_process(struct recorder *recorder, pid_t process, int gate)
+{
+	recorder->child = process;
+	int err = seize(recorder, process);
+
+	if (!err)
+		err = let_go(gate);
+	return err ? err : follow(recorder);
 }

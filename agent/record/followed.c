@@ -7,20 +7,29 @@
 
 #include "record/record.h"
 
-int folders_add(struct followed_folders *folders, const char *path)
+/* Takes over the path. */
+static int add(struct followed_folders *folders, char *path)
 {
-	char *real = realpath(path, NULL);
-
-	if (!real)
+	if (!path)
 		return -errno;
 	if (folders->count == RECORD_FOLDERS) {
-		free(real);
+		free(path);
 		return -E2BIG;
 	}
 	/* Of the root folder everything is below. */
-	folders->length[folders->count] = strcmp(real, "/") == 0 ? 0 : strlen(real);
-	folders->path[folders->count++] = real;
+	folders->length[folders->count] = strcmp(path, "/") == 0 ? 0 : strlen(path);
+	folders->path[folders->count++] = path;
 	return 0;
+}
+
+int folders_add(struct followed_folders *folders, const char *path)
+{
+	return add(folders, realpath(path, NULL));
+}
+
+int folders_add_named(struct followed_folders *folders, const char *path)
+{
+	return add(folders, strdup(path));
 }
 
 bool folders_have(const struct followed_folders *folders, const char *path)

@@ -106,24 +106,28 @@ static bool listed(const struct followed_folders *folders, size_t at)
 	return folders_have(&before, folders->path[at]);
 }
 
-int listing(struct recorder *recorder)
+int list_folder(struct recorder *recorder, const char *folder, const char *path, bool itself)
 {
 	static struct walk walk;
+	struct stat is;
+	const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd < 0 || fstat(fd, &is))
+		return -errno;
+	walk = (struct walk){recorder, is.st_dev, .depth = 0};
+	(void)snprintf(walk.path, sizeof(walk.path), "%s", strcmp(path, "/") == 0 ? "" : path);
+	if (itself)
+		say(&walk, fd, "", &is);
+	return walk_folder(&walk, fd);
+}
+
+int listing(struct recorder *recorder)
+{
 	for (size_t i = 0; i < recorder->folders.count; i++) {
 		const char *path = recorder->folders.path[i];
-		struct stat is;
-
-		if (listed(&recorder->folders, i))
-			continue;
-		const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd < 0 || fstat(fd, &is))
-			return -errno;
-		walk = (struct walk){recorder, is.st_dev, .depth = 0};
-		(void)snprintf(walk.path, sizeof(walk.path), "%s",
-			       strcmp(path, "/") == 0 ? "" : path);
-		const int err = walk_folder(&walk, fd);
+		const int err = listed(&recorder->folders, i)
+					? 0
+					: list_folder(recorder, path, path, false);
 
 		if (err)
 			return err;

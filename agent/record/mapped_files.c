@@ -27,6 +27,8 @@ enum {
 	READ_WRITE = 2
 };
 static const uint64_t PRESENT = UINT64_C(1) << 63 | UINT64_C(1) << 62;
+static const uint64_t FRAME = (UINT64_C(1) << 55) - 1;
+static const uint64_t DIRTY = UINT64_C(1) << 4; /* in /proc/kpageflags */
 /* Of one mapping; a longer one is not compared, and counted. */
 static const uint64_t COMPARED_BYTES_MAX = UINT64_C(8) << 30;
 
@@ -156,7 +158,7 @@ bool space_touches(const struct address_space *space, uint64_t address, uint64_t
 }
 
 /* Hashes of all pages; of the file where its descriptor is known, which brings no page into the
- * tracee's table. */
+ * tracee's table. In virtual time that would be reads of flash: there all hashes are unknown, 0. */
 static void compare_from_now(struct recorder *recorder, const struct tracee *tracee,
 			     struct mapping *one, int descriptor)
 {
@@ -164,13 +166,17 @@ static void compare_from_now(struct recorder *recorder, const struct tracee *tra
 	char path[64];
 	uint8_t *page = malloc(page_bytes());
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tracee->tid, descriptor);
-	const int fd = descriptor < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-
 	if (length <= COMPARED_BYTES_MAX)
 		one->hashes = hashes_of(length / page_bytes());
 	if (!page || !one->hashes)
 		count_one(recorder, "mapping too long to be compared");
+	if (recorder->in_virtual_time) {
+		free(page);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tracee->tid, descriptor);
+	const int fd = descriptor < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+
 	for (uint64_t at = 0; page && one->hashes && at < length; at += page_bytes()) {
 		memset(page, 0, page_bytes());
 		if (fd < 0)
@@ -262,12 +268,53 @@ static void end_written(struct page_walk *walk)
 	walk->written = (struct page_run){0, 0};
 }
 
-static void visit(struct page_walk *walk, uint64_t address, bool present)
+/* Whether the kernel has to write back any page of the mapping that has the address. */
+static bool has_dirty_pages(pid_t tid, uint64_t address)
+{
+	char path[64];
+	char line[RECORD_PATH + 128];
+	bool inside = false;
+	bool found = false;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/smaps", (int)tid);
+	FILE *maps = fopen(path, "re");
+
+	while (maps && !found && fgets(line, sizeof(line), maps)) {
+		char *end = NULL;
+		const uint64_t first = strtoull(line, &end, 16);
+		const char *dirty = strstr(line, "_Dirty:");
+
+		if (*end == '-')
+			inside = address >= first && address < strtoull(end + 1, NULL, 16);
+		else if (inside && dirty)
+			found = strtoull(dirty + sizeof("_Dirty:") - 1, NULL, 10) > 0;
+	}
+	if (maps)
+		(void)fclose(maps);
+	return found;
+}
+
+/* Whether the kernel has to write the page back, which only root may ask. It does not answer for
+ * frames behind what it takes for the last: there, whether it has to for any of the mapping. */
+static bool is_dirty(pid_t tid, uint64_t address, uint64_t entry)
+{
+	static int flags_of = -1;
+	const off_t place = (off_t)((entry & FRAME) * sizeof(uint64_t));
+	uint64_t flags = 0;
+
+	if (flags_of < 0)
+		flags_of = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	if (place && pread(flags_of, &flags, sizeof(flags), place) == sizeof(flags))
+		return flags & DIRTY;
+	return has_dirty_pages(tid, address);
+}
+
+static void visit(struct page_walk *walk, uint64_t address, uint64_t entry)
 {
 	struct mapping *one = walk->one;
 	const uint64_t page = page_bytes();
 
-	if (!present) {
+	if (!(entry & PRESENT)) {
 		end_read(walk);
 		end_written(walk);
 		return;
@@ -286,7 +333,12 @@ static void visit(struct page_walk *walk, uint64_t address, bool present)
 		return;
 	const uint64_t now = hash_of(bytes);
 
-	if (now == *hash) {
+	const bool same = *hash == 0 && walk->recorder->in_virtual_time
+				  ? !is_dirty(walk->tracee->tid, address, entry)
+				  : now == *hash;
+
+	if (same) {
+		*hash = now;
 		end_written(walk);
 		return;
 	}
@@ -315,7 +367,7 @@ static void walk_pages(struct page_walk *walk, uint64_t start, uint64_t end)
 		if (!seen)
 			count_one(walk->recorder, "pages of mappings that could not be looked at");
 		for (uint64_t i = 0; i < pages; i++, at += page_bytes())
-			visit(walk, at, !seen || entry[i] & PRESENT);
+			visit(walk, at, seen ? entry[i] : PRESENT);
 	}
 	if (fd >= 0)
 		(void)close(fd);

@@ -181,11 +181,15 @@ struct followed_folders {
 };
 
 int folders_add(struct followed_folders *folders, const char *path);
+/* The same for a path that is absolute and without links, and need not be there. */
+int folders_add_named(struct followed_folders *folders, const char *path);
 bool folders_have(const struct followed_folders *folders, const char *path);
 
 /* events.c: rows as they happen */
 
 void count_one(struct recorder *recorder, const char *name); /* of what is not followed */
+/* When something begins that the program does: the recorder's own time is no part of it. */
+uint64_t event_now(const struct recorder *recorder);
 /* What every row has: its task, its order, when it begins, the processor's time before it. */
 void event_stamp(struct recorder *recorder, struct tracee *tracee, struct record_row *row);
 /* A row of something that is no call of the task's own, now. */
@@ -351,9 +355,12 @@ enum call_course call_begin(struct recorder *recorder, struct tracee *tracee);
 /* One that has waited and need no more: begun. NULL if there is none. */
 struct tracee *call_begin_parked(struct recorder *recorder);
 void call_end(struct recorder *recorder, struct tracee *tracee);
+
 /* listing.c: what is in the folders before the program begins */
 
 int listing(struct recorder *recorder);
+/* What is in one, whose path is another one for the program; and the folder itself. */
+int list_folder(struct recorder *recorder, const char *folder, const char *path, bool itself);
 
 /* overhead.c: what following a call costs */
 
@@ -382,6 +389,9 @@ struct recorder {
 	struct overhead overhead;
 	uint64_t zero_ns;
 	uint64_t now_ns; /* when the stop that is looked at was seen */
+	/* What the recorder does takes no time, and nothing is known of the processor's. It must
+	 * not read flash that the program would not: that does take time. */
+	bool in_virtual_time;
 	uint64_t order;
 	uint64_t stops;
 	uint64_t calls;
@@ -395,6 +405,13 @@ struct recorder {
 };
 
 int follow_program(struct recorder *recorder, char **command, bool output_aside);
+/* A process of another one's, which waits for a byte at the other end of `gate` to be executed. */
+int follow_process(struct recorder *recorder, pid_t process, int gate);
+
+/* facts.c: what the stream says of the recording at its beginning, and at its end */
+
+int facts_begin(struct recorder *recorder, char **command);
+int facts_end(struct recorder *recorder);
 
 /* record_main.c: flashbed-agent record */
 int record_main(int argc, char **argv);

@@ -14,16 +14,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "record/record.h"
 
-enum { TEXT_BYTES = 1 << 18, NOT_RECORDED = 126, USAGE = 2 };
+enum { NOT_RECORDED = 126, USAGE = 2 };
 
 struct wish {
 	const char *below[RECORD_FOLDERS];
@@ -32,86 +29,6 @@ struct wish {
 	bool aside;
 	char **command;
 };
-
-/* Text that grows to its buffer's end. */
-struct facts {
-	char text[TEXT_BYTES];
-	size_t used;
-};
-
-static void add(struct facts *facts, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct facts *facts, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	const int length = vsnprintf(facts->text + facts->used, sizeof(facts->text) - facts->used,
-				     format, arguments);
-	va_end(arguments);
-	if (length > 0 && (size_t)length < sizeof(facts->text) - facts->used)
-		facts->used += (size_t)length;
-	else
-		facts->text[facts->used] = '\0';
-}
-
-/* Bytes that would end a line are %XX. */
-static void add_escaped(struct facts *facts, const char *key, const char *value)
-{
-	const size_t before = facts->used;
-
-	add(facts, "%s ", key);
-	for (const char *at = value; *at && facts->used + 8 < sizeof(facts->text); at++)
-		if ((uint8_t)*at < 0x20 || *at == '%' || *at == 0x7f)
-			add(facts, "%%%02X", (uint8_t)*at);
-		else
-			facts->text[facts->used++] = *at;
-	facts->text[facts->used] = '\0';
-	if (facts->used + 8 >= sizeof(facts->text))
-		facts->used = before;
-	else
-		add(facts, "\n");
-}
-
-static int say_begin(struct recorder *recorder, char **command)
-{
-	static struct facts facts;
-	struct utsname machine;
-	size_t count = 0;
-	const struct known_call *calls = known_calls(&count);
-
-	if (uname(&machine))
-		return -errno;
-	add(&facts, "machine %s %s %s\n", machine.sysname, machine.release, machine.machine);
-	add(&facts, "row_bytes %zu\n", sizeof(struct record_row));
-	add(&facts, "page_bytes %ld\n", sysconf(_SC_PAGESIZE));
-	add(&facts, "stop_cpu_ns %" PRIu64 "\n", recorder->overhead.stop_cpu_ns);
-	add(&facts, "call_cpu_ns %" PRIu64 "\n", recorder->overhead.call_cpu_ns);
-	add(&facts, "call_ns %" PRIu64 "\n", recorder->overhead.call_ns);
-	for (size_t i = 0; i < recorder->folders.count; i++)
-		add_escaped(&facts, "folder", recorder->folders.path[i]);
-	for (size_t i = 0; i < count; i++)
-		add(&facts, "call %zu %s\n", i + 1, calls[i].name);
-	for (char **word = command; *word; word++)
-		add_escaped(&facts, "word", *word);
-	return rows_facts(&recorder->stream, "fact", facts.text);
-}
-
-static int say_end(struct recorder *recorder)
-{
-	static struct facts facts;
-
-	for (size_t i = 0; i < recorder->counts_used; i++)
-		add(&facts, "not_followed %" PRIu64 " %s\n", recorder->counts[i].count,
-		    recorder->counts[i].name);
-	add(&facts, "calls %" PRIu64 "\n", recorder->calls);
-	add(&facts, "stops %" PRIu64 "\n", recorder->stops);
-	add(&facts, "busy_ns %" PRIu64 "\n", recorder->busy_ns);
-	add(&facts, "blocked_ns %" PRIu64 "\n", recorder->stream.blocked_ns);
-	add(&facts, "wall_ns %" PRIu64 "\n", now_ns() - recorder->zero_ns);
-	add(&facts, "status %d\n", recorder->status);
-	return rows_facts(&recorder->stream, "last", facts.text);
-}
 
 static bool parse(struct wish *wish, int argc, char **argv)
 {
@@ -156,12 +73,12 @@ static int record(struct recorder *recorder, const struct wish *wish, const char
 	*what = "the stream";
 	err = rows_init(&recorder->stream, wish->fd);
 	if (!err)
-		err = say_begin(recorder, wish->command);
+		err = facts_begin(recorder, wish->command);
 	if (!err)
 		err = listing(recorder);
 	if (!err)
 		err = follow_program(recorder, wish->command, wish->aside);
-	return err ? err : say_end(recorder);
+	return err ? err : facts_end(recorder);
 }
 
 int record_main(int argc, char **argv)

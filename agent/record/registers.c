@@ -2,9 +2,10 @@
 /* A stopped task's registers: which system call it makes, its arguments, its result.
  *
  * Kernel interface: PTRACE_GETREGSET with NT_PRSTATUS, on all architectures alike but for what a
- * register set is. Each layout below is the one of the kernel's ABI. MIPS (o32) has the fifth
- * argument and those behind it on the program's stack, and says with a register of its own that a
- * call failed. Leaves out programs of another word size than the agent's.
+ * register set is; user-mode Linux has PTRACE_GETREGS, which gives the same words. Each layout
+ * below is the one of the kernel's ABI. MIPS (o32) has the fifth argument and those behind it on
+ * the program's stack, and says with a register of its own that a call failed. Leaves out programs
+ * of another word size than the agent's.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -53,22 +54,38 @@ enum { WORDS = 32, NUMBER = 17, RESULT = 10, PLACES = 6 };
 enum { PLACES = sizeof(places) / sizeof(places[0]) };
 #endif
 
+#ifdef __x86_64__
 static bool is_foreign(const word *words)
 {
-#ifdef __x86_64__
 	/* The code segment of 32 bits, and the other numbers of x32. */
 	return words[CODE_SEGMENT] == 0x23 || words[NUMBER] & 0x40000000;
+}
+
+static bool read_the_old_way(pid_t tid, word *words)
+{
+	return errno == EIO && ptrace(PTRACE_GETREGS, tid, NULL, words) == 0;
+}
 #else
+static bool is_foreign(const word *words)
+{
 	(void)words;
 	return false;
-#endif
 }
+
+static bool read_the_old_way(pid_t tid, const word *words)
+{
+	(void)tid;
+	(void)words;
+	return false;
+}
+#endif
 
 static int read_words(pid_t tid, word *words)
 {
 	struct iovec all = {words, WORDS * sizeof(word)};
 
-	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &all))
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &all) &&
+	    !read_the_old_way(tid, words))
 		return -errno;
 	/* A program of 32 bits on a machine of 64 has registers of its own. */
 	return all.iov_len < (WORDS - 1) * sizeof(word) || is_foreign(words) ? -ENOSYS : 0;

@@ -52,7 +52,7 @@ def test_the_guide_shows_what_is_said(parts: None, project: Path, tmp_path: Path
     with tarfile.open(tmp_path / "songs.tar", "w") as archive:
         archive.add(numbers, "a")
     found = steps(project / "docs" / "exec.md", "Steps")
-    assert len(found) == 3
+    assert len(found) == 4
     _follow(found, tmp_path)
 
 

@@ -95,10 +95,13 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def run(program: TriedProgram, fs: str) -> tuple[dict[str, Any], str, str]:
+def run(
+    program: TriedProgram, fs: str, *, record: Path | None = None
+) -> tuple[dict[str, Any], str, str]:
     """Its answer, all that is said on standard output and on standard error."""
+    recorded = [] if record is None else ["--record", str(record)]
     done = subprocess.run(
-        [FLASHBED, "exec", "--fs", fs, "--format", "json", "--", *program.words],
+        [FLASHBED, "exec", "--fs", fs, "--format", "json", *recorded, "--", *program.words],
         stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=500,
         env={**os.environ, "TERM": "dumb"},
     )  # fmt: skip

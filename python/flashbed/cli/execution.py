@@ -70,6 +70,10 @@ def exec_(
             "--keep", metavar="FOLDER", help="An empty folder for what is left on the flash."
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="A recording of it, to be replayed; on uml."),
+    ] = None,
     shell: Annotated[
         bool,
         typer.Option("--shell", help="A shell on the flash; behind a command, to look around."),
@@ -133,7 +137,7 @@ def exec_(
     systems = _file_systems(fs, settings or [])
     options = ExecOptions(
         words or [], on, board, kernel, put or [], env or [], memory, patience, keep, shell, until,
-        software, package or [], sysroot, gdb,
+        software, package or [], sysroot, gdb, record,
     )  # fmt: skip
     status = 0
     answers = []

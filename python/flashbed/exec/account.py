@@ -11,6 +11,7 @@ from flashbed.lifetime.counters import UBI_WL_THRESHOLD
 from flashbed.lifetime.estimate import DAY_S, Estimate, Observed, dispersion, estimate
 from flashbed.lifetime.estimate_text import notes, years_text
 from flashbed.lifetime.observed import Subject, Workload
+from flashbed.recorder.summary_lines import in_brief
 
 __all__ = ["as_json", "text"]
 
@@ -113,6 +114,9 @@ def text(request: Request, outcome: Outcome, rounds: float | None) -> str:
         fact("kept", f"{kept.files:,} files, {_bytes(kept.bytes)}, in {request.keep}")
         for path, why in kept.left_out:
             fact("", f"not {path}: {why}")
+    if outcome.recorded is not None:
+        for number, line in enumerate(in_brief(outcome.recorded)):
+            fact("recorded" if number == 0 else "", line)
     return "\n".join(lines)
 
 
@@ -258,6 +262,13 @@ def as_json(request: Request, outcome: Outcome, rounds: float | None) -> dict[st
             "files": outcome.kept.files,
             "bytes": outcome.kept.bytes,
             "left_out": [list(pair) for pair in outcome.kept.left_out],
+        },
+        "recorded": None
+        if outcome.recorded is None
+        else {
+            "file": str(outcome.recorded.path),
+            "calls": sum(outcome.recorded.calls.values()),
+            "not_followed": outcome.recorded.about.not_followed,
         },
         "years": {"low": found.low, "high": found.high} if found else None,
         "stands_on": known[2] if known else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flashbed.errors import InputError
@@ -17,7 +17,7 @@ from flashbed.exec.request import USUAL_PATH, Put, Request, environment, find, p
 from flashbed.exec.software import FREE, costs_of
 from flashbed.exec.sysroot import Sysroot, packages_folder, read_sysroot
 from flashbed.formats.profiles import Board, load_board
-from flashbed.paths import cache_folder
+from flashbed.paths import cache_folder, shown
 from flashbed.targets.ssh.address import is_address
 from flashbed.targets.uml.programs_kernel import SERIES
 
@@ -51,6 +51,7 @@ class ExecOptions:
     package: Sequence[str]
     sysroot: Path | None
     gdb: int | None
+    record: Path | None = None
 
 
 def requests_of(
@@ -78,7 +79,22 @@ def requests_of(
     for folder in keeps.values():
         if folder is not None:
             kept_folder(folder)
-    return [first(fs, keeps[fs]) for fs in systems], sysroot
+    made = [first(fs, keeps[fs]) for fs in systems]
+    if options.record is not None:
+        records = _records(options.record, systems)
+        made = [replace(each, record=records[each.fs]) for each in made]
+    return made, sysroot
+
+
+def _records(path: Path, systems: Sequence[str]) -> dict[str, Path]:
+    """A recording of each file system. Raises `InputError` for one that is there."""
+    paths = {fs: path.with_name(f"{path.stem}-{fs}{path.suffix}") for fs in systems}
+    if len(systems) == 1:
+        paths = {systems[0]: path}
+    for each in paths.values():
+        if each.exists():
+            raise InputError(f"--record {shown(each)}: is there already")
+    return paths
 
 
 Make = Callable[[str, Path | None], Request]
@@ -154,6 +170,8 @@ def _check(options: ExecOptions) -> None:
         raise InputError(f"--patience {options.patience:g}: seconds above 0")
     if options.until is not None and not 0 < options.until < UNTIL_MAX_S:
         raise InputError(f"--until {options.until:g}: seconds above 0, less than {UNTIL_MAX_S:g}")
+    if options.record is not None and options.shell:
+        raise InputError("--record: not with --shell")
     if options.gdb is not None and not PORTS[0] <= options.gdb <= PORTS[1]:
         raise InputError(f"--gdb {options.gdb}: a port, {PORTS[0]} to {PORTS[1]}")
     _check_target(options)
@@ -164,7 +182,11 @@ def _check_target(options: ExecOptions) -> None:
     if options.on not in ("uml", "emulator") and not is_address(options.on):
         raise InputError(f"--on {options.on}: uml, emulator or ssh://USER@HOST")
     only = {
-        "uml": {"--shell": options.shell, "--software": options.software is not None},
+        "uml": {
+            "--shell": options.shell,
+            "--software": options.software is not None,
+            "--record": options.record is not None,
+        },
         "emulator": {
             "--package": bool(options.package),
             "--sysroot": options.sysroot is not None,

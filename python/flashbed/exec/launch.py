@@ -2,8 +2,8 @@
 
 The kernel is started with descriptors 3 to 8: the request, the answer, the standard input, output
 and error of this process, which it hands to the program (kernel/uml/programs), and a file for what
-is to be kept; 9 is a terminal where there is one. Its own are a console in a file. Whatever ends
-this process, or is killed of it, the rest ends too.
+is to be kept; 9 is a terminal where there is one, or a file for the recorder's stream. Its own are
+a console in a file. Whatever ends this process, or is killed of it, the rest ends too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
 from flashbed.paths import cache_folder
+from flashbed.recorder.session import LACKS, Recorded, keep_stream
+from flashbed.recording.about import About
 from flashbed.storage.locking import scratch, tidy
 from flashbed.targets.base import Unavailable
 from flashbed.targets.guest import initramfs, nand, yaffs2
@@ -78,6 +80,8 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         (folder / "image").write_bytes(image)
         (folder / "job").write_text(request.text(), encoding="ascii")
         shell = _TO_STANDARD_ERROR if output_aside else _SHELL
+        if request.record is not None:
+            shell = f"{shell} {_TERMINAL}>stream"
         if terminal is not None:
             # First: the others may take its number.
             opened = f"{_TERMINAL}<>/proc/self/fd/{terminal.inner}"
@@ -88,10 +92,30 @@ def launch(request: Request, say: Say, *, output_aside: bool = False) -> Outcome
         outcome = outcome_of(answer, request.words[0])
         if outcome is None:
             raise NotRunError(f"user-mode Linux ended before its time: {_last_words(folder)}")
+        if request.record is not None:
+            outcome.recorded = _recorded(request, kernel, folder / "stream")
         if request.keep is not None:
             with (folder / "kept").open("rb") as stream:
                 outcome.kept = unpack(stream, request.keep)
         return outcome
+
+
+def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
+    """The recording, made of the recorder's stream. Raises `NotRunError` if that is not whole."""
+    assert request.record is not None
+    about = About(
+        source="flashbed exec",
+        command=tuple(request.words),
+        machine=f"Linux {kernel.series} (user-mode Linux, {request.fs}, virtual time)",
+        think="gaps",
+        mapped="present",
+        lacks=LACKS,
+    )
+    with stream.open("rb") as of:
+        recorded = keep_stream(of.fileno(), about, request.record)
+    if not recorded.complete:
+        raise NotRunError(f"{paths.shown(request.record)}: the recorder ended before the program")
+    return recorded
 
 
 def _terminal(request: Request) -> AbstractContextManager[Terminal | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from flashbed.errors import FlashbedError
 from flashbed.exec.kept import Kept
+from flashbed.recorder.session import Recorded
 
 __all__ = ["Call", "Counts", "File", "NotRunError", "Outcome", "outcome_of"]
 
@@ -86,6 +87,7 @@ class Outcome:
     wear: list[int] = field(default_factory=list)
     page_bytes: int = 0
     kept: Kept | None = None
+    recorded: Recorded | None = None
 
     @property
     def bytes_written(self) -> int:

@@ -94,6 +94,8 @@ class Request:
     """Only the symbols of the emulated board's kernel are wanted."""
     home: str = ""
     """The agent's folder there."""
+    record: Path | None = None
+    """A file for the recording of it."""
 
     def source(self, number: int) -> str:
         """Where the agent finds a file that is put onto the flash."""
@@ -130,6 +132,7 @@ class Request:
             name
             for name, given in (
                 ("keep yes", self.keep),
+                ("record yes", self.record),
                 ("terminal yes", self.terminal),
                 ("symbols yes", self.symbols),
             )

@@ -26,7 +26,7 @@ from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED
 from flashbed.recording.file import RecordingWriter
 
-__all__ = ["Recorded", "record"]
+__all__ = ["LACKS", "Recorded", "keep_stream", "record"]
 
 SOURCE = "flashbed record"
 _ROWS_AT_ONCE = 1 << 16
@@ -92,6 +92,26 @@ def record(
     if recorded.begin is None or (status == _FAILED and recorded.end is None):
         writer.discard()
         raise RunError(f"{place.name}: nothing was recorded (status {recorded.status})")
+    recorded.about = _final(about, recorded)
+    writer.close(recorded.about)
+    return recorded
+
+
+def keep_stream(stream: int, about: About, path: Path) -> Recorded:
+    """Makes a recording of a recorder's stream that is whole, or as far as it goes.
+
+    Raises `InputError`, `RunError`.
+    """
+    writer = RecordingWriter(path, about)
+    recorded = Recorded(path, about)
+    try:
+        _take(ReadAhead(stream), _Sink(writer, recorded, contents=False, own=b"//"))
+    except BaseException:
+        writer.discard()
+        raise
+    if recorded.begin is None:
+        writer.discard()
+        raise RunError(f"{path}: nothing was recorded")
     recorded.about = _final(about, recorded)
     writer.close(recorded.about)
     return recorded

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flashbed.paths import shown
 from flashbed.recorder.session import Recorded
 
-__all__ = ["summary"]
+__all__ = ["in_brief", "summary"]
 
 _KINDS = {
     "opened or closed": "open openat openat2 creat close close_range dup dup2 dup3 fcntl",
@@ -47,6 +47,17 @@ def summary(recorded: Recorded) -> Iterator[str]:
     yield from _cost(recorded)
     path = shown(recorded.path)
     yield f"{path}: next, `flashbed run {path}` replays it on flash; `flashbed ops stat {path}`"
+
+
+def in_brief(recorded: Recorded) -> Iterator[str]:
+    """What was recorded in virtual time, where a recorder costs nothing."""
+    calls = sum(recorded.calls.values())
+    yield (
+        f"{calls:,} calls of {recorded.tasks:,} {_many(recorded.tasks, 'task')}"
+        f" in {shown(recorded.path)}"
+    )
+    for name, count in sorted(recorded.about.not_followed.items()):
+        yield f"not followed: {name} ({count:,})"
 
 
 def _by_kind(recorded: Recorded) -> Iterator[str]:

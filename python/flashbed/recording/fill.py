@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import Literal, cast, get_args
 
 from flashbed import _sim
+from flashbed.formats.content import generated_pieces
 from flashbed.recording.calls import PIECE_BYTES, Piece, pieces_of
 
 __all__ = ["Compressor", "Filler", "piece_text", "random_bytes"]
@@ -28,23 +29,46 @@ _OWN_LEAST_BYTES = 16
 _TRIED_BYTES_MIN = 128
 """UBIFS compresses no fewer, and the simulator's zstd is of UBIFS."""
 _PAGES_KEPT = 4096
-_NOISE = random.Random(23).randbytes(PIECE_BYTES)
+_OWN = random.Random(23).randbytes(_OWN_LEAST_BYTES)
+_COMMON = generated_pieces(0, PIECE_BYTES, 0, f"{PIECE_BYTES}+0").tobytes()
+"""The bytes that pieces have as COMMON."""
+
+
+def random_bytes(compressor: Compressor, length: int, size: int, owed: int = 0) -> int:
+    """How many bytes of chance make a piece compress to about `size`, the rest of it being zero.
+
+    lzo looks for matches in longer and longer steps while it finds none, so that the size grows by
+    up to 120 bytes at once. Of the two nearest, one is taken that leaves least of `size + owed`.
+    """
+    return _chosen(compressor, length, size, owed)[0]
+
+
+def _chosen(compressor: Compressor, length: int, size: int, owed: int) -> tuple[int, int]:
+    """How many bytes of chance, and the size that they make."""
+    return min(_nearest(compressor, length, size), key=lambda one: abs(one[1] - size - owed))
 
 
 @lru_cache(maxsize=1 << 16)
-def random_bytes(compressor: Compressor, length: int, size: int) -> int:
-    """How many bytes of chance make a piece compress to `size`, the rest of it being zero."""
+def _nearest(compressor: Compressor, length: int, size: int) -> tuple[tuple[int, int], ...]:
+    """Numbers of bytes of chance, and the sizes that they make: not less than `size`, and less."""
     if size >= length:
-        return length
+        return ((length, length),)
+
+    def size_of(chance: int) -> int:
+        common = max(0, chance - _OWN_LEAST_BYTES)
+        data = _COMMON[:common] + _OWN[: chance - common]
+        padding = bytes(max(length, _TRIED_BYTES_MIN) - chance)
+        return _sim.compressed_size(compressor, data + padding)
+
     low, high = 0, length
     while low < high:
         middle = (low + high) // 2
-        data = _NOISE[:middle] + bytes(max(length, _TRIED_BYTES_MIN) - middle)
-        if _sim.compressed_size(compressor, data) < size:
+        if size_of(middle) < size:
             low = middle + 1
         else:
             high = middle
-    return low
+    above = low, size_of(low)
+    return (above, (low - 1, size_of(low - 1))) if low else (above,)
 
 
 def piece_text(pieces: Sequence[tuple[int, int]]) -> str:
@@ -57,12 +81,29 @@ def piece_text(pieces: Sequence[tuple[int, int]]) -> str:
 
 
 @dataclass
+class _Page:
+    """How large the bytes of a page are together, so far: by each compressor, and as stored."""
+
+    first: int = 0
+    second: int = 0
+    stored: int = 0
+
+
+@dataclass
 class Filler:
-    """FILL after FILL, for one compressor; None stands for file systems without any."""
+    """FILL after FILL, for one compressor; None stands for file systems without any.
+
+    `then` is tried by JFFS2 on what the compressor does not make smaller. A piece that only `then`
+    makes smaller gets bytes that the first one makes as small.
+    """
 
     compressor: Compressor | None
+    then: Compressor | None = None
+    _pages: OrderedDict[tuple[int, int], _Page] = field(default_factory=OrderedDict)
     _shared: OrderedDict[tuple[int, int], int] = field(default_factory=OrderedDict)
     """The largest COMMON that was written into a page: of file and number of page."""
+    _owed: int = 0
+    """By how much the pieces so far are smaller, in all, than the recorded ones."""
     _recorded: int = 0
     _small: int = 0
 
@@ -81,9 +122,11 @@ class Filler:
     def _piece(self, file: int, offset: int, length: int, piece: Piece) -> tuple[int, int]:
         """COMMON and OWN."""
         assert self.compressor is not None
-        at = 2 * get_args(Compressor).index(self.compressor)
-        alone = random_bytes(self.compressor, length, min(piece[at], length))
-        context = random_bytes(self.compressor, length, min(piece[at + 1], length))
+        sizes = self._sizes(file, offset, length, piece)
+        target = min(sizes[0], length)
+        alone, made = _chosen(self.compressor, length, target, self._owed)
+        self._owed += target - made
+        context = random_bytes(self.compressor, length, min(sizes[1], length))
         self._recorded += length
         self._small += alone
         page = file, offset // PIECE_BYTES
@@ -96,6 +139,26 @@ class Filler:
         while len(self._shared) > _PAGES_KEPT:
             self._shared.popitem(last=False)
         return common, alone - common
+
+    def _sizes(self, file: int, offset: int, length: int, piece: Piece) -> tuple[int, int]:
+        """Of the piece alone, and what it adds to its page, by the compressor that stores it."""
+        at = 2 * get_args(Compressor).index(self.compressor)
+        if self.then is None:
+            return piece[at], piece[at + 1]
+        other = 2 * get_args(Compressor).index(self.then)
+        key = file, offset // PIECE_BYTES
+        within = offset % PIECE_BYTES
+        page = self._pages.pop(key, None) if within else None
+        page = page or _Page(within, within, within)
+        page.first += piece[at + 1]
+        page.second += piece[other + 1]
+        stored = page.first if page.first < within + length else page.second
+        added, page.stored = stored - page.stored, stored
+        self._pages[key] = page
+        while len(self._pages) > _PAGES_KEPT:
+            self._pages.popitem(last=False)
+        alone = piece[at] if piece[at] < length else piece[other]
+        return alone, max(0, added)
 
     def like_the_rest(self, offset: int, length: int) -> str:
         """FILL of data that nobody recorded: as compressible as what was, on the whole."""

@@ -46,13 +46,17 @@ class Translation:
     Attributes:
         recording: what is translated.
         compressor: the one whose sizes FILL follows; None where data is stored as it is.
+        then: the one that is tried on what the first does not make smaller.
         think: whether the time between calls is kept.
+        own: a folder that the file system has by itself.
         left_out: what has no operation, and how often; whole when the lines are at an end.
     """
 
     recording: Recording
     compressor: Compressor | None
     think: bool = True
+    then: Compressor | None = None
+    own: bytes | None = None
     state: State = field(init=False)
     _waiting: list[tuple[int, int, Call]] = field(default_factory=list)
     _locks: int = 0
@@ -62,7 +66,7 @@ class Translation:
     _current: int = 0
 
     def __post_init__(self) -> None:
-        self.state = State(Filler(self.compressor))
+        self.state = State(Filler(self.compressor, self.then))
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -75,6 +79,10 @@ class Translation:
         needed = met(self.recording.calls(), everything)
         there = [call for call in everything if needed(call.path() or b"")]
         filler, total_bytes = self._filler_of_writes(), 0
+        itself = next((call for call in everything if call.path() == FOLDER), None)
+        if itself is not None:
+            # Only `flashbed exec` says so: it gives the folder its mode.
+            yield f"chmod . {stat.S_IMODE(itself.number('mode'))}"
         for number, call in enumerate(there, start=1):
             total_bytes += call.number("length")
             if total_bytes > _THERE_BYTES_MAX:
@@ -82,12 +90,13 @@ class Translation:
                     f"{shown(self.recording.path)}: more than {_THERE_BYTES_MAX >> 30} GiB of files"
                     " were there before"
                 )
-            yield from _prepared_lines(self.state, call, filler, number)
+            if call.path() != self.own:
+                yield from _prepared_lines(self.state, call, filler, number)
             _put(self.state, call)
 
     def _filler_of_writes(self) -> Filler:
         """One that has seen what the program wrote: what was there is taken to be like it."""
-        filler = Filler(self.compressor)
+        filler = Filler(self.compressor, self.then)
         for call in self.recording.calls():
             if isinstance(call.written, tuple) and call.name in _MOVES:
                 filler.fill(0, call.number("offset"), call.written, call.result)
@@ -205,13 +214,19 @@ def _put(state: State, call: Call) -> None:
 
 
 def translate(
-    recording: Recording, compressor: Compressor | None, settle_ns: int, *, think: bool = True
+    recording: Recording,
+    compressor: Compressor | None,
+    settle_ns: int,
+    *,
+    think: bool = True,
+    then: Compressor | None = None,
+    own: bytes | None = None,
 ) -> tuple[str, str, Translation]:
     """Preparation and body as flashbed-ops files, and what came of the translation.
 
     Raises `RecordingError`.
     """
-    made = Translation(recording, compressor, think)
+    made = Translation(recording, compressor, think, then, own)
     rest = ("sync", f"pause {settle_ns}", "prepared")
     prepare = text_of(itertools.chain(made.prepare(), rest), HEADER_2)
     return prepare, text_of(made.body(), HEADER_2), made

@@ -16,15 +16,18 @@ from flashbed.recording.file import open_recording
 from flashbed.recording.fill import Compressor, as_compressor
 from flashbed.recording.translate import translate
 
-__all__ = ["compressor_of", "operations"]
+__all__ = ["compressor_of", "operations", "second_of"]
 
 RECORDED = "recorded"
+_OF_YAFFS2 = b"lost+found"
 
 
 def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `RecordingError`."""
     path = Path(recording)
-    return _translated(path, _stamp(path), compressor_of(case), case.pattern == RECORDED, settle_ns)
+    compressors = compressor_of(case), second_of(case)
+    own = _OF_YAFFS2 if case.fs == "yaffs2" else None
+    return _translated(path, _stamp(path), compressors, case.pattern == RECORDED, settle_ns, own)
 
 
 def compressor_of(case: Case) -> Compressor | None:
@@ -40,6 +43,14 @@ def compressor_of(case: Case) -> Compressor | None:
     return as_compressor(of_jffs2[0] if of_jffs2 else None)
 
 
+def second_of(case: Case) -> Compressor | None:
+    """What JFFS2 compresses with what the first compressor does not make smaller."""
+    jffs2 = load_kernel(case.kernel).jffs2
+    if case.fs != "jffs2" or case.compressor != USUAL_COMPRESSOR or jffs2 is None:
+        return None
+    return as_compressor(jffs2.compressors[1] if len(jffs2.compressors) > 1 else None)
+
+
 def _stamp(path: Path) -> tuple[int, int]:
     """A file that was written again has another."""
     try:
@@ -51,8 +62,11 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _translated(
-    path: Path, _changed: tuple[int, int], compressor: Compressor | None, think: bool,
-    settle_ns: int,
+    path: Path, _changed: tuple[int, int],
+    compressors: tuple[Compressor | None, Compressor | None], think: bool, settle_ns: int,
+    own: bytes | None,
 ) -> tuple[str, str]:  # fmt: skip
-    prepare, body, _ = translate(open_recording(path), compressor, settle_ns, think=think)
+    first, then = compressors
+    recording = open_recording(path)
+    prepare, body, _ = translate(recording, first, settle_ns, think=think, then=then, own=own)
     return prepare, body

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from flashbed._sim import compressed_size
+from flashbed.formats.content import generated_pieces
 from flashbed.formats.operations import HEADER_2, parse
 from flashbed.recording.about import About, Think
 from flashbed.recording.calls import EXISTED, Call, Piece
@@ -238,6 +240,43 @@ def test_a_piece_alone_is_as_large_as_the_recorded_one(compressor: Compressor) -
         piece = Piece(*[size] * 6)
         common, own = map(int, filler.fill(1, 0, [piece], 4096).split("+"))
         assert common + own == random
+
+
+def test_a_piece_that_only_the_second_compressor_makes_smaller_is_as_small() -> None:
+    """JFFS2 tries zlib on what lzo does not make smaller, be it a piece or a whole page."""
+    filler = Filler("lzo", "zlib")
+    whole = filler.fill(1, 0, [Piece(4096, 4096, 2000, 2000, 0, 0)], 4096)
+    assert sum(map(int, whole.split("+"))) == random_bytes("lzo", 4096, 2000)
+    # The first half of a page that lzo makes smaller, which the second half prevents.
+    first = filler.fill(2, 0, [Piece(1900, 1900, 1000, 1000, 0, 0)], 2048)
+    second = filler.fill(2, 2048, [Piece(2048, 2300, 1000, 1200, 0, 0)], 2048)
+    assert sum(map(int, first.split("+"))) == random_bytes("lzo", 2048, 1900)
+    alone, context = random_bytes("lzo", 2048, 1000), random_bytes("lzo", 2048, 300)
+    assert second == f"{max(0, alone - context)}+{context}"
+
+
+def test_a_folder_that_the_file_system_has_by_itself_is_not_made(tmp_path: Path) -> None:
+    do = Program()
+    do.existed(b".", 0, stat.S_IFDIR | 0o755)
+    do.existed(b"lost+found", 0, stat.S_IFDIR | 0o700)
+    do("stat", path=b"lost+found")
+    prepare, _, _ = do.lines(tmp_path)
+    assert prepare[:2] == ["chmod . 493", "mkdir lost%2Bfound"]
+    recording = open_recording(tmp_path / "program.rec")
+    made = translate(recording, None, 7, own=b"lost+found")[0].splitlines()
+    assert made[1:] == ["chmod . 493", "sync", "pause 7", "prepared"]
+
+
+def test_sizes_that_cannot_be_made_exactly_are_made_on_the_whole() -> None:
+    filler = Filler("lzo")
+    pieces = [Piece(*[size] * 6) for size in range(3000, 4000, 7)]
+    made = 0
+    for number, piece in enumerate(pieces):
+        fill = filler.fill(1, number * 4096, [piece], 4096)
+        data = generated_pieces(number * 4096, 4096, 5, fill)
+        made += compressed_size("lzo", data.tobytes())
+    wanted = sum(piece.lzo_alone for piece in pieces)
+    assert abs(made - wanted) < wanted / 500
 
 
 def test_pieces_of_a_page_share_what_they_shared_when_they_were_recorded() -> None:

@@ -12,6 +12,8 @@
  * shared mappings are not among them (flashbed_files.c).
  * /sys/kernel/debug/flashbed_costs takes `NAME NS PS_PER_BYTE`, a line a write(2): what a call of
  * that kind costs, and a byte that it moved.
+ * /sys/kernel/debug/flashbed_free: what a process that writes `1` does costs nothing and is not
+ * counted, until it writes `0`. The recorder is one, and the program until it is followed.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -35,6 +37,7 @@
 #define ASKED_FREELY 64
 #define ASKED_STEP_NS 1000u
 #define ASKED_MOST_NS 100000u
+#define FREE_PROCESSES 4
 
 struct call {
 	u64 calls;
@@ -60,6 +63,20 @@ extern unsigned long long time_travel_time;
 static struct call calls[__NR_syscalls];
 static struct cost costs[__NR_syscalls];
 static unsigned int syscall_ns;
+static pid_t free_processes[FREE_PROCESSES]; /* 0: none */
+
+/* Of no call: it is made for nothing. */
+static const u64 for_nothing = U64_MAX;
+
+bool flashbed_is_free(void)
+{
+	int i;
+
+	for (i = 0; i < FREE_PROCESSES; i++)
+		if (free_processes[i] && free_processes[i] == current->tgid)
+			return true;
+	return false;
+}
 
 static int __init set_syscall_ns(char *text)
 {
@@ -158,6 +175,8 @@ static bool count_file(int number, enum flashbed_did did, u64 bytes, u64 ns)
 
 u64 flashbed_call_begins(int nr)
 {
+	if (flashbed_is_free())
+		return for_nothing;
 	if (!is_global_init(current))
 		calls[nr].calls++;
 	return time_travel_time;
@@ -168,9 +187,10 @@ void flashbed_call_ends(struct uml_pt_regs *r, int nr, long result, u64 began)
 	u64 ns;
 	int fd;
 
-	spend(nr, result);
+	if (began != for_nothing && !flashbed_is_free())
+		spend(nr, result);
 	flashbed_terminal_looks();
-	if (is_global_init(current))
+	if (is_global_init(current) || began == for_nothing)
 		return;
 	ns = time_travel_time - began;
 	calls[nr].ns += ns;
@@ -250,8 +270,41 @@ static const struct file_operations costs_fops = {
 	.write = costs_write,
 };
 
+/* Replaces one process number by another. */
+static int put_free(pid_t from, pid_t to)
+{
+	int i;
+
+	for (i = 0; i < FREE_PROCESSES; i++)
+		if (free_processes[i] == from) {
+			free_processes[i] = to;
+			return 0;
+		}
+	return -ENOSPC;
+}
+
+static ssize_t free_write(struct file *file, const char __user *text, size_t count, loff_t *at)
+{
+	char what;
+	int err = 0;
+
+	if (count != 1 || copy_from_user(&what, text, 1))
+		return -EINVAL;
+	if (what == '1' && !flashbed_is_free())
+		err = put_free(0, current->tgid);
+	else if (what == '0' && flashbed_is_free())
+		err = put_free(current->tgid, 0);
+	return err ? err : (ssize_t)count;
+}
+
+static const struct file_operations free_fops = {
+	.open = nonseekable_open,
+	.write = free_write,
+};
+
 static int __init calls_init(void)
 {
+	debugfs_create_file("flashbed_free", 0200, NULL, NULL, &free_fops);
 	debugfs_create_file("flashbed_costs", 0200, NULL, NULL, &costs_fops);
 	debugfs_create_file("flashbed_calls", 0600, NULL, NULL, &calls_fops);
 	return 0;

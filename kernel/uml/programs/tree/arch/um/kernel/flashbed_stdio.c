@@ -14,7 +14,7 @@
 
 #define MAJOR_NUMBER 241
 #define FIRST 3
-#define LAST 8
+#define LAST 9
 
 static int fd_of(struct file *file)
 {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder beside a program, in the kernel for programs (docs/recording.md).
+ *
+ * A process of its own that sees the files as the program does and keeps root's rights. What it
+ * does takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free), and neither does
+ * what this process and the program's do for it. The program and its children have the process
+ * numbers that they have without it (clone3 with a number of its own). What there is on the flash
+ * is listed before that is mounted anew, so that the program finds nothing in memory.
+ *
+ * Kernel interfaces: flashbed_free, clone3(2) with set_tid (Linux 5.5), chroot(2).
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "record/record.h"
+
+#define FREE "/sys/kernel/debug/flashbed_free"
+#define VIEW "/view"
+
+/* The last number that a small kernel has (PID_MAX_DEFAULT of CONFIG_BASE_SMALL). */
+enum { NUMBER = 4095, FAILED = 1 };
+
+struct host_recorder {
+	struct recorder recorder;
+	int free_of;    /* the kernel's flashbed_free */
+	int process[2]; /* the number of the program's process goes to the recorder */
+	int gate[2];    /* a byte goes to the program */
+	pid_t pid;
+};
+
+/* What this process does from now on, or no more, takes no time and is not counted. */
+static int cost_nothing(const struct host_recorder *recorder, bool yes)
+{
+	return write(recorder->free_of, yes ? "1" : "0", 1) == 1 ? 0 : -errno;
+}
+
+int host_record_begin(const struct host_request *request, const struct host_place *place,
+		      struct host_recorder **made)
+{
+	if (!request->record)
+		return 0;
+	struct host_recorder *recorder = calloc(1, sizeof(*recorder));
+
+	if (!recorder)
+		return -ENOMEM;
+	*made = recorder;
+	recorder->recorder.in_virtual_time = true;
+	recorder->free_of = open(FREE, O_WRONLY | O_CLOEXEC);
+	if (recorder->free_of < 0 || pipe2(recorder->process, O_CLOEXEC) ||
+	    pipe2(recorder->gate, O_CLOEXEC))
+		return -errno;
+	int err = folders_add_named(&recorder->recorder.folders, request->at);
+
+	if (!err)
+		err = rows_init(&recorder->recorder.stream, host_open(HOST_RECORD));
+	if (!err)
+		err = facts_begin(&recorder->recorder, request->arguments);
+	/* With the folder itself, to which prepare() has given an owner and a mode. A replay has
+	 * to do so as well, because UBIFS then has a journal when it is mounted. */
+	return err ? err : list_folder(&recorder->recorder, place->mount_point, request->at, true);
+}
+
+/* In the recorder's process. */
+static int follow(struct host_recorder *recorder)
+{
+	pid_t process = 0;
+	int err = cost_nothing(recorder, true);
+
+	for (int number = 1; number < NSIG; number++)
+		(void)signal(number, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL);
+	if (!err && (chroot(VIEW) || chdir("/")))
+		err = -errno;
+	(void)close(recorder->process[1]);
+	(void)close(recorder->gate[0]);
+	if (!err && read(recorder->process[0], &process, sizeof(process)) != sizeof(process))
+		err = -EPIPE;
+	if (!err)
+		err = follow_process(&recorder->recorder, process, recorder->gate[1]);
+	return err ? err : facts_end(&recorder->recorder);
+}
+
+/* As fork(2), with a number of its own. It ends without a signal: wait(2) does not see it. */
+static pid_t fork_as(pid_t number)
+{
+	/* struct clone_args: set_tid is a pointer to numbers, and how many. */
+	const uint64_t arguments[11] = {[8] = (uint64_t)(uintptr_t)&number, [9] = 1};
+
+	return (pid_t)syscall(SYS_clone3, arguments, sizeof(arguments));
+}
+
+int host_record_start(struct host_recorder *recorder)
+{
+	if (!recorder)
+		return 0;
+	int err = cost_nothing(recorder, true);
+
+	if (err)
+		return err;
+	recorder->pid = fork_as(NUMBER);
+	if (recorder->pid == 0)
+		_exit(follow(recorder) ? FAILED : 0);
+	if (recorder->pid < 0)
+		err = -errno;
+	host_spare(recorder->pid);
+	(void)close(recorder->process[0]);
+	(void)close(recorder->gate[1]);
+	return err ? err : cost_nothing(recorder, false);
+}
+
+int host_record_process(struct host_recorder *recorder, pid_t process)
+{
+	if (!recorder)
+		return 0;
+	int err = cost_nothing(recorder, true);
+
+	if (!err && write(recorder->process[1], &process, sizeof(process)) != sizeof(process))
+		err = -EPIPE;
+	(void)close(recorder->process[1]);
+	(void)close(recorder->gate[0]);
+	return err ? err : cost_nothing(recorder, false);
+}
+
+int host_record_wait(struct host_recorder *recorder)
+{
+	char byte;
+
+	if (!recorder)
+		return 0;
+	int err = cost_nothing(recorder, true);
+
+	if (!err && read(recorder->gate[0], &byte, 1) != 1)
+		err = -EPIPE;
+	if (!err)
+		err = filter_install();
+	return err ? err : cost_nothing(recorder, false);
+}
+
+int host_record_end(struct host_recorder *recorder)
+{
+	if (!recorder)
+		return 0;
+	/* The stream says whether it has ended well. */
+	while (waitpid(recorder->pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	host_spare(0);
+	return 0;
+}

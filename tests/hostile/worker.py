@@ -103,6 +103,8 @@ def main() -> None:
     # Built once: the parser of the command line takes longer than most calls.
     names = vars(import_module("flashbed.cli"))
     names["app"] = import_module("typer.main").get_command(names["app"])
+    # A line of progress comes after seconds of a busy machine: it is no second line of an error.
+    vars(import_module("flashbed.cli.progress"))["PLAIN_EVERY_S"] = float("inf")
     with tempfile.TemporaryFile(buffering=0) as said:
         streams = Streams(said)
         while True:

@@ -12,9 +12,7 @@ docs/python.md is the reference of these names. They are imported when they are 
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,26 +56,11 @@ _MODULES = {
     "Recording": "recorded_command",
     "Result": "result",
     "execute": "executing",
+    "lifetime": "years",
     "record": "recorded_command",
     "run": "running",
 }
 """Name -> its module of `flashbed.api`."""
-
-
-class _Package(ModuleType):
-    """Has `lifetime` as the function, although a folder of the package is called so."""
-
-    @property
-    def lifetime(self) -> Any:
-        """The import system sets what it has imported, which is not for users to see."""
-        return import_module("flashbed.api.years").lifetime
-
-    @lifetime.setter
-    def lifetime(self, _module: ModuleType) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from flashbed.targets.base import Batch, Program, RunOptions, Target
 from flashbed.targets.emulator import EmulatorTarget, NandsimTarget
 from flashbed.targets.sim import SimTarget
 from flashbed.targets.uml import UmlTarget
-from tests.layers.lifetime.test_wear import check_whole, erases_of, ring
+from tests.layers.lifetimes.test_wear import check_whole, erases_of, ring
 
 
 def measured(target: Target, *programs: Program) -> Batch:

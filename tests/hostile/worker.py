@@ -25,7 +25,7 @@ CALLS = 150
 _MODULES = (
     "flashbed.cli", "flashbed.runner", "flashbed.targets.sim", "flashbed.report",
     "flashbed.report.traced_run", "flashbed.tracing.record", "flashbed.power.measure",
-    "flashbed.report.power_page", "flashbed.lifetime.observed", "flashbed.costs.cost_fit",
+    "flashbed.report.power_page", "flashbed.lifetimes.observed", "flashbed.costs.cost_fit",
     "flashbed.powercut.cutting", "flashbed.validation.results_table", "flashbed.targets.uml",
     "flashbed.targets.emulator", "flashbed.targets.ssh", "flashbed.fuzz", "flashbed.calibration",
 )  # fmt: skip

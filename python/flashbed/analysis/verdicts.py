@@ -20,7 +20,7 @@ import polars as pl
 
 from flashbed.analysis.points import USUAL, as_usual, table_of
 from flashbed.errors import InputError
-from flashbed.lifetime.quantiles import student_quantile
+from flashbed.lifetimes.quantiles import student_quantile
 from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Compared, Experiment
 from flashbed.plan.quantities import Measured, Number

@@ -18,7 +18,7 @@ from flashbed.exec.outcome import NotRunError, Outcome
 from flashbed.exec.request import FILE_SYSTEMS, Request
 from flashbed.exec.ssh_program import launch_on_board
 from flashbed.exec.sysroot import Sysroot
-from flashbed.lifetime.given import rate_per_day
+from flashbed.lifetimes.given import rate_per_day
 from flashbed.targets.base import Unavailable
 from flashbed.targets.ssh.address import ChosenTarget
 

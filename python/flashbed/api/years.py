@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.api.result import Result
-from flashbed.lifetime.estimate import estimate
-from flashbed.lifetime.given import endurance_of, rate_per_day
-from flashbed.lifetime.observed import cases_of
+from flashbed.lifetimes.estimate import estimate
+from flashbed.lifetimes.given import endurance_of, rate_per_day
+from flashbed.lifetimes.observed import cases_of
 
 __all__ = ["lifetime"]
 

@@ -14,7 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed
 from flashbed.cli.lifetime import Repeat
 from flashbed.cli.progress import say
 from flashbed.errors import InputError, Interrupted
-from flashbed.lifetime.given import rate_per_day
+from flashbed.lifetimes.given import rate_per_day
 
 __all__ = ["register"]
 

@@ -12,14 +12,14 @@ import typer
 
 from flashbed.cli.run import CaseId, Out, Set, measure, target_names
 from flashbed.errors import InputError, RunError
-from flashbed.lifetime.given import cycles_of, duration_s, endurance_of, rate_per_day
+from flashbed.lifetimes.given import cycles_of, duration_s, endurance_of, rate_per_day
 from flashbed.paths import shown
 from flashbed.recording.recognised import is_recording
 from flashbed.storage.files import TEXT_BYTES_MAX, read_bytes
 
 if TYPE_CHECKING:
     from flashbed.formats.profiles import Board
-    from flashbed.lifetime.observed import Subject
+    from flashbed.lifetimes.observed import Subject
 
 __all__ = ["Endurance", "Format", "Repeat", "register"]
 
@@ -85,8 +85,8 @@ def lifetime(
 ) -> None:
     """How long the flash lasts: years until a block reaches its endurance."""
     from flashbed.formats.profiles import load_board
-    from flashbed.lifetime.estimate import estimate
-    from flashbed.lifetime.estimate_text import as_json, row, text
+    from flashbed.lifetimes.estimate import estimate
+    from flashbed.lifetimes.estimate_text import as_json, row, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -137,7 +137,7 @@ def _worn(
     rounds: float | None, board: Board | None, endurance: int | None,
 ) -> list[Subject]:  # fmt: skip
     """Cases: of an experiment that is run, of a run that is there, of a table."""
-    from flashbed.lifetime.observed import cases_of, wear_table_of
+    from flashbed.lifetimes.observed import cases_of, wear_table_of
 
     path = Path(what)
     if path.suffix == ".parquet" and not is_recording(path, named=True):
@@ -220,8 +220,8 @@ def _run(
 
 
 def _counters(what: str, since: str | None, before: Path | None, board: Board | None) -> Subject:
-    from flashbed.lifetime.counters import parse_counters
-    from flashbed.lifetime.observed import counters_of
+    from flashbed.lifetimes.counters import parse_counters
+    from flashbed.lifetimes.observed import counters_of
 
     if since is None:
         raise InputError(

@@ -11,14 +11,14 @@ import typer
 from flashbed.cli.lifetime import Endurance, Format
 from flashbed.cli.progress import say
 from flashbed.errors import InputError
-from flashbed.lifetime.given import endurance_of, rate_per_day
+from flashbed.lifetimes.given import endurance_of, rate_per_day
 from flashbed.paths import shown
 from flashbed.storage.files import whole
 
 if TYPE_CHECKING:
     from flashbed.costs.predict import Prediction
-    from flashbed.lifetime.estimate import Estimate
-    from flashbed.lifetime.observed import Subject
+    from flashbed.lifetimes.estimate import Estimate
+    from flashbed.lifetimes.observed import Subject
     from flashbed.plan.database import Database
 
 __all__ = ["register"]
@@ -117,7 +117,7 @@ def predict(
     from flashbed.costs.predict import chosen
     from flashbed.costs.predict import predict as apply
     from flashbed.costs.terms import SqlLoad
-    from flashbed.lifetime.estimate_text import as_json, text
+    from flashbed.lifetimes.estimate_text import as_json, text
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
@@ -178,7 +178,7 @@ def _worn(
     from flashbed.costs.model_text import name_of
     from flashbed.costs.predict import subject_of
     from flashbed.formats.profiles import load_board
-    from flashbed.lifetime.estimate import estimate
+    from flashbed.lifetimes.estimate import estimate
 
     board = load_board(found.model.setting.board)
     if board.sha256 != found.model.board_sha256:

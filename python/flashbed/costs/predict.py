@@ -16,9 +16,9 @@ from flashbed.costs.model import QUANTITIES, CostModel, Model, Prices, Setting
 from flashbed.costs.terms import SqlLoad, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import Board
-from flashbed.lifetime.counters import UBI_WL_THRESHOLD
-from flashbed.lifetime.estimate import DAY_S, YEAR_S, Observed
-from flashbed.lifetime.observed import Subject, Workload
+from flashbed.lifetimes.counters import UBI_WL_THRESHOLD
+from flashbed.lifetimes.estimate import DAY_S, YEAR_S, Observed
+from flashbed.lifetimes.observed import Subject, Workload
 from flashbed.plan.database import Database
 
 __all__ = ["Predicted", "Prediction", "chosen", "predict", "subject_of"]

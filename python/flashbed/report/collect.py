@@ -25,7 +25,7 @@ from flashbed.analysis import (
 from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
-from flashbed.lifetime.observed import board_of_run, cases_of
+from flashbed.lifetimes.observed import board_of_run, cases_of
 from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.changes import UNCHANGED
 from flashbed.plan.experiment import Experiment

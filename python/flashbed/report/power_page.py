@@ -9,7 +9,7 @@ import polars as pl
 
 from flashbed.analysis.power_curves import measured_points, power_points
 from flashbed.errors import InputError
-from flashbed.lifetime.observed import board_of_run
+from flashbed.lifetimes.observed import board_of_run
 from flashbed.paths import shown
 from flashbed.plan.experiment import read_experiment
 from flashbed.power.measure import Measured, ReadingOptions, measure

@@ -24,7 +24,7 @@ from flashbed.analysis.verdicts import (
     judged_on,
 )
 from flashbed.energy.fold import COMPONENTS
-from flashbed.lifetime.observed import CAUSES
+from flashbed.lifetimes.observed import CAUSES
 from flashbed.plan.claims import Claim
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.plan.study import Study

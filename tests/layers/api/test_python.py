@@ -6,7 +6,6 @@ import inspect
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import altair as alt
@@ -54,13 +53,6 @@ def test_the_page_has_every_method(name: str) -> None:
 
 def test_the_page_has_every_exception() -> None:
     assert {f"`{name}`" for name in errors.__all__} <= set(re.findall(r"`\w+`", PAGE))
-
-
-def test_lifetime_is_the_function_whatever_was_imported_before() -> None:
-    """The folder python/flashbed/lifetime has its name, and importing it used to hide it."""
-    module = import_module("flashbed.lifetime.estimate")
-    assert inspect.isfunction(fb.lifetime)
-    assert inspect.isfunction(module.estimate)
 
 
 def test_importing_it_imports_nothing_else() -> None:

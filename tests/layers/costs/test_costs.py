@@ -18,7 +18,7 @@ from flashbed.costs.predict import chosen, predict, subject_of
 from flashbed.costs.terms import TERMS, SqlLoad, pages_of, read_in_kib, terms
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board
-from flashbed.lifetime.estimate import estimate
+from flashbed.lifetimes.estimate import estimate
 from flashbed.tables.run_directory import conform
 
 COUNTS = (100, 300, 1000, 3000, 5000)

@@ -9,7 +9,7 @@ import pytest
 
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board
-from flashbed.lifetime.observed import cases_of
+from flashbed.lifetimes.observed import cases_of
 from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.experiment import ExperimentError, load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan

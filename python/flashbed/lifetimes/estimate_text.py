@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flashbed.lifetime.estimate import (
+from flashbed.lifetimes.estimate import (
     DAY_S,
     USUAL_AMPLIFICATION,
     YEAR_S,
@@ -15,7 +15,7 @@ from flashbed.lifetime.estimate import (
     Interval,
     Observed,
 )
-from flashbed.lifetime.observed import CAUSES, Subject, Workload
+from flashbed.lifetimes.observed import CAUSES, Subject, Workload
 
 __all__ = ["as_json", "notes", "row", "text", "usual_guess_years", "years_text"]
 

@@ -18,8 +18,8 @@ from flashbed.errors import InputError
 from flashbed.formats.names import is_name
 from flashbed.formats.profiles import Board, ProfileError, load_board
 from flashbed.formats.toml import read_model, read_toml
-from flashbed.lifetime.counters import UBI_WL_THRESHOLD, Counters
-from flashbed.lifetime.estimate import DAY_S, Observed, dispersion
+from flashbed.lifetimes.counters import UBI_WL_THRESHOLD, Counters
+from flashbed.lifetimes.estimate import DAY_S, Observed, dispersion
 from flashbed.paths import shown
 from flashbed.plan.changes import UNCHANGED, ChipChange, PartitionChange
 from flashbed.storage.frames import DamagedError, read_parquet

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flashbed.lifetime.quantiles import gamma_quantile
+from flashbed.lifetimes.quantiles import gamma_quantile
 
 __all__ = [
     "DAY_S",

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flashbed.errors import InputError
-from flashbed.lifetime.counters import COUNTER_MAX, Counters, parse_counters
-from flashbed.lifetime.estimate import (
+from flashbed.lifetimes.counters import COUNTER_MAX, Counters, parse_counters
+from flashbed.lifetimes.estimate import (
     DAY_S,
     YEAR_S,
     Observed,
@@ -19,9 +19,9 @@ from flashbed.lifetime.estimate import (
     dispersion,
     estimate,
 )
-from flashbed.lifetime.estimate_text import years_text
-from flashbed.lifetime.given import duration_s, rate_per_day
-from flashbed.lifetime.observed import counters_of
+from flashbed.lifetimes.estimate_text import years_text
+from flashbed.lifetimes.given import duration_s, rate_per_day
+from flashbed.lifetimes.observed import counters_of
 
 EVEN = Observed(
     seconds=DAY_S, blocks=100, erases=10_000, worst=100, programmed_blocks=9_900, dispersion=0.01

@@ -24,6 +24,8 @@ class FlashbedError(Exception):
     """An error the user is told of in one line."""
 
     exit_status = 1
+    also: tuple[str, ...] = ()
+    """What else is wrong, of the same file: a line each, told with the first."""
 
 
 class InputError(FlashbedError):

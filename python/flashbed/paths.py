@@ -115,7 +115,14 @@ def experiment_files() -> dict[str, Path]:
 def _file(*parts: str) -> Path:
     """The first there is; where `root` would have it if there is none."""
     places = [place.joinpath(*parts) for place in _places()]
-    return next((file for file in places if file.is_file()), places[-1])
+    return next((file for file in places if _is_there(file)), places[-1])
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # a name that no folder can have
+        return False
 
 
 def board_file(name: str) -> Path:

@@ -151,7 +151,9 @@ def wrong(arguments: Sequence[str], status: int, said: str) -> str | None:
     if status == 0:
         return None
     if status == 2:
-        alone = [line for line in lines if line.startswith("flashbed: ")]
-        return None if len(alone) == len(lines) == 1 else f"not one line: {shown}"
+        # A line, or one for each thing that is wrong with a file.
+        named = {line.split(": ")[1] for line in lines if line.startswith("flashbed: ")}
+        every = all(line.startswith("flashbed: ") for line in lines)
+        return None if every and len(named) == 1 else f"not one line: {shown}"
     failed = status == 1 and arguments[0] in _FAILED
     return None if failed and lines else shown

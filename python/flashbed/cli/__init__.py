@@ -90,7 +90,8 @@ def _status() -> int:
     try:
         status = app(standalone_mode=False)
     except FlashbedError as error:
-        say(f"flashbed: {error}")
+        for line in (error, *error.also):
+            say(f"flashbed: {line}")
         return error.exit_status
     except KeyboardInterrupt:
         status = 130

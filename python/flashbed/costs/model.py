@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from flashbed.costs.terms import TERMS
 from flashbed.errors import InputError
+from flashbed.formats.toml_errors import wrong_lines
 from flashbed.paths import shown
 from flashbed.storage.files import read_text
 from flashbed.tables.plausible import NUMBER_MAX
@@ -146,9 +147,5 @@ def load(path: Path) -> Model:
     try:
         return Model.model_validate_json(text)
     except ValidationError as why:
-        first = why.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        detail = first["msg"].removeprefix("Value error, ")
-        raise InputError(
-            f"{shown(path)}: not a model of `flashbed model`: {f'{key}: ' if key else ''}{detail}"
-        ) from None
+        said = wrong_lines(Model, why)[0]
+        raise InputError(f"{shown(path)}: not a model of `flashbed model`: {said}") from None

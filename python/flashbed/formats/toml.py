@@ -1,7 +1,8 @@
 """TOML files as frozen pydantic models: one way to read them, one form of error.
 
-A file that cannot be meant is refused with one line that names the file and the key. What the keys
-mean is said by the models (profiles.py, plan/experiment.py).
+A file that cannot be meant is refused with a line for each thing that is wrong, which names the
+file and the key (toml_errors.py). What the keys mean is said by the models (profiles.py,
+plan/experiment.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from flashbed.errors import InputError
+from flashbed.formats.toml_errors import wrong_lines
 from flashbed.paths import sha256_of, shown
 from flashbed.storage.files import read_text
 
@@ -83,24 +85,11 @@ def _check_depth(values: dict[str, Any], path: Path, error: type[InputError]) ->
 
 
 def read_model(model: type[M], values: dict[str, Any], path: Path, error: type[InputError]) -> M:
-    """Makes a model of a file's values; raises `error` naming file and key if they do not fit."""
+    """Makes a model of a file's values; raises `error` naming file and keys if they do not fit."""
     try:
         return model.model_validate(values)
     except ValidationError as why:
-        raise error(f"{shown(path)}: {_first(why)}") from None
-
-
-def _first(why: ValidationError) -> str:
-    """The first thing that is wrong: unknown keys before missing ones, as a typo makes both."""
-    errors = sorted(why.errors(), key=lambda error: error["type"] != "extra_forbidden")
-    first = errors[0]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    # Positions in a list are counted from 1, as a reader of the file would.
-    key = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"{key}: unknown key{more}"
-    if first["type"] == "missing":
-        return f"{key}: missing{more}"
-    detail = str(first["msg"]).removeprefix("Value error, ")
-    separator = ": " if key else ""
-    return f"{key}{separator}{detail}{more}"
+        first, *others = [f"{shown(path)}: {line}" for line in wrong_lines(model, why)]
+        raised = error(first)
+        raised.also = tuple(others)
+        raise raised from None

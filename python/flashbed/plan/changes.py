@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from flashbed.errors import InputError
 from flashbed.formats.bounds import Blocks, Ns, OobBytes, PageBytes, PagesPerBlock
 from flashbed.formats.toml import Strict
+from flashbed.formats.toml_errors import wrong_lines
 
 __all__ = ["AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange"]
 
@@ -51,11 +52,11 @@ class Change(Strict):
         try:
             return cls.model_validate(values)
         except ValidationError as why:
-            first = why.errors()[0]
-            unknown = first["type"] == "extra_forbidden"
-            said = f"no key of it; there are {', '.join(cls.model_fields)}"
-            key = ".".join(map(str, first["loc"]))
-            raise InputError(f"{text}: {key}: {said if unknown else first['msg']}") from None
+            unknown = [key for key in values if key not in cls.model_fields]
+            said = wrong_lines(cls, why)[0]
+            if unknown:
+                said = f"{unknown[0]}: no key of it; there are {', '.join(cls.model_fields)}"
+            raise InputError(f"{text}: {said}") from None
 
 
 class ChipChange(Change):

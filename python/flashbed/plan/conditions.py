@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from flashbed.errors import InputError
 from flashbed.formats.toml import Strict
+from flashbed.formats.toml_errors import wrong_lines
 
 __all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn"]
 
@@ -72,10 +73,7 @@ class Condition(Strict):
                 values |= {word: int(value)} if own else cls.values_of(word, value)
             return cls.model_validate(values)
         except ValidationError as why:
-            first = why.errors()[0]
-            key = "".join(f"{part}: " for part in first["loc"])
-            detail = first["msg"].removeprefix("Value error, ")
-            raise InputError(f"{text}: {key}{detail}") from None
+            raise InputError(f"{text}: {wrong_lines(cls, why)[0]}") from None
         except (ValueError, KeyError):
             raise InputError(
                 f"{text}: no such name, and no {cls.__name__.lower()} such as {cls.example}"

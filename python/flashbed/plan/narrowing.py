@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from flashbed.errors import InputError
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.formats.toml import read_model
+from flashbed.formats.toml_errors import wrong_lines
 from flashbed.plan.axes import Axis
 from flashbed.plan.case import AXES
 from flashbed.plan.experiment import Experiment, ExperimentError, Planned, expanded
@@ -156,9 +157,8 @@ def _with_key(
         try:
             found.append(about.type.model_validate(own | {key: value}))
         except ValidationError as why:
-            first = why.errors()[0]
-            detail = first["msg"].removeprefix("Value error, ")
-            raise ExperimentError(f"--set {name}={value}: {detail}") from None
+            said = wrong_lines(about.type, why)[0]
+            raise ExperimentError(f"--set {name}={value}: {said}") from None
     return list(dict.fromkeys(found))
 
 

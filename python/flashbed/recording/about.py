@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from flashbed.formats.names import Text
 from flashbed.formats.toml import Strict
+from flashbed.formats.toml_errors import wrong_lines
 
 __all__ = ["VERSION", "About", "Think", "about_of"]
 
@@ -60,8 +61,6 @@ def about_of(text: str) -> About:
             raise ValueError(f"version {facts.get('version')!r:.40}; this program reads {VERSION}")
         return About.model_validate(facts)
     except ValidationError as why:
-        first = why.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}"[:200]) from None
+        raise ValueError(wrong_lines(About, why)[0][:200]) from None
     except RecursionError:
         raise ValueError("no JSON object") from None

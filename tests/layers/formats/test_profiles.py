@@ -161,7 +161,7 @@ def test_the_simulator_gets_numbers_and_no_sources(small: Path) -> None:
         (
             "page_bytes = 2048",
             "page_bytes = 0",
-            "chip.page_bytes: Input should be greater than or",
+            "chip.page_bytes: 0 is not at least 256",
         ),
         ("page_bytes = 2048", 'page_bytes = "2048"', "chip.page_bytes: "),
         ("first_block = 0", "first_block = 1300", "the partition ends at block 2100"),

@@ -86,7 +86,7 @@ def test_ubifs_is_mounted_with_bulk_read_where_it_is_asked_for(small: Path) -> N
         ("mount=bulk_read", "mount takes default, and FS:OPTION[+OPTION]"),
         ("mount=ubifs:compr=zlib", "mount takes default, and FS:OPTION[+OPTION]"),
         ("state=valid0.5~", "no such name, and no state such as valid0.6-invalid0.2"),
-        ("state.valid=2", "--set state.valid=2: Input should be less than or equal to 1"),
+        ("state.valid=2", "--set state.valid=2: valid: 2 is not at most 1"),
         ("state.colour=2", "no key of state; keys are seed, valid"),
         ("fs.kind=2", "no key of fs; it has no keys"),
         ("chip=read_array_ns", "not KEY=NUMBER[+KEY=NUMBER], such as read_array_ns=60000"),

@@ -1,0 +1,171 @@
+"""What is wrong with a TOML file, in the words of its writer: all of it, a line each.
+
+Pydantic says what a model wanted. Here that becomes what is to be written in the file instead. An
+unknown key stands before what is missing, because a typo makes both; the key that was meant is then
+not called missing too. Left out: positions in the file, which TOML's reader does not keep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+__all__ = ["wrong_lines"]
+
+LINES_MAX = 20
+VALUE_CHARACTERS = 40
+
+_KIND_NAMES = ("int", "float", "str", "bool", "none")
+_KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": 'a text, as in "…"',
+    "bool_type": "true or false",
+    "model_type": "a table, as in {key = value}",
+    "model_attributes_type": "a table, as in {key = value}",
+    "dict_type": "a table, as in {key = value}",
+    "finite_number": "a number that is not inf or nan",
+}
+_LIMITS = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+
+Found = Mapping[str, Any]
+
+
+def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
+    """`key: what is wrong with it` for everything that is, the first `LINES_MAX` of it."""
+    errors = list(_of_their_own(why.errors(include_url=False)))
+    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
+    meant = {error["loc"]: _meant(model, error, errors) for error in unknown}
+    missed = {(*at[:-1], name) for at, name in meant.items() if name is not None}
+    others = [
+        error
+        for error in errors
+        if error["type"] != "extra_forbidden"
+        and not (error["type"] == "missing" and error["loc"] in missed)
+    ]
+    lines = [
+        f"{_key(at)}: unknown key" + ("" if name is None else f", {name} is meant?")
+        for at, name in meant.items()
+    ]
+    lines += [_line(error) for error in others]
+    lines = list(dict.fromkeys(lines))
+    if len(lines) > LINES_MAX:
+        left = len(lines) - LINES_MAX
+        lines[LINES_MAX:] = [f"{left:,} more things are wrong, told when these are right"]
+    return lines
+
+
+def _of_their_own(errors: Sequence[Found]) -> Iterator[Found]:
+    """Without those of a list that is only too short because what is in it is wrong."""
+    places = {_place(error)[:length] for error in errors for length in range(len(_place(error)))}
+    for error in errors:
+        place = _place(error)
+        hollow = error["type"] == "too_short" or place != tuple(error["loc"])
+        if not (hollow and place in places):
+            yield {**error, "loc": place}
+
+
+def _place(error: Found) -> tuple[str | int, ...]:
+    """A place in the file: without pydantic's names for the kinds of value that may stand there."""
+    loc = error["loc"]
+    end = len(loc) - (error["type"] in ("extra_forbidden", "missing"))
+    keys = [part for part in loc[:end] if isinstance(part, int) or _is_key(part)]
+    return (*keys, *loc[end:])
+
+
+def _is_key(part: str) -> bool:
+    return part not in _KIND_NAMES and not re.search(r"[A-Z\[(]|constrained-", part)
+
+
+def _meant(model: type[BaseModel], unknown: Found, errors: Sequence[Found]) -> str | None:
+    """The key that an unknown one resembles: one that is missing there rather than another."""
+    *above, key = unknown["loc"]
+    missing = [
+        str(error["loc"][-1])
+        for error in errors
+        if error["type"] == "missing" and list(error["loc"][:-1]) == above
+    ]
+    for names in (missing, _fields(model, above)):
+        close = get_close_matches(str(key), names, 1)
+        if close:
+            return close[0]
+    return None
+
+
+def _fields(model: type[BaseModel], above: Sequence[str | int]) -> list[str]:
+    """Keys of the table at a place, as far as the model says which table stands there."""
+    here: type[BaseModel] | None = model
+    for part in above:
+        if here is None or isinstance(part, int):
+            continue
+        field = here.model_fields.get(part)
+        if field is not None:
+            here = _model_in(field.annotation)
+        elif here.__name__ != part:  # else it is the name of a table among several
+            return []
+    return [] if here is None else list(here.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = [model for part in get_args(annotation) if (model := _model_in(part)) is not None]
+    return found[0] if found else None
+
+
+def _key(place: Sequence[str | int]) -> str:
+    """Positions in a list are counted from 1, as a reader of the file would."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
+
+
+def _line(error: Found) -> str:
+    place = _key(error["loc"])
+    kind, given = error["type"], _given(error["input"])
+    context = error.get("ctx", {})
+    if kind == "missing":
+        return f"{place}: missing"
+    if kind in ("tuple_type", "list_type"):
+        return f"{place}: {given} is not a list, as [{given}] is"
+    if kind in _KINDS:
+        return f"{place}: {given} is not {_KINDS[kind]}"
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        limit = context[name]
+        shown = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
+        return f"{place}: {given} is not {words} {shown}"
+    if kind in ("literal_error", "enum"):
+        return f"{place}: {given} is not {context['expected']}"
+    if kind in ("too_short", "too_long"):
+        return f"{place}: {_count(context)} in the list"
+    detail = str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {detail}" if place else detail
+
+
+def _count(context: Mapping[str, Any]) -> str:
+    if "min_length" in context:
+        return f"at least {context['min_length']}"
+    return f"at most {context['max_length']:,}"
+
+
+def _given(value: Any) -> str:
+    """A value as TOML has it, cut."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, dict):
+        text = "a table"
+    elif isinstance(value, (list, tuple)):
+        text = "a list"
+    if len(text) <= VALUE_CHARACTERS:
+        return text
+    return f"{text[:VALUE_CHARACTERS]}…"

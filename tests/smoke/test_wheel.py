@@ -135,6 +135,21 @@ def test_a_missing_extra_is_one_line(
     assert "Traceback" not in done.stderr
 
 
+def test_exec_needs_no_extra(wheel: Installed) -> None:
+    """What the emulated board reads kernels with had been imported for every `exec`."""
+    hidden = ("elftools", "altair", "jinja2", "scipy", "perfetto", "pyjls", "ziglang")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); import flashbed.api.executing;"
+        "from flashbed.start import main; main()"
+    )
+    done = subprocess.run(
+        [wheel.python, "-c", code, "exec", "--fs", "none", "--", "true"], cwd=wheel.home,
+        env={"PATH": SYSTEM, "HOME": str(wheel.home), "PYTHONPATH": str(wheel.site)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "fs none" in done.stderr) == (2, True), done.stderr
+
+
 def built_kernels(folder: Path) -> Path:
     """A cache with the kernels that are built already, and room for an agent."""
     folder.mkdir(exist_ok=True)

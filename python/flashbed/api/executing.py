@@ -11,7 +11,6 @@ import polars as pl
 
 from flashbed.errors import InputError
 from flashbed.exec.account import as_json, text
-from flashbed.exec.emulated import launch_emulated
 from flashbed.exec.exec_options import ExecOptions, requests_of
 from flashbed.exec.launch import launch
 from flashbed.exec.outcome import NotRunError, Outcome
@@ -138,5 +137,7 @@ def launched(
     if not isinstance(target, str):
         return launch_on_board(request, target, say, output_aside=aside)
     if tree is not None:
+        from flashbed.exec.emulated import launch_emulated
+
         return request, launch_emulated(request, tree, say, gdb=gdb, output_aside=aside)
     return request, launch(request, say, output_aside=aside)

@@ -100,7 +100,7 @@ def test_flat_out_leaves_the_waiting_out(tmp_path: Path) -> None:
         (('recording = "my.rec"', ""), "recording: goes with program"),
         (('kind = "program"', 'kind = "raw"\nrequest_bytes = 1\nfile_bytes = 1\nsettle_ns = 1'),
          "recording: goes with program"),
-        (("requests = [1]", "requests = [2]"), "a recording is replayed once"),
+        (("requests = [1]", "requests = [2]"), "program is run once: 1"),
         (('recording = "my.rec"', 'recording = "my.rec"\nfile_bytes = 5'), "file_bytes: goes with"),
         (('"flat-out"', '"random"'), "program has no pattern 'random'"),
     ],

@@ -66,7 +66,7 @@ def test_states_and_faults_are_axes(small: Path) -> None:
         ("state=valid1.5", "--set state=valid1.5: valid: "),
         ("state=worn5~9", "state=worn5~9: worn: a spread of 9 around 5"),
         ("faults=bad", "no such name, and no faults such as"),
-        ("faults=flips2x1", "bit_flips: rate: "),
+        ("faults=flips2x1", "bit_flips.rate: "),
     ],
 )
 def test_a_bad_condition_is_refused(small: Path, setting: str, says: str) -> None:

@@ -4,8 +4,9 @@
  * A process of its own that sees the files as the program does and keeps root's rights. What it
  * does takes no virtual time and is not counted (/sys/kernel/debug/flashbed_free), and neither does
  * what this process and the program's do for it. The program and its children have the process
- * numbers that they have without it (clone3 with a number of its own). What there is on the flash
- * is listed before that is mounted anew, so that the program finds nothing in memory.
+ * numbers that they have without it (clone3 with a number of its own). It lists the files on the
+ * flash first. Then the flash is mounted anew, so that no file is in memory when the program
+ * begins.
  *
  * Kernel interfaces: flashbed_free, clone3(2) with set_tid (Linux 5.5), chroot(2).
  */

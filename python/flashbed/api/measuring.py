@@ -51,45 +51,38 @@ def measure(
     What ran on user-mode Linux is also run on the simulator that it is compared with. Raises
     `InputError` if another process is writing into `out`.
     """
-    with held(out):
-        return _measured(experiment, planned, targets, out, traces, watch)
-
-
-def _measured(
-    experiment: Experiment,
-    planned: Sequence[Planned],
-    targets: Sequence[ChosenTarget],
-    out: Path,
-    traces: Sequence[str],
-    watch: Watch,
-) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
-    directory = RunDirectory.create(out, experiment.id)
     outcomes: list[Outcome] = []
     unavailable: dict[ChosenTarget, str] = {}
-    for name, cases in _by_target(planned, targets):
-        if name == CHIP_ALONE and "uml" in unavailable:
-            continue
-        conditions = name.conditions if isinstance(name, AllowedBoard) else ""
-        try:
-            target = load_target(name)
-            with watch.running(f"{experiment.id} on {name}") as progress:
-                outcome = run_target(
-                    experiment, cases, target, directory,
-                    trace_flash="flash" in traces, record_wear="wear" in traces,
-                    progress=progress, conditions=conditions,
-                )  # fmt: skip
-        except Unavailable as why:
-            watch.say(f"flashbed: {name} not measured: {why}")
-            unavailable[name] = str(why)
-            continue
-        kept = f", {outcome.kept} were there" if outcome.kept else ""
-        watch.say(f"{experiment.id} on {name}: {outcome.measured} cases measured{kept}")
-        for line in failure_lines(outcome.failures):
-            watch.say(f"flashbed: {name}: {line}")
-        for line in failure_lines(outcome.not_measured):
-            watch.say(f"flashbed: {name}: not measured: {line}")
-        outcomes.append(outcome)
+    with held(out):
+        directory = RunDirectory.create(out, experiment.id)
+        for name, cases in _by_target(planned, targets):
+            if name == CHIP_ALONE and "uml" in unavailable:
+                continue
+            conditions = name.conditions if isinstance(name, AllowedBoard) else ""
+            try:
+                target = load_target(name)
+                with watch.running(f"{experiment.id} on {name}") as progress:
+                    outcome = run_target(
+                        experiment, cases, target, directory,
+                        trace_flash="flash" in traces, record_wear="wear" in traces,
+                        progress=progress, conditions=conditions,
+                    )  # fmt: skip
+            except Unavailable as why:
+                watch.say(f"flashbed: {name} not measured: {why}")
+                unavailable[name] = str(why)
+                continue
+            _say_outcome(f"{experiment.id} on {name}", name, outcome, watch)
+            outcomes.append(outcome)
     return outcomes, unavailable
+
+
+def _say_outcome(title: str, name: ChosenTarget, outcome: Outcome, watch: Watch) -> None:
+    kept = f", {outcome.kept} were there" if outcome.kept else ""
+    watch.say(f"{title}: {outcome.measured} cases measured{kept}")
+    for line in failure_lines(outcome.failures):
+        watch.say(f"flashbed: {name}: {line}")
+    for line in failure_lines(outcome.not_measured):
+        watch.say(f"flashbed: {name}: not measured: {line}")
 
 
 def _by_target(

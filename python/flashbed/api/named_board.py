@@ -59,5 +59,5 @@ class Board:
         return self.name
 
     def __repr__(self) -> str:
-        size_mib = self.blocks * self.block_bytes >> 20
+        size_mib = self._profile.partition_bytes >> 20
         return f"Board({self.name!r}: {size_mib} MiB in blocks of {self.block_bytes >> 10} KiB)"

@@ -67,11 +67,11 @@ def wrong_lines(model: type[BaseModel], why: ValidationError) -> list[str]:
 
 def _of_their_own(errors: Sequence[Found]) -> Iterator[Found]:
     """Without those of a list that is only too short because what is in it is wrong."""
-    places = {_place(error)[:length] for error in errors for length in range(len(_place(error)))}
-    for error in errors:
-        place = _place(error)
+    places = [_place(error) for error in errors]
+    above = {place[:length] for place in places for length in range(len(place))}
+    for error, place in zip(errors, places, strict=True):
         hollow = error["type"] == "too_short" or place != tuple(error["loc"])
-        if not (hollow and place in places):
+        if not (hollow and place in above):
             yield {**error, "loc": place}
 
 

@@ -84,6 +84,11 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 		take_number(&at, &piece->common) && *at++ == '+' && take_number(&at, &piece->own);
 
 	piece->times = 1;
+	piece->text = 0;
+	if (good && *at == 't') {
+		at++;
+		good = take_number(&at, &piece->text) && piece->text && piece->text <= piece->own;
+	}
 	if (good && *at == 'x') {
 		at++;
 		good = take_number(&at, &piece->times) && piece->times >= 2;
@@ -94,23 +99,27 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 	return piece->times && *at == ',';
 }
 
+enum { TEXT_BITS = 0x3f };
+
 void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_t seed,
 		      const char *pieces)
 {
 	static const uint64_t common_seed = UINT64_C(0x636f6d6d6f6e);
 	const uint64_t end = offset + length;
-	struct fill_piece piece = {0, 0, 0};
+	struct fill_piece piece = {0, 0, 0, 0};
 	uint64_t at = offset;
 
 	memset(buffer, 0, (size_t)length);
 	for (bool more = true; more;) {
 		more = data_next_piece(&pieces, &piece);
-		for (uint64_t i = 0; i < piece.times && at < end; i++) {
+		for (uint64_t n = 0; n < piece.times && at < end; n++) {
 			uint8_t *bytes = buffer + (at - offset);
 			const uint64_t page_end = (at / 4096 + 1) * 4096;
 
 			data_fill(bytes, 0, piece.common, common_seed, 0);
 			data_fill(bytes + piece.common, at + piece.common, piece.own, seed, 0);
+			for (uint64_t i = piece.own - piece.text; i < piece.own; i++)
+				bytes[piece.common + i] &= TEXT_BITS;
 			at = page_end < end ? page_end : end;
 		}
 	}

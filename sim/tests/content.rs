@@ -49,7 +49,7 @@ fn the_pieces_are_those_python_makes_wherever_one_begins_to_read() {
         let (fill, crc) = rest.split_once("\",").unwrap();
         let numbers: Vec<u64> = numbers.split(',').map(|field| field.parse().unwrap()).collect();
         let [offset, length, seed] = numbers[..] else { panic!("{line}") };
-        let pieces = sim::ops::pieces(fill).map(|piece| (piece.common, piece.own)).collect();
+        let pieces = sim::ops::pieces(fill).collect();
         let contents = written(Written::Pieces { offset, seed, pieces }, offset, offset + length);
         let mut whole = vec![1; length as usize];
         contents.fill(offset, &mut whole);

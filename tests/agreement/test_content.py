@@ -40,11 +40,11 @@ def test_the_bytes_are_those_the_simulator_generates() -> None:
 def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
     """docs/operations.md, byte by byte."""
     content = bytearray()
-    sizes = [(common, own) for common, own, times in pieces(fill) for _ in range(times)]
+    sizes = [piece for piece in pieces(fill) for _ in range(piece.times)]
     for at in range(offset, offset + length):
         page = at // 4096
         start = max(offset, page * 4096)
-        common, own = sizes[page - offset // 4096]
+        common, own, text, _ = sizes[page - offset // 4096]
         in_piece = at - start
         if in_piece < common:
             word, byte = generated_word(COMMON_SEED, in_piece // 8), in_piece % 8
@@ -52,7 +52,8 @@ def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
             word, byte = generated_word(seed, at // 8), at % 8
         else:
             word, byte = 0, 0
-        content.append(word >> (8 * byte) & 255)
+        is_text = common + own - text <= in_piece < common + own
+        content.append(word >> (8 * byte) & (63 if is_text else 255))
     return bytes(content)
 
 

@@ -20,6 +20,7 @@ _WORD_BYTES = 8
 _ZERO_LINES_AT = 2**62
 _MASK = 2**64 - 1
 _COMMON_SEED = 0x636F6D6D6F6E
+_TEXT_BITS = 0x3F
 
 
 def _words(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -59,11 +60,12 @@ def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str)
     """The bytes of a whole write whose FILL is pieces, at its offset of a file."""
     content = np.zeros(length_bytes, np.uint8)
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, times in pieces(fill):
+    for common, own, text, times in pieces(fill):
         for _ in range(times):
             first = at - offset_bytes
             content[first : first + common] = generated(0, common, _COMMON_SEED, 0)
             first += common
             content[first : first + own] = generated(at + common, own, seed, 0)
+            content[first + own - text : first + own] &= _TEXT_BITS
             at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
     return content

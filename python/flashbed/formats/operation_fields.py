@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 __all__ = [
     "DATA_BYTES_MAX",
@@ -16,6 +17,7 @@ __all__ = [
     "FIELDS_2",
     "PAGE_BYTES",
     "TASKS",
+    "PieceSizes",
     "Reader",
     "Refused",
     "check_pieces",
@@ -44,7 +46,7 @@ _ESCAPE = "%(?!00|2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A])[0-9A-F]{2
 _ATTRIBUTE = re.compile(rf"user\.(?:[A-Za-z0-9._-]|{_ESCAPE})+\Z")
 _TARGET = re.compile(rf"(?:[A-Za-z0-9._/-]|(?!%2F){_ESCAPE})+\Z")
 _ESCAPED = re.compile("%..")
-_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:x([0-9]+))?\Z")
+_PIECE = re.compile(r"([0-9]+)\+([0-9]+)(?:t([0-9]+))?(?:x([0-9]+))?\Z")
 _STATEMENT = re.compile(r"(?:[^\\]|\\[\\|]|\\x[0-9a-f]{2})*\Z")
 _USES = ("fsync", "fdatasync", "fsync,prepared", "fdatasync,prepared")
 _ACCESS = frozenset({"ro", "wo", "rw"})
@@ -170,19 +172,30 @@ def _range_flags(text: str, _done: _Done) -> str:
     return ",".join(sorted(flags, key=_RANGE_FLAGS.index))
 
 
-def pieces(text: str) -> list[tuple[int, int, int]]:
-    """COMMON, OWN and TIMES of each piece of a FILL. Raises `Refused`."""
+class PieceSizes(NamedTuple):
+    """A PIECE: of the `own_bytes` the last `text_bytes` have six bits each."""
+
+    common_bytes: int
+    own_bytes: int
+    text_bytes: int = 0
+    times: int = 1
+
+
+def pieces(text: str) -> list[PieceSizes]:
+    """Each piece of a FILL. Raises `Refused`."""
     found = []
     for piece in text.split(","):
         match = _PIECE.match(piece)
         if not match:
             raise Refused("bad-fill", f"{piece[:80]!r} is no piece")
-        common, own, times = (
-            1 if number is None else _fill_number(number) for number in match.groups()
-        )
-        if match[3] and times < 2:
+        own = _fill_number(match[2])
+        text_bytes = 0 if match[3] is None else _fill_number(match[3])
+        times = 1 if match[4] is None else _fill_number(match[4])
+        if match[3] and not 0 < text_bytes <= own:
+            raise Refused("bad-fill", f"{piece[:80]!r} has more text than bytes, or none")
+        if match[4] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
-        found.append((common, own, times))
+        found.append(PieceSizes(_fill_number(match[1]), own, text_bytes, times))
     return found
 
 
@@ -214,7 +227,7 @@ def _fill(*, at: int | None) -> Reader:
 def check_pieces(text: str, offset_bytes: int, length_bytes: int) -> None:
     """Raises `Refused` if pieces do not fit what is written."""
     at, end = offset_bytes, offset_bytes + length_bytes
-    for common, own, times in pieces(text):
+    for common, own, _, times in pieces(text):
         for _ in range(min(times, TRANSFER_BYTES_MAX)):
             stop = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
             if at == end or common + own > stop - at:

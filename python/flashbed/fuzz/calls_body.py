@@ -122,7 +122,8 @@ class CallsBody(AnyBody):
             stop = min(offset + length, (at // _PAGE + 1) * _PAGE)
             common = self.draw.between(0, min(96, stop - at))
             own = self.draw.between(0, stop - at - common)
-            fill.append(f"{common}+{own}")
+            text = own - own // 3 if common % 4 == 1 else 0
+            fill.append(f"{common}+{own}" + (f"t{text}" if text else ""))
             at = stop
         self.seed += 1
         self._do("write", slot, offset, length, self.seed, ",".join(fill))

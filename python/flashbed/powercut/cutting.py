@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from flashbed.errors import InputError
+from flashbed.formats.operation_fields import pieces
 from flashbed.formats.operations import Operation, parse
 from flashbed.paths import sha256_of
 from flashbed.powercut.judge import Done, Judged, judge
@@ -171,7 +172,6 @@ def _done(program: Program, requests: pl.DataFrame) -> list[Done]:
 
 _WITHOUT_ROWS = ("task", "data")
 _PIECES = re.compile(r"^(write \S+ \S+ (\d+) \d+) (\S*\+\S*)$", re.MULTILINE)
-_PIECE = re.compile(r"(\d+)\+(\d+)(?:x(\d+))?")
 
 
 def _judgeable(program: Program) -> Program:
@@ -193,7 +193,8 @@ def _judgeable(program: Program) -> Program:
 def _as_percentage(found: re.Match[str]) -> str:
     """A write with COMPRESSIBILITY instead of PIECEs."""
     stored = sum(
-        (int(piece[1]) + int(piece[2])) * int(piece[3] or 1) for piece in _PIECE.finditer(found[3])
+        (piece.common_bytes + piece.own_bytes - piece.text_bytes // 4) * piece.times
+        for piece in pieces(found[3])
     )
     return f"{found[1]} {100 - min(100, -(-100 * stored // int(found[2])))}"
 

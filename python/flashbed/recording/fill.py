@@ -4,6 +4,8 @@ docs/operations.md has what a PIECE means: COMMON bytes that all pieces share, O
 COMMON + OWN makes the piece alone as large as the recorded one. What of it is COMMON makes a page
 of several pieces as large: the bytes that it shares with the pieces before it in its page cost
 nothing there. JFFS2 compresses each piece alone, UBIFS whole pages, so both come out right.
+JFFS2 tries zlib on what lzo does not make smaller, for so much more time of the processor. A piece
+with which only zlib succeeds has no zeroes, and as many bytes of TEXT as zlib needs for the size.
 Left out: what the bytes of one piece have in common with those behind it in the page.
 """
 
@@ -19,6 +21,7 @@ from typing import Literal, cast, get_args
 
 from flashbed import _sim
 from flashbed.formats.content import generated_pieces
+from flashbed.formats.operation_fields import PieceSizes
 from flashbed.recording.calls import PIECE_BYTES, Piece, pieces_of
 
 __all__ = ["Compressor", "Filler", "piece_text", "random_bytes"]
@@ -71,12 +74,37 @@ def _nearest(compressor: Compressor, length: int, size: int) -> tuple[tuple[int,
     return (above, (low - 1, size_of(low - 1))) if low else (above,)
 
 
-def piece_text(pieces: Sequence[tuple[int, int]]) -> str:
-    """FILL of pieces, each COMMON and OWN; equal ones in a row are written once."""
+@lru_cache(maxsize=1 << 16)
+def _text_bytes(first: Compressor, then: Compressor, length: int, size: int) -> int | None:
+    """How many of a piece's bytes are TEXT, so that `then` makes about `size` of it.
+
+    None where `first` makes it smaller too, or where `then` does not make it as small.
+    """
+
+    def data_of(text: int) -> bytes:
+        fill = f"0+{length}t{text}" if text else f"0+{length}"
+        return generated_pieces(0, length, 0, fill).tobytes()
+
+    low, high = 0, length
+    while low < high:
+        middle = (low + high) // 2
+        if _sim.compressed_size(then, data_of(middle)) > size:
+            low = middle + 1
+        else:
+            high = middle
+    data = data_of(low)
+    as_small = _sim.compressed_size(then, data) <= size + size // 50
+    return low if as_small and _sim.compressed_size(first, data) >= length else None
+
+
+def piece_text(pieces: Sequence[PieceSizes]) -> str:
+    """FILL of pieces; equal ones in a row are written once."""
     texts = []
-    for (common, own), alike in groupby(pieces):
+    for piece, alike in groupby(pieces):
         times = sum(1 for _ in alike)
-        texts.append(f"{common}+{own}" + (f"x{times}" if times > 1 else ""))
+        text = f"{piece.common_bytes}+{piece.own_bytes}"
+        text += f"t{piece.text_bytes}" if piece.text_bytes else ""
+        texts.append(text + (f"x{times}" if times > 1 else ""))
     return ",".join(texts)
 
 
@@ -94,7 +122,7 @@ class Filler:
     """FILL after FILL, for one compressor; None stands for file systems without any.
 
     `then` is tried by JFFS2 on what the compressor does not make smaller. A piece that only `then`
-    makes smaller gets bytes that the first one makes as small.
+    makes smaller gets text; where text is not small enough, bytes that both make as small.
     """
 
     compressor: Compressor | None
@@ -106,6 +134,8 @@ class Filler:
     """By how much the pieces so far are smaller, in all, than the recorded ones."""
     _recorded: int = 0
     _small: int = 0
+    _text: int = 0
+    """How much of what was recorded became text."""
 
     def fill(self, file: int, offset: int, sizes: Sequence[Piece], length: int) -> str:
         """FILL of a write of `length` bytes at an offset. `file` tells files apart."""
@@ -116,29 +146,46 @@ class Filler:
             self._piece(file, at, bytes_, piece)
             for (at, bytes_), piece in zip(cut, sizes, strict=False)
         ]
-        pieces += [(0, bytes_) for _, bytes_ in cut[len(pieces) :]]
+        pieces += [PieceSizes(0, bytes_) for _, bytes_ in cut[len(pieces) :]]
         return piece_text(pieces)
 
-    def _piece(self, file: int, offset: int, length: int, piece: Piece) -> tuple[int, int]:
-        """COMMON and OWN."""
+    def _piece(self, file: int, offset: int, length: int, piece: Piece) -> PieceSizes:
         assert self.compressor is not None
         sizes = self._sizes(file, offset, length, piece)
         target = min(sizes[0], length)
-        alone, made = _chosen(self.compressor, length, target, self._owed)
-        self._owed += target - made
-        context = random_bytes(self.compressor, length, min(sizes[1], length))
+        text = self._text_of(length, target, piece)
+        if text:
+            alone, shared = length, min(length - text, max(0, target - sizes[1]))
+        else:
+            alone, made = _chosen(self.compressor, length, target, self._owed)
+            self._owed += target - made
+            context = random_bytes(self.compressor, length, min(sizes[1], length))
+            shared = max(0, alone - context)
         self._recorded += length
         self._small += alone
+        self._text += text
+        common = self._common(file, offset, shared, alone - text)
+        return PieceSizes(common, alone - common, text)
+
+    def _text_of(self, length: int, size: int, piece: Piece) -> int:
+        """How much of a piece is text: none where the first compressor makes it smaller."""
+        if self.compressor is None or self.then is None or not size < length:
+            return 0
+        if piece[2 * get_args(Compressor).index(self.compressor)] < length:
+            return 0
+        return _text_bytes(self.compressor, self.then, length, size) or 0
+
+    def _common(self, file: int, offset: int, shared: int, chance: int) -> int:
+        """COMMON of a piece with so many bytes of chance, that shares so many with its page."""
         page = file, offset // PIECE_BYTES
         before = self._shared.pop(page, 0) if offset % PIECE_BYTES else 0
-        shared = max(0, alone - context)
         # A longer COMMON than any before it in the page costs nothing more than OWN, and is what
         # the pieces behind it can share.
-        common = shared if shared < before else max(shared, alone - _OWN_LEAST_BYTES, 0)
+        common = shared if shared < before else max(shared, chance - _OWN_LEAST_BYTES, 0)
         self._shared[page] = max(before, common)
         while len(self._shared) > _PAGES_KEPT:
             self._shared.popitem(last=False)
-        return common, alone - common
+        return common
 
     def _sizes(self, file: int, offset: int, length: int, piece: Piece) -> tuple[int, int]:
         """Of the piece alone, and what it adds to its page, by the compressor that stores it."""
@@ -165,8 +212,10 @@ class Filler:
         if self.compressor is None or not self._recorded:
             return "0"
         cut = pieces_of(offset, length)
-        own = [(0, bytes_ * self._small // self._recorded) for _, bytes_ in cut]
-        return piece_text(own)
+        whole = self._recorded
+        return piece_text(
+            [PieceSizes(0, n * self._small // whole, n * self._text // whole) for _, n in cut]
+        )
 
 
 def as_compressor(name: str | None) -> Compressor | None:

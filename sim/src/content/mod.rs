@@ -19,7 +19,7 @@ mod source;
 mod written;
 
 pub use source::Source;
-pub use written::Written;
+pub use written::{PieceSizes, Written};
 
 use crate::collections::search::partition_point_near;
 use core::ops::Range;

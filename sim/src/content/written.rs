@@ -9,6 +9,20 @@ const PAGE_BYTES: u64 = 4096;
 /// Seed of the stream that all pieces have in common.
 const COMMON: Source = Source { seed: 0x636f_6d6d_6f6e, compressibility: 0 };
 
+/// The highest bits of a byte of text are 0.
+const TEXT_BITS: u8 = 0x3f;
+
+/// How a page's part of a write is generated; what is left of it is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceSizes {
+    /// Bytes at its beginning that all pieces have in common.
+    pub common: u32,
+    /// Bytes after them that are its own.
+    pub own: u32,
+    /// So many of its own, the last, have six bits each.
+    pub text: u32,
+}
+
 /// What a write says its bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -18,8 +32,8 @@ pub enum Written {
         offset: u64,
         /// The seed of each piece's own bytes.
         seed: u64,
-        /// How many bytes of each piece are common to all, and how many its own.
-        pieces: Vec<(u32, u32)>,
+        /// Of each page of it.
+        pieces: Vec<PieceSizes>,
     },
     /// Real ones.
     Bytes {
@@ -54,15 +68,15 @@ impl Written {
 }
 
 /// Bytes from `at` on of a piece that begins at `start`.
-fn fill_piece(start: u64, seed: u64, (common, own): (u32, u32), at: u64, buffer: &mut [u8]) {
-    let (common, own) = (u64::from(common), u64::from(common) + u64::from(own));
+fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u8]) {
+    let [common, own, text] = [sizes.common, sizes.own, sizes.text].map(u64::from);
     let skipped = at - start;
-    let bytes = buffer.len() as u64;
-    let (rest, zeroes) = buffer.split_at_mut(own.saturating_sub(skipped).min(bytes) as usize);
-    let bytes = rest.len() as u64;
-    let (shared, alone) = rest.split_at_mut(common.saturating_sub(skipped).min(bytes) as usize);
-    COMMON.fill(skipped, shared);
-    let done = shared.len() as u64;
-    Source { seed, compressibility: 0 }.fill(at + done, alone);
-    zeroes.fill(0);
+    let before = |end: u64| (end.saturating_sub(skipped) as usize).min(buffer.len());
+    let (common_end, text_start, end) =
+        (before(common), before(common + own - text), before(common + own));
+    COMMON.fill(skipped, &mut buffer[..common_end]);
+    let own = &mut buffer[common_end..end];
+    Source { seed, compressibility: 0 }.fill(at + common_end as u64, own);
+    buffer[text_start..end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
+    buffer[end..].fill(0);
 }

@@ -4,6 +4,7 @@
 
 use super::fields::{parse_below, parse_number};
 use super::{refuse, Parsed, PAGE_BYTES};
+use crate::content::PieceSizes;
 
 /// Bytes of a `data` line.
 const DATA_BYTES_MAX: usize = 3000;
@@ -19,24 +20,24 @@ pub enum Fill<'a> {
     Data(&'a str),
 }
 
-/// How a page's part of a write is generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceSizes {
-    /// Bytes at its beginning that all pieces have in common.
-    pub common: u32,
-    /// Bytes after them that are its own.
-    pub own: u32,
-}
-
 /// The pieces of a write, in order. The text was checked.
 pub fn pieces(text: &str) -> impl Iterator<Item = PieceSizes> + '_ {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     text.split(',').flat_map(move |piece| {
         let (sizes, times) = piece.split_once('x').unwrap_or((piece, "1"));
-        let (common, own) = sizes.split_once('+').unwrap_or((sizes, "0"));
-        let sizes = PieceSizes { common: number(common), own: number(own) };
-        core::iter::repeat_n(sizes, number(times) as usize)
+        let (common, own, text) = fields(sizes);
+        let (common, own, text) = (number(common), number(own), text.map_or(0, number));
+        core::iter::repeat_n(PieceSizes { common, own, text }, number(times) as usize)
     })
+}
+
+/// COMMON, OWN and TEXT of a piece, as they are written.
+fn fields(sizes: &str) -> (&str, &str, Option<&str>) {
+    let (common, rest) = sizes.split_once('+').unwrap_or((sizes, ""));
+    match rest.split_once('t') {
+        Some((own, text)) => (common, own, Some(text)),
+        None => (common, rest, None),
+    }
 }
 
 /// FILL of `length` bytes at `offset`.
@@ -64,9 +65,13 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
             Some((sizes, times)) => (sizes, parse_number(times).map_err(bad)?),
             None => (piece, 1),
         };
-        let (common, own) = sizes.split_once('+').unwrap_or((sizes, ""));
+        let (common, own, text) = fields(sizes);
         let common = parse_number(common).map_err(bad)?;
         let own = parse_number(own).map_err(bad)?;
+        let text = text.map(parse_number).transpose().map_err(bad)?;
+        if text.is_some_and(|text| text == 0 || text > own) {
+            return Err(refuse("bad-fill", format!("'{piece}' has more text than bytes, or none")));
+        }
         if times == 0 || times == 1 && sizes.len() < piece.len() {
             return Err(refuse("bad-fill", format!("'{piece}' is a piece {times} times")));
         }

@@ -18,7 +18,7 @@ mod state;
 mod text;
 mod words;
 
-pub use fill::{data_bytes, pieces, Fill, PieceSizes};
+pub use fill::{data_bytes, pieces, Fill};
 pub use names::{name_byte_at, name_bytes, name_len};
 pub use text::canonical;
 pub use words::{NAMES, PAUSE, READ, WRITE};

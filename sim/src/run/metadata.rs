@@ -51,10 +51,7 @@ pub fn call<S: FlashFs>(vfs: &mut Vfs<S>, now: Ns, operation: &Operation<'_>) ->
 pub fn written(offset: u64, seed: u64, fill: Fill<'_>) -> Written {
     match fill {
         Fill::Data(lines) => Written::Bytes { offset, bytes: ops::data_bytes(lines) },
-        Fill::Pieces(text) => {
-            let pieces = ops::pieces(text).map(|piece| (piece.common, piece.own)).collect();
-            Written::Pieces { offset, seed, pieces }
-        }
+        Fill::Pieces(text) => Written::Pieces { offset, seed, pieces: ops::pieces(text).collect() },
         Fill::Even(_) => unreachable!("which a source generates"),
     }
 }

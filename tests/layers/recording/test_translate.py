@@ -245,6 +245,12 @@ def test_a_piece_alone_is_as_large_as_the_recorded_one(compressor: Compressor) -
 def test_a_piece_that_only_the_second_compressor_makes_smaller_is_as_small() -> None:
     """JFFS2 tries zlib on what lzo does not make smaller, be it a piece or a whole page."""
     filler = Filler("lzo", "zlib")
+    for size in (3300, 3600, 4000):
+        text = filler.fill(1, 0, [Piece(4096, 4096, size, size, 0, 0)], 4096)
+        data = generated_pieces(0, 4096, 5, text).tobytes()
+        assert compressed_size("lzo", data) >= 4096
+        assert abs(compressed_size("zlib", data) - size) < 20
+    # No text is as small.
     whole = filler.fill(1, 0, [Piece(4096, 4096, 2000, 2000, 0, 0)], 4096)
     assert sum(map(int, whole.split("+"))) == random_bytes("lzo", 4096, 2000)
     # The first half of a page that lzo makes smaller, which the second half prevents.

@@ -38,20 +38,20 @@ pub struct Overwritten {
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     regions: Vec<Region>,
-    written: Option<Box<Kept>>,
+    written: Option<Box<Writes>>,
 }
 
 /// What writes have left in a file, by the seed of their extents.
 #[derive(Clone, Debug)]
-struct Kept {
-    writes: BTreeMap<u64, Arc<Written>>,
+struct Writes {
+    by_number: BTreeMap<u64, Arc<Written>>,
     /// So many are kept before those without an extent go.
     limit: usize,
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept { writes: BTreeMap::new(), limit: 64 }
+impl Default for Writes {
+    fn default() -> Writes {
+        Writes { by_number: BTreeMap::new(), limit: 64 }
     }
 }
 
@@ -82,23 +82,23 @@ impl Contents {
 
     /// Keeps what a write is about to have here; [`Source::of_write`] is its source.
     pub fn keep(&mut self, source: Source, written: &Arc<Written>) {
-        let kept = self.written.get_or_insert_default();
-        if kept.writes.contains_key(&source.seed) {
+        let writes = self.written.get_or_insert_default();
+        if writes.by_number.contains_key(&source.seed) {
             return;
         }
-        if kept.writes.len() >= kept.limit {
+        if writes.by_number.len() >= writes.limit {
             let extents = self.regions.iter().flat_map(|region| region.extents_from(0));
             let live = extents.filter(|extent| extent.source.is_written());
             let live: BTreeSet<u64> = live.map(|extent| extent.source.seed).collect();
-            kept.writes.retain(|number, _| live.contains(number));
-            kept.limit = kept.limit.max(2 * kept.writes.len());
+            writes.by_number.retain(|number, _| live.contains(number));
+            writes.limit = writes.limit.max(2 * writes.by_number.len());
         }
-        kept.writes.insert(source.seed, Arc::clone(written));
+        writes.by_number.insert(source.seed, Arc::clone(written));
     }
 
     /// What the bytes of an extent are kept as, if they are.
     fn written_of(&self, source: Source) -> Option<&Arc<Written>> {
-        self.written.as_ref().filter(|_| source.is_written())?.writes.get(&source.seed)
+        self.written.as_ref().filter(|_| source.is_written())?.by_number.get(&source.seed)
     }
 
     fn write_extent(&mut self, new: Extent) {

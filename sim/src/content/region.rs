@@ -91,12 +91,12 @@ const PACKED_LEAST: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub start: u64,
-    kept: Kept,
+    extents: Extents,
 }
 
-/// How it is kept.
+/// What is written, in order.
 #[derive(Clone, Debug)]
-enum Kept {
+enum Extents {
     /// The seed of each page from the first of the region on. Shifts are 0.
     Pages { seeds: Vec<u32>, compressibility: u8 },
     /// Any; with the shifts that are not 0, in the order of the pieces.
@@ -105,28 +105,28 @@ enum Kept {
 
 impl Region {
     pub const fn new(start: u64) -> Region {
-        Region { start, kept: Kept::Pieces { pieces: Vec::new(), shifts: Vec::new() } }
+        Region { start, extents: Extents::Pieces { pieces: Vec::new(), shifts: Vec::new() } }
     }
 
     /// Pieces or pages.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.kept {
-            Kept::Pages { seeds, .. } => seeds.len(),
-            Kept::Pieces { pieces, .. } => pieces.len(),
+        match &self.extents {
+            Extents::Pages { seeds, .. } => seeds.len(),
+            Extents::Pieces { pieces, .. } => pieces.len(),
         }
     }
 
     #[inline]
     pub fn get(&self, at: usize) -> Option<Extent> {
-        match &self.kept {
-            Kept::Pages { seeds, compressibility } => {
+        match &self.extents {
+            Extents::Pages { seeds, compressibility } => {
                 let start = self.start + at as u64 * PAGE_BYTES;
                 let seed = u64::from(*seeds.get(at)?);
                 let source = Source { seed, compressibility: *compressibility };
                 Some(Extent { start, end: start + PAGE_BYTES, source, shift: 0 })
             }
-            Kept::Pieces { pieces, shifts } => {
+            Extents::Pieces { pieces, shifts } => {
                 let piece = pieces.get(at)?;
                 Some(Extent {
                     start: self.start + piece.first(),
@@ -147,9 +147,9 @@ impl Region {
     #[inline]
     pub fn first_after(&self, position: u64) -> usize {
         let position = position.saturating_sub(self.start);
-        let pieces = match &self.kept {
-            Kept::Pages { seeds, .. } => return seeds.len().min((position >> PAGE_BITS) as usize),
-            Kept::Pieces { pieces, .. } => pieces,
+        let pieces = match &self.extents {
+            Extents::Pages { seeds, .. } => return seeds.len().min((position >> PAGE_BITS) as usize),
+            Extents::Pieces { pieces, .. } => pieces,
         };
         // Pieces of one size, as most are, have it where it should be.
         let guess = ((position * pieces.len() as u64) >> REGION_BITS) as usize;
@@ -171,7 +171,7 @@ impl Region {
     #[inline]
     fn write_pages(&mut self, new: &Extent) -> bool {
         let seed = self.page_seed(new);
-        let Kept::Pages { seeds, compressibility } = &mut self.kept else { return false };
+        let Extents::Pages { seeds, compressibility } = &mut self.extents else { return false };
         let page = |position: u64| ((position - self.start) >> PAGE_BITS) as usize;
         let (first, end) = (page(new.start), page(new.end));
         let Some(seed) = seed.filter(|_| first <= seeds.len()) else { return false };
@@ -187,13 +187,13 @@ impl Region {
 
     /// Keeps pages instead of many pieces, if they can be.
     fn pack(&mut self) {
-        let Kept::Pieces { pieces, .. } = &self.kept else { return };
+        let Extents::Pieces { pieces, .. } = &self.extents else { return };
         if pieces.len() < PACKED_LEAST || !pieces.len().is_power_of_two() {
             return;
         }
         let Source { compressibility, .. } = pieces[0].source();
-        let pages = Kept::Pages { seeds: Vec::new(), compressibility };
-        let mut packed = Region { start: self.start, kept: pages };
+        let pages = Extents::Pages { seeds: Vec::new(), compressibility };
+        let mut packed = Region { start: self.start, extents: pages };
         if self.extents_from(0).all(|extent| packed.write_pages(&extent)) {
             *self = packed;
         }
@@ -201,7 +201,7 @@ impl Region {
 
     fn push(&mut self, extent: Extent) {
         let bytes = (extent.start - self.start, extent.end - 1 - self.start);
-        let Kept::Pieces { pieces, shifts } = &mut self.kept else { panic!("pages are written") };
+        let Extents::Pieces { pieces, shifts } = &mut self.extents else { panic!("pages are written") };
         let shift = (extent.shift != 0).then_some(shifts.len());
         let Source { seed, compressibility } = extent.source;
         pieces.push(Piece::new(seed, bytes, shift, compressibility));
@@ -209,7 +209,7 @@ impl Region {
     }
 
     fn pop(&mut self) {
-        let Kept::Pieces { pieces, shifts } = &mut self.kept else { panic!("pages are written") };
+        let Extents::Pieces { pieces, shifts } = &mut self.extents else { panic!("pages are written") };
         if pieces.pop().is_some_and(|piece| piece.shift().is_some()) {
             shifts.pop();
         }
@@ -238,8 +238,8 @@ impl Region {
         let before = at.checked_sub(1).and_then(|before| self.get(before));
         let stands_alone = !before.is_some_and(|before| before.goes_on_as(&new))
             && !self.get(at + 1).is_some_and(|behind| new.goes_on_as(&behind));
-        match &mut self.kept {
-            Kept::Pieces { pieces, .. } if replaces && is_plain && stands_alone => {
+        match &mut self.extents {
+            Extents::Pieces { pieces, .. } if replaces && is_plain && stands_alone => {
                 let Source { seed, compressibility } = new.source;
                 let bytes = (pieces[at].first(), pieces[at].last());
                 pieces[at] = Piece::new(seed, bytes, None, compressibility);
@@ -250,7 +250,7 @@ impl Region {
 
     /// Bytes behind all others, of which there are so many.
     fn append(&mut self, count: usize, new: Extent) {
-        if matches!(self.kept, Kept::Pages { .. }) {
+        if matches!(self.extents, Extents::Pages { .. }) {
             return self.replace(new.start, new.end, Some(new));
         }
         let before = count.checked_sub(1).and_then(|last| self.get(last));

@@ -76,6 +76,10 @@ def test_the_recorder_changes_nothing_that_the_program_does(fs: str, tmp_path: P
     existed = {call.path(): call.number("length") for call in recording.existed()}
     assert existed[b"there/a"] == 21_000
     assert existed[b"there/link"] == 1
+    (held,) = (call.written for call in recording.existed() if call.path() == b"there/a")
+    assert isinstance(held, tuple)
+    assert len(held) == 6
+    assert 20 < max(piece.lzo_alone for piece in held) < 200
 
 
 def test_pages_of_a_mapped_file_are_read_when_the_program_reads_them(tmp_path: Path) -> None:

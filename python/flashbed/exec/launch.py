@@ -23,7 +23,7 @@ from flashbed.exec.outcome import NotRunError, Outcome, outcome_of
 from flashbed.exec.request import Request
 from flashbed.exec.terminal import Terminal
 from flashbed.paths import cache_folder
-from flashbed.recorder.session import LACKS, Recorded, keep_stream
+from flashbed.recorder.session import CONTENTS_THERE, LACKS, Recorded, keep_stream
 from flashbed.recording.about import About
 from flashbed.storage.locking import scratch, tidy
 from flashbed.targets.base import Unavailable
@@ -109,10 +109,12 @@ def _recorded(request: Request, kernel: UmlKernel, stream: Path) -> Recorded:
         machine=f"Linux {kernel.series} (user-mode Linux, {request.fs}, virtual time)",
         think="gaps",
         mapped="present",
-        lacks=LACKS,
+        # The folder is new: what is there was put there.
+        lacks=tuple(each for each in LACKS if each != CONTENTS_THERE),
     )
+    there = {os.fsencode(put.path): Path(put.source) for put in request.puts if put.kind == "file"}
     with stream.open("rb") as of:
-        recorded = keep_stream(of.fileno(), about, request.record)
+        recorded = keep_stream(of.fileno(), about, request.record, there)
     if not recorded.complete:
         raise NotRunError(f"{paths.shown(request.record)}: the recorder ended before the program")
     return recorded

@@ -11,13 +11,15 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
+from flashbed._sim import PieceSizer
 from flashbed.errors import RunError
 from flashbed.recorder.assemble import Assembler, Folders
 from flashbed.recorder.places import Place, Recorder
@@ -26,7 +28,7 @@ from flashbed.recording.about import About
 from flashbed.recording.calls import EXISTED
 from flashbed.recording.file import RecordingWriter
 
-__all__ = ["LACKS", "Recorded", "keep_stream", "record"]
+__all__ = ["CONTENTS_THERE", "LACKS", "Recorded", "keep_stream", "record"]
 
 SOURCE = "flashbed record"
 _ROWS_AT_ONCE = 1 << 16
@@ -36,10 +38,12 @@ _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAILED = 126
 """The agent's status if it could not record."""
 _CUT_OFF = 255
+_MIB = 1 << 20
+CONTENTS_THERE = "The contents of files that were there before."
 LACKS = (
     "Accesses to mapped files are known when a mapping goes, or is synced: a page that is in the"
     " page table then counts as read once, one that has changed as written once.",
-    "The contents of files that were there before.",
+    CONTENTS_THERE,
     "What programs did to the files that were not recorded.",
 )
 
@@ -97,15 +101,18 @@ def record(
     return recorded
 
 
-def keep_stream(stream: int, about: About, path: Path) -> Recorded:
+def keep_stream(
+    stream: int, about: About, path: Path, there: Mapping[bytes, Path] = MappingProxyType({})
+) -> Recorded:
     """Makes a recording of a recorder's stream that is whole, or as far as it goes.
 
+    `there` has files of this machine that hold what files of the recorded folder held before.
     Raises `InputError`, `RunError`.
     """
     writer = RecordingWriter(path, about)
     recorded = Recorded(path, about)
     try:
-        _take(ReadAhead(stream), _Sink(writer, recorded, contents=False, own=b"//"))
+        _take(ReadAhead(stream), _Sink(writer, recorded, contents=False, own=b"//", there=there))
     except BaseException:
         writer.discard()
         raise
@@ -142,6 +149,7 @@ class _Sink:
     contents: bool
     own: bytes
     """The path of the recording itself, which is in no listing."""
+    there: Mapping[bytes, Path] = field(default_factory=dict)
     assembler: Assembler | None = None
     _frames: list[pl.DataFrame] = field(default_factory=list)
     _rows: int = 0
@@ -172,6 +180,7 @@ class _Sink:
                 & pl.col("path").bin.starts_with(self._own).fill_null(value=False)
             )
         )
+        frame = _with_contents(frame, self.there)
         self._count(frame)
         self._frames.append(frame)
         self._rows += frame.height
@@ -214,6 +223,28 @@ class _Sink:
         tasks = frame["task"].max()
         if isinstance(tasks, int):
             recorded.tasks = max(recorded.tasks, tasks + 1)
+
+
+def _with_contents(frame: pl.DataFrame, there: Mapping[bytes, Path]) -> pl.DataFrame:
+    """The same with sizes of what files held before, where they are known."""
+    if not there or not (frame["call"] == EXISTED).any():
+        return frame
+    rows = frame.select("call", "path", "length", "sizes").iter_rows()
+    sizes = [
+        _sizes_of(there[path], length) if call == EXISTED and path in there else before
+        for call, path, length, before in rows
+    ]
+    return frame.with_columns(pl.Series("sizes", sizes, pl.Binary))
+
+
+def _sizes_of(path: Path, length: int) -> bytes | None:
+    """How small a file's pieces become; None for one that has changed since."""
+    sizer, found, done = PieceSizer(1), [], 0
+    with path.open("rb") as file:
+        while some := file.read(_MIB):
+            found.append(sizer.sizes(some, [(0, done, len(some))]))
+            done += len(some)
+    return b"".join(found) if done == length else None
 
 
 def _take(source: ReadAhead, sink: _Sink) -> None:

@@ -181,9 +181,9 @@ CALLS: Mapping[str, tuple[tuple[str, bool], ...]] = MappingProxyType(
 
 WRITES = frozenset(
     {"write", "writev", "pwrite64", "pwritev", "pwritev2", "mapped_write"}
-    | {"setxattr", "lsetxattr", "fsetxattr"}
+    | {"setxattr", "lsetxattr", "fsetxattr", EXISTED}
 )
-"""Calls that have `written`."""
+"""Rows that may have `written`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Call:
             folder itself), without `.` and `..`; one outside begins with `/`, and may be just that.
         result: what the call returned; -errno if it failed.
         written: what it wrote, where it wrote something: of as many bytes as the result says (of
-            `mapped_write`: as `length` says).
+            `mapped_write`: as `length` says). Of a file that was there: what it held, if known.
     """
 
     task: int

@@ -211,9 +211,9 @@ def _data_lines(data: bytes) -> Iterator[str]:
 def _parts(at: int, length: int, shift: int) -> Iterator[tuple[int, int, int]]:
     """A write in parts whose FILL fits a line: offset, length, and the number of the first piece.
 
-    A piece takes ten characters at most, and a comma.
+    A piece takes 14 characters at most, and a comma.
     """
-    most = _FILL_CHARACTERS_MAX // 11
+    most = _FILL_CHARACTERS_MAX // 15
     pieces = pieces_of(at + shift, length)
     for first in range(0, len(pieces), most):
         some = pieces[first : first + most]

@@ -80,6 +80,8 @@ def _text_bytes(first: Compressor, then: Compressor, length: int, size: int) -> 
 
     None where `first` makes it smaller too, or where `then` does not make it as small.
     """
+    if length < _TRIED_BYTES_MIN:
+        return None
 
     def data_of(text: int) -> bytes:
         fill = f"0+{length}t{text}" if text else f"0+{length}"

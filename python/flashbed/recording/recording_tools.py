@@ -243,7 +243,8 @@ def anonymised(path: Path, output: Path) -> str:
     about = recording.about
     hidden = about.model_copy(update={"command": (), "machine": ""})
     names = _Names()
-    if any(isinstance(call.written, bytes) for call in recording.calls()):
+    everything = itertools.chain(recording.existed(), recording.calls())
+    if any(isinstance(call.written, bytes) for call in everything):
         raise InputError(
             f"{shown(path)}: holds the bytes that were written; record it without --contents"
         )

@@ -200,9 +200,12 @@ def _prepared_lines(state: State, call: Call, filler: Filler, seed: int) -> Iter
             yield f"symlink {shown_target} {name}"
     elif kind == stat.S_IFREG:
         yield f"open 0 {name} wo,create"
-        for at in range(0, length, _REQUEST_BYTES):
-            some = min(_REQUEST_BYTES, length - at)
-            yield f"write 0 {at} {some} {seed} {filler.like_the_rest(at, some)}"
+        if call.written is not None:
+            yield from data_calls.written_lines(state, "write 0", None, 0, length, call.written)
+        else:
+            for at in range(0, length, _REQUEST_BYTES):
+                some = min(_REQUEST_BYTES, length - at)
+                yield f"write 0 {at} {some} {seed} {filler.like_the_rest(at, some)}"
         yield "close 0"
 
 

@@ -222,6 +222,18 @@ def test_mapped_pages_are_touched_and_stored(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_was_there_compresses_as_it_did_where_that_is_known(tmp_path: Path) -> None:
+    do = Program()
+    held = (Piece(*[99] * 6), Piece(*[900] * 6))
+    do("existed", path=b"a", length=5000, mode=stat.S_IFREG, written=held)
+    do("openat", 3, path=b"a", flags=RW)
+    prepare, _, _ = do.lines(tmp_path, compressor="lzo")
+    fill = next(line.split()[-1] for line in prepare if line.startswith("write 0 0 5000"))
+    first, second = (sum(map(int, piece.split("+"))) for piece in fill.split(","))
+    assert first == random_bytes("lzo", 4096, 99)
+    assert second == random_bytes("lzo", 904, 900)
+
+
 def test_contents_are_written_as_they_were(tmp_path: Path) -> None:
     do = Program()
     do("openat", 3, path=b"a", flags=WO | CREAT)

@@ -1,0 +1,36 @@
+"""What of a profile's numbers no NAND that is sold has, though it could: often a forgotten `_000`.
+
+`bounds.py` has what is refused. These are doubts, which are said before a run and stop nothing.
+Ranges are those of data sheets from SLC of 2004 to TLC, with a factor to spare on either side.
+"""
+
+from __future__ import annotations
+
+from flashbed.formats.profiles import Board, Chip
+from flashbed.paths import shown
+
+__all__ = ["doubts"]
+
+_PLAUSIBLE_NS = {
+    "read_array_ns": (3_000, 500_000),
+    "program_array_ns": (50_000, 10_000_000),
+    "erase_array_ns": (300_000, 100_000_000),
+}
+
+
+def doubts(board: Board) -> list[str]:
+    """A line for each time of the chip that no NAND has."""
+    return [f"{shown(board.path)}: {doubt}" for doubt in _of_chip(board.chip)]
+
+
+def _of_chip(chip: Chip) -> list[str]:
+    found = []
+    for name, (least, most) in _PLAUSIBLE_NS.items():
+        value = getattr(chip, name)
+        if least <= value <= most:
+            continue
+        doubt = f"chip.{name} = {value:_}: NAND takes {least:_} to {most:_} ns"
+        if least <= value * 1000 <= most:
+            doubt += f"; is {value * 1000:_} meant?"
+        found.append(doubt)
+    return found

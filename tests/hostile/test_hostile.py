@@ -56,6 +56,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "table": ("--format",),
     "list": ("--format",),
     "model": ("--out",),
+    "cost": ("--out", "--pattern", "--requests", "--request-bytes", "--fs", "--format"),
     "doctor": ("--format", "--on", "--profile", "--partition"),
     "prepare": ("--on",),
     "fuzz": ("--class", "--fs", "--cases", "--seed", "--on", "--minutes", "--board", "--kernel",
@@ -76,7 +77,8 @@ GOOD_WORDS = (
 )  # fmt: skip
 BEGINS = {
     "power": ("fit",), "trace": ("--on", "sim"), "validate": ("--on", "sim"),
-    "calibrate": ("emulated", "--on", "sim"), "model": ("sqlite",), "prepare": ("--on", "sim"),
+    "calibrate": ("emulated", "--on", "sim"), "model": ("sqlite",), "cost": ("fit",),
+    "prepare": ("--on", "sim"),
     "fuzz": ("--on", "sim", "--cases", "1", "--minutes", "0.01", "--no-shrink"),
     "verdicts": ("small",),
 }  # fmt: skip

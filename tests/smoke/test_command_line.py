@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from flashbed.cli import GROUPS, app
 from tests.smoke.conftest import Run
 from tests.support.fake import FakeTarget
 
@@ -294,20 +296,41 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
     assert run("doctor")[1].startswith("ok       python: 3.")
 
 
-def test_help_has_examples(run: Run) -> None:
-    for command in (
-        "list",
-        "run",
-        "table",
-        "report",
-        "reproduce",
-        "calibrate",
-        "validate",
-        "doctor",
-    ):
-        status, out, _ = run(command, "--help")
-        assert status == 0
-        assert f"flashbed {command}" in out.split("Example", 1)[1]
+def _shown_commands() -> list[tuple[str, ...]]:
+    """Every command that help shows, with those of groups."""
+    found = [(str(command.name),) for command in app.registered_commands if not command.hidden]
+    for group in app.registered_groups:
+        if not group.hidden:
+            within = group.typer_instance.registered_commands if group.typer_instance else []
+            found += [(str(group.name), str(command.name)) for command in within]
+    return found
+
+
+@pytest.mark.parametrize("command", _shown_commands(), ids=" ".join)
+def test_help_has_examples(command: tuple[str, ...], run: Run) -> None:
+    status, out, _ = run(*command, "--help")
+    assert status == 0
+    examples = " ".join(out.split("Example", 1)[1].split())
+    assert f"flashbed {' '.join(command)}" in examples
+
+
+def test_every_command_has_its_place_in_the_help(run: Run) -> None:
+    shown = {command[0] for command in _shown_commands()}
+    assert shown == {name for names in GROUPS.values() for name in names}
+    out = run("--help")[1]
+    at = [out.index(f"─ {group} ─") for group in GROUPS if group != "Your parts"]
+    assert at == sorted(at)
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    program = Path(sys.executable).with_name("flashbed")
+    for words, at, found in (("re", 1, "reproduce record report"), ("run --s", 2, "--set")):
+        done = subprocess.run(
+            [program], capture_output=True, text=True, check=True,
+            env={**os.environ, "_FLASHBED_COMPLETE": "complete_bash",
+                 "COMP_WORDS": f"flashbed {words}", "COMP_CWORD": str(at)},
+        )  # fmt: skip
+        assert done.stdout.split() == found.split()
 
 
 def test_calibrate_needs_a_board_that_is_there(small: Path, fakes: Fakes, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`flashbed model` and `flashbed predict` as a user meets them; the examples of docs/models.md."""
+"""`flashbed cost fit` and `predict` as a user meets them; the examples of docs/models.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     yaffs2 = yaffs2.with_columns(pl.format("yaffs2-{}", "case_id").alias("case_id"))
     RunDirectory.create(Path("costs"), "test/costs")
     pl.concat([ubifs, yaffs2]).write_parquet("costs/cases.parquet")
-    status, out, err = run("model", "sqlite", "costs", "--out", "model.json")
+    status, out, err = run("cost", "fit", "costs", "--out", "model.json")
     assert (status, err) == (0, "model: wrote model.json\n")
     assert "insert: 75 cases, 27 of them held out (300 bytes, 300 requests)" in out
     assert "10 ms ± " in out
@@ -38,7 +38,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
 
 
 def test_a_prediction_is_a_line_for_each_cost(model: Path, run: Run) -> None:
-    status, out, _ = run("predict", "model.json", *INSERT.split(), "--fs", "ubifs")
+    status, out, _ = run("cost", "predict", "model.json", *INSERT.split(), "--fs", "ubifs")
     assert status == 0
     lines = out.splitlines()
     assert lines[0].startswith("1,000 x insert of 220 bytes: ubifs, emulated, Linux 6.1, on sim")
@@ -50,7 +50,16 @@ def test_a_prediction_is_a_line_for_each_cost(model: Path, run: Run) -> None:
 
 
 def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> None:
-    arguments = ["predict", "model.json", *INSERT.split(), "--fs", "yaffs2", "--format", "json"]
+    arguments = [
+        "cost",
+        "predict",
+        "model.json",
+        *INSERT.split(),
+        "--fs",
+        "yaffs2",
+        "--format",
+        "json",
+    ]
     status, out, _ = run(*arguments, "--repeat", "1/h", "--page-bytes", "4096")
     assert status == 0
     answer = json.loads(out)
@@ -70,7 +79,10 @@ def test_a_program_reads_json_with_null_for_unknown(model: Path, run: Run) -> No
     ("arguments", "says"),
     [
         (f"predict gone.json {INSERT}", "gone.json: no such file"),
-        (f"predict costs/run.json {INSERT}", "costs/run.json: not a model of `flashbed model`"),
+        (
+            f"cost predict costs/run.json {INSERT}",
+            "costs/run.json: not a model of `flashbed cost fit`",
+        ),
         (f"predict model.json {INSERT}", "fs: say which, there are ubifs, yaffs2"),
         (f"predict model.json {INSERT} --fs jffs2", "fs jffs2: of insert the model has"),
         (f"predict model.json {INSERT} --fs ubifs --set board=x", "board x: of insert"),
@@ -118,7 +130,7 @@ def test_the_examples_of_the_document_are_true(
     monkeypatch.chdir(tmp_path)
     axes = ["--set", "fs=ubifs", "--set", "pattern=insert,update"]
     assert run("run", "models/sqlite", *axes, "--out", "costs")[0] == 0
-    assert run("model", "sqlite", "costs", "--out", "model.json")[0] == 0
+    assert run("cost", "fit", "costs", "--out", "model.json")[0] == 0
     examples = steps(document, "The answer") + steps(document, "The model")
     assert len(examples) == 3
     for example in examples:

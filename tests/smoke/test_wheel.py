@@ -115,7 +115,7 @@ def test_files_beside_the_work_come_first(wheel: Installed) -> None:
     [
         ("altair", "report", ["reproduce", "readahead", "--on", "sim"]),
         ("elftools", "emulator", ["run", "figure3", "--on", "emulator", "--set", "kernel=6.1"]),
-        ("scipy", "calibrate", ["model", "sqlite", "."]),
+        ("scipy", "calibrate", ["cost", "fit", "."]),
     ],
 )
 def test_a_missing_extra_is_one_line(

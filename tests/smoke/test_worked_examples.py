@@ -68,7 +68,7 @@ def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoa
 def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
     found = steps(project / "docs" / "models.md", "Calibrate and predict")
     names = [step.command.split()[1] for step in found]
-    assert names == ["calibrate", "run", "model", "predict", "run"]
+    assert names == ["calibrate", "run", "cost", "cost", "run"]
     profile = (project / "boards" / "emulated.toml").read_bytes()
     follow(found, tmp_path)
     assert (project / "boards" / "emulated.toml").read_bytes() == profile

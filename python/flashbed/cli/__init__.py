@@ -15,12 +15,12 @@ import typer
 from flashbed import __version__
 from flashbed.cli import (
     calibrate,
+    cost,
     doctor,
     execution,
     fuzz,
     lifetime,
     listing,
-    model,
     power,
     powercut,
     prepare,
@@ -41,7 +41,6 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="flashbed",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="What will a raw NAND storage stack of embedded Linux do to a program?",
@@ -55,7 +54,7 @@ trace.register(app)
 recordings.register(app)
 powercut.register(app)
 lifetime.register(app)
-model.register(app)
+cost.register(app)
 power.register(app)
 calibrate.register(app)
 validate.register(app)
@@ -64,6 +63,33 @@ show.register(app)
 verdicts.register(app)
 doctor.register(app)
 prepare.register(app)
+
+GROUPS = {
+    "Run something": ("exec", "run", "reproduce", "trace", "record", "import"),
+    "Ask something": ("lifetime", "powercut", "cost"),
+    "Look": ("list", "table", "report", "verdicts", "power"),
+    "Your parts": ("ops",),
+    "The bench itself": ("doctor", "prepare", "calibrate", "validate", "fuzz"),
+}
+"""Of the help, as a person looks for commands; in this order."""
+
+
+def _in_groups() -> None:
+    """Puts each command that is shown into its group, and the groups in order."""
+    place = {name: (at, group) for at, group in enumerate(GROUPS) for name in GROUPS[group]}
+    for command in (*app.registered_commands, *app.registered_groups):
+        if not command.hidden:
+            command.rich_help_panel = place[str(command.name)][1]
+    order = [name for names in GROUPS.values() for name in names]
+    app.registered_commands.sort(key=lambda command: _place(order, command.name))
+    app.registered_groups.sort(key=lambda command: _place(order, command.name))
+
+
+def _place(order: list[str], name: str | None) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+_in_groups()
 
 
 def _version(wanted: bool) -> None:

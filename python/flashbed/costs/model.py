@@ -148,4 +148,4 @@ def load(path: Path) -> Model:
         return Model.model_validate_json(text)
     except ValidationError as why:
         said = wrong_lines(Model, why)[0]
-        raise InputError(f"{shown(path)}: not a model of `flashbed model`: {said}") from None
+        raise InputError(f"{shown(path)}: not a model of `flashbed cost fit`: {said}") from None

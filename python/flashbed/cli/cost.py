@@ -1,4 +1,4 @@
-"""Commands of cost models: model sqlite, predict."""
+"""What SQL requests cost: cost fit, cost predict."""
 
 from __future__ import annotations
 
@@ -57,31 +57,34 @@ Repeat = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
-    model = typer.Typer(
+    """Adds the commands to the program, also by the names that they had before 0.1.0."""
+    cost = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="markdown",
-        help="Cost models, fitted to tables (docs/models.md).",
+        help="What SQL requests cost: prices fitted to runs, and applied (docs/models.md).",
     )
-
-    @model.callback()
-    def _group() -> None:
-        pass
-
-    model.command(
-        "sqlite",
-        epilog="Example: `flashbed model sqlite results/models/sqlite --out model.json`",
-    )(sqlite)
-    app.add_typer(model, name="model")
-    app.command(
+    cost.command(
+        "fit", epilog="Example: `flashbed cost fit results/models/sqlite --out model.json`"
+    )(fit)
+    cost.command(
         "predict",
-        epilog="Examples: `flashbed predict model.json --pattern insert --requests 20000 "
-        "--request-bytes 220 --fs ubifs` · `flashbed predict model.json --pattern update "
+        epilog="Examples: `flashbed cost predict model.json --pattern insert --requests 20000 "
+        "--request-bytes 220 --fs ubifs` · `flashbed cost predict model.json --pattern update "
         "--requests 200 --request-bytes 150 --fs jffs2 --repeat 1/min`",
     )(predict)
+    app.add_typer(cost, name="cost")
+    before = typer.Typer(no_args_is_help=True)
+
+    @before.callback()
+    def _group() -> None:
+        """Today's `cost fit`."""
+
+    before.command("sqlite")(fit)
+    app.add_typer(before, name="model", hidden=True)
+    app.command("predict", hidden=True)(predict)
 
 
-def sqlite(directories: Directories, out: Out = None) -> None:
+def fit(directories: Directories, out: Out = None) -> None:
     """What an SQL request costs, fitted to runs: a price for each thing that takes time or flash.
 
     Prints how well the cases are explained, those among them that were held out, and the prices.
@@ -98,7 +101,7 @@ def sqlite(directories: Directories, out: Out = None) -> None:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `model` kept.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `cost fit` kept.")],
     pattern: Pattern,
     requests: Requests,
     request_bytes: RequestBytes,

@@ -131,8 +131,8 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
 /* what `list[index]` writes, with the `data` above it; `shift`: from its OFFSET to the file's */
 void data_fill_op(uint8_t *buffer, const struct op *list, size_t index, uint64_t shift);
 
-/* `times` pages, whose bytes are `common` ones that all pieces share, `own` ones, of which the last
- * `text` have six bits, and zeroes; 0 for a text that is no piece */
+/* `times` pages, whose bytes are `common` ones that all pieces share, `own` ones, and zeroes; the
+ * first `text` have six bits; 0 for a text that is no piece */
 struct fill_piece {
 	uint64_t common;
 	uint64_t own;

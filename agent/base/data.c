@@ -87,13 +87,14 @@ bool data_next_piece(const char **text, struct fill_piece *piece)
 	piece->text = 0;
 	if (good && *at == 't') {
 		at++;
-		good = take_number(&at, &piece->text) && piece->text && piece->text <= piece->own;
+		good = take_number(&at, &piece->text) && piece->text;
 	}
 	if (good && *at == 'x') {
 		at++;
 		good = take_number(&at, &piece->times) && piece->times >= 2;
 	}
-	if (!good || (*at != ',' && *at != '\0') || piece->common > MAX_NUMBER - piece->own)
+	if (!good || (*at != ',' && *at != '\0') || piece->common > MAX_NUMBER - piece->own ||
+	    piece->text > piece->common + piece->own)
 		piece->times = 0;
 	*text = at + 1;
 	return piece->times && *at == ',';
@@ -118,8 +119,8 @@ void data_fill_pieces(uint8_t *buffer, uint64_t offset, uint64_t length, uint64_
 
 			data_fill(bytes, 0, piece.common, common_seed, 0);
 			data_fill(bytes + piece.common, at + piece.common, piece.own, seed, 0);
-			for (uint64_t i = piece.own - piece.text; i < piece.own; i++)
-				bytes[piece.common + i] &= TEXT_BITS;
+			for (uint64_t i = 0; i < piece.text; i++)
+				bytes[i] &= TEXT_BITS;
 			at = page_end < end ? page_end : end;
 		}
 	}

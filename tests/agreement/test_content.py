@@ -52,8 +52,7 @@ def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
             word, byte = generated_word(seed, at // 8), at % 8
         else:
             word, byte = 0, 0
-        is_text = common + own - text <= in_piece < common + own
-        content.append(word >> (8 * byte) & (63 if is_text else 255))
+        content.append(word >> (8 * byte) & (63 if in_piece < text else 255))
     return bytes(content)
 
 

@@ -64,8 +64,7 @@ def generated_pieces(offset_bytes: int, length_bytes: int, seed: int, fill: str)
         for _ in range(times):
             first = at - offset_bytes
             content[first : first + common] = generated(0, common, _COMMON_SEED, 0)
-            first += common
-            content[first : first + own] = generated(at + common, own, seed, 0)
-            content[first + own - text : first + own] &= _TEXT_BITS
+            content[first + common : first + common + own] = generated(at + common, own, seed, 0)
+            content[first : first + text] &= _TEXT_BITS
             at = min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)
     return content

@@ -173,7 +173,7 @@ def _range_flags(text: str, _done: _Done) -> str:
 
 
 class PieceSizes(NamedTuple):
-    """A PIECE: of the `own_bytes` the last `text_bytes` have six bits each."""
+    """A PIECE: the first `text_bytes` of the others have six bits each."""
 
     common_bytes: int
     own_bytes: int
@@ -188,14 +188,14 @@ def pieces(text: str) -> list[PieceSizes]:
         match = _PIECE.match(piece)
         if not match:
             raise Refused("bad-fill", f"{piece[:80]!r} is no piece")
-        own = _fill_number(match[2])
+        common, own = _fill_number(match[1]), _fill_number(match[2])
         text_bytes = 0 if match[3] is None else _fill_number(match[3])
         times = 1 if match[4] is None else _fill_number(match[4])
-        if match[3] and not 0 < text_bytes <= own:
+        if match[3] and not 0 < text_bytes <= common + own:
             raise Refused("bad-fill", f"{piece[:80]!r} has more text than bytes, or none")
         if match[4] and times < 2:
             raise Refused("bad-fill", f"{piece[:80]!r} is a piece {times} times")
-        found.append(PieceSizes(_fill_number(match[1]), own, text_bytes, times))
+        found.append(PieceSizes(common, own, text_bytes, times))
     return found
 
 

@@ -31,6 +31,10 @@ _OWN_LEAST_BYTES = 16
 """Of a piece that has as many: writes that differ have bytes that differ."""
 _TRIED_BYTES_MIN = 128
 """UBIFS compresses no fewer, and the simulator's zstd is of UBIFS."""
+_BYTES_OF_A_BYTE_SAVED = 4
+"""Text has six bits of eight."""
+_TRIED_SEEDS = (1, 2, 3)
+"""Of which the mean is taken: sizes of streams differ by some bytes."""
 _PAGES_KEPT = 4096
 _OWN = random.Random(23).randbytes(_OWN_LEAST_BYTES)
 _COMMON = generated_pieces(0, PIECE_BYTES, 0, f"{PIECE_BYTES}+0").tobytes()
@@ -83,20 +87,20 @@ def _text_bytes(first: Compressor, then: Compressor, length: int, size: int) -> 
     if length < _TRIED_BYTES_MIN:
         return None
 
-    def data_of(text: int) -> bytes:
+    def size_of(compressor: Compressor, text: int) -> int:
         fill = f"0+{length}t{text}" if text else f"0+{length}"
-        return generated_pieces(0, length, 0, fill).tobytes()
+        made = (generated_pieces(0, length, seed, fill).tobytes() for seed in _TRIED_SEEDS)
+        return sum(_sim.compressed_size(compressor, data) for data in made) // len(_TRIED_SEEDS)
 
     low, high = 0, length
     while low < high:
         middle = (low + high) // 2
-        if _sim.compressed_size(then, data_of(middle)) > size:
+        if size_of(then, middle) > size:
             low = middle + 1
         else:
             high = middle
-    data = data_of(low)
-    as_small = _sim.compressed_size(then, data) <= size + size // 50
-    return low if as_small and _sim.compressed_size(first, data) >= length else None
+    as_small = size_of(then, low) <= size + size // 50
+    return low if as_small and size_of(first, low) >= length else None
 
 
 def piece_text(pieces: Sequence[PieceSizes]) -> str:
@@ -155,35 +159,52 @@ class Filler:
         assert self.compressor is not None
         sizes = self._sizes(file, offset, length, piece)
         target = min(sizes[0], length)
-        text = self._text_of(length, target, piece)
+        text = self._text_of(file, offset, length, piece, sizes)
         if text:
-            alone, shared = length, min(length - text, max(0, target - sizes[1]))
+            alone = length
+            context = 2 * get_args(Compressor).index(self.compressor) + 1
+            shared = length - random_bytes(self.compressor, length, min(piece[context], length))
         else:
             alone, made = _chosen(self.compressor, length, target, self._owed)
             self._owed += target - made
             context = random_bytes(self.compressor, length, min(sizes[1], length))
             shared = max(0, alone - context)
+        if not self._finds_something(file, offset, length):
+            shared = 0
         self._recorded += length
         self._small += alone
         self._text += text
-        common = self._common(file, offset, shared, alone - text)
+        common = self._common(file, offset, shared, alone)
         return PieceSizes(common, alone - common, text)
 
-    def _text_of(self, length: int, size: int, piece: Piece) -> int:
+    def _finds_something(self, file: int, offset: int, length: int) -> bool:
+        """Whether the first compressor makes a page smaller: else nothing of it is shared."""
+        page = self._pages.get((file, offset // PIECE_BYTES))
+        return page is None or page.first < offset % PIECE_BYTES + length
+
+    def _text_of(
+        self, file: int, offset: int, length: int, piece: Piece, sizes: tuple[int, int]
+    ) -> int:
         """How much of a piece is text: none where the first compressor makes it smaller."""
-        if self.compressor is None or self.then is None or not size < length:
+        if self.compressor is None or self.then is None:
             return 0
         if piece[2 * get_args(Compressor).index(self.compressor)] < length:
             return 0
-        return _text_bytes(self.compressor, self.then, length, size) or 0
+        alone, added = sizes
+        if alone < length:
+            return _text_bytes(self.compressor, self.then, length, alone) or 0
+        if self._finds_something(file, offset, length):
+            return 0
+        # Too short to become smaller alone, and some of what the page saves.
+        return min(length, _BYTES_OF_A_BYTE_SAVED * max(0, length - added))
 
-    def _common(self, file: int, offset: int, shared: int, chance: int) -> int:
-        """COMMON of a piece with so many bytes of chance, that shares so many with its page."""
+    def _common(self, file: int, offset: int, shared: int, alone: int) -> int:
+        """COMMON of a piece of so many bytes but zeroes, that shares so many with its page."""
         page = file, offset // PIECE_BYTES
         before = self._shared.pop(page, 0) if offset % PIECE_BYTES else 0
         # A longer COMMON than any before it in the page costs nothing more than OWN, and is what
         # the pieces behind it can share.
-        common = shared if shared < before else max(shared, chance - _OWN_LEAST_BYTES, 0)
+        common = shared if shared < before else max(shared, alone - _OWN_LEAST_BYTES, 0)
         self._shared[page] = max(before, common)
         while len(self._shared) > _PAGES_KEPT:
             self._shared.popitem(last=False)

@@ -19,7 +19,7 @@ pub struct PieceSizes {
     pub common: u32,
     /// Bytes after them that are its own.
     pub own: u32,
-    /// So many of its own, the last, have six bits each.
+    /// So many of these, the first, have six bits each.
     pub text: u32,
 }
 
@@ -72,11 +72,10 @@ fn fill_piece(start: u64, seed: u64, sizes: PieceSizes, at: u64, buffer: &mut [u
     let [common, own, text] = [sizes.common, sizes.own, sizes.text].map(u64::from);
     let skipped = at - start;
     let before = |end: u64| (end.saturating_sub(skipped) as usize).min(buffer.len());
-    let (common_end, text_start, end) =
-        (before(common), before(common + own - text), before(common + own));
+    let (common_end, text_end, end) = (before(common), before(text), before(common + own));
     COMMON.fill(skipped, &mut buffer[..common_end]);
     let own = &mut buffer[common_end..end];
     Source { seed, compressibility: 0 }.fill(at + common_end as u64, own);
-    buffer[text_start..end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
+    buffer[..text_end].iter_mut().for_each(|byte| *byte &= TEXT_BITS);
     buffer[end..].fill(0);
 }

@@ -69,7 +69,7 @@ fn check_pieces(field: &str, offset: u64, length: u64) -> Parsed<()> {
         let common = parse_number(common).map_err(bad)?;
         let own = parse_number(own).map_err(bad)?;
         let text = text.map(parse_number).transpose().map_err(bad)?;
-        if text.is_some_and(|text| text == 0 || text > own) {
+        if text.is_some_and(|text| text == 0 || text > common.saturating_add(own)) {
             return Err(refuse("bad-fill", format!("'{piece}' has more text than bytes, or none")));
         }
         if times == 0 || times == 1 && sizes.len() < piece.len() {

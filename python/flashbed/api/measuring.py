@@ -10,6 +10,7 @@ from typing import Protocol
 from flashbed.errors import CasesFailed
 from flashbed.plan.experiment import Experiment, Planned
 from flashbed.runner import Outcome, run_target
+from flashbed.running.ways import Way
 from flashbed.storage.locking import held
 from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
 from flashbed.targets import BOARD, load_target
@@ -45,6 +46,7 @@ def measure(
     out: Path,
     traces: Sequence[str],
     watch: Watch,
+    way: Way,
 ) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
     """Runs the cases on each target: what came of them, and why a target cannot run here.
 
@@ -65,7 +67,7 @@ def measure(
                     outcome = run_target(
                         experiment, cases, target, directory,
                         trace_flash="flash" in traces, record_wear="wear" in traces,
-                        progress=progress, conditions=conditions,
+                        progress=progress, conditions=conditions, way=way,
                     )  # fmt: skip
             except Unavailable as why:
                 watch.say(f"flashbed: {name} not measured: {why}")

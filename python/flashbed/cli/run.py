@@ -27,6 +27,7 @@ from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
+    from flashbed.running.ways import Way
     from flashbed.targets.base import Failure
 
 __all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
@@ -55,6 +56,12 @@ Trace = Annotated[
         "--trace",
         metavar="flash,wear",
         help="Record every flash operation, the erases of every block, or both.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="How many run at once; one for each processor if not said."
     ),
 ]
 TRACES = ("flash", "wear")
@@ -87,6 +94,7 @@ def run(
     case: CaseId = None,
     trace: Trace = None,
     erase: Erase = None,
+    jobs: Jobs = None,
     output: Annotated[
         str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
     ] = None,
@@ -97,10 +105,14 @@ def run(
     `not measured` (docs/boards.md).
     """
     from flashbed.api.result import answer_of
+    from flashbed.running.ways import start_ahead
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
+    way = _way(jobs)
+    if not settings and case is None and on in (None, ["sim"]):
+        start_ahead(way, sum(grid.cases for grid in chosen.grid))
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
         planned = [item for item in planned if item.case.case_id == case]
@@ -112,7 +124,7 @@ def run(
         if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
     directory = out or Path("results") / chosen.id
-    outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
+    outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     found = answer_of(directory, [item.case for item in planned])
     if output == "json":
         print(json.dumps(answer_json(found, directory), indent=1))
@@ -130,6 +142,7 @@ def reproduce(
     out: Out = None,
     output: Format = None,
     erase: Erase = None,
+    jobs: Jobs = None,
 ) -> None:
     """Runs all experiments of a study and writes the report; what cannot run is said and left.
 
@@ -146,7 +159,7 @@ def reproduce(
     chosen = parse_settings(settings or [])
     base = out or Path("results") / study
     with held(base):
-        directories, outcomes = _of_study(experiments, targets, chosen, base)
+        directories, outcomes = _of_study(experiments, targets, chosen, base, _way(jobs))
         if not any(outcome.measured + outcome.kept for outcome in outcomes):
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
@@ -166,6 +179,7 @@ def _of_study(
     targets: Sequence[ChosenTarget],
     settings: Settings,
     base: Path,
+    way: Way,
 ) -> tuple[list[Path], list[Outcome]]:
     """Runs each experiment into its folder below `base`: the folders, and what came of them."""
     directories: list[Path] = []
@@ -178,7 +192,7 @@ def _of_study(
             if is_board(name) or name in experiment.targets
         ]
         if wanted:
-            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, ())
+            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, (), way)
             outcomes += done
             directories.append(directory)
     return directories, outcomes
@@ -192,6 +206,13 @@ def target_names(on: Sequence[str] | None) -> list[str]:
     for name in names:
         check_target(name)
     return list(dict.fromkeys(names))
+
+
+def _way(jobs: int | None) -> Way:
+    """Raises `InputError`."""
+    from flashbed.running.ways import Way, parse_jobs
+
+    return Way(parse_jobs(jobs))
 
 
 def _traces(text: str | None) -> list[str]:
@@ -215,11 +236,14 @@ def measure(
     targets: Sequence[ChosenTarget],
     out: Path,
     traces: Sequence[str],
+    way: Way,
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
     """See `api.measuring.measure`; what it says goes to standard error."""
     from flashbed.api import measuring
 
-    outcomes, unavailable = measuring.measure(experiment, planned, targets, out, traces, _Said())
+    outcomes, unavailable = measuring.measure(
+        experiment, planned, targets, out, traces, _Said(), way
+    )
     return outcomes, list(unavailable)
 
 

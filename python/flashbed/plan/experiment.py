@@ -427,8 +427,11 @@ def expanded(experiment: Experiment) -> list[Planned]:
     workload = experiment.workload
     for grid in experiment.grid:
         for case in grid.expanded(experiment.id, workload.file_bytes, workload.request_bytes):
-            before = targets_of.get(case, ())
-            targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
-    stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))
+            before = targets_of.setdefault(case, grid.targets)
+            if before is not grid.targets:
+                targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
+    stacks: dict[tuple[str, str], int] = {}
+    for case in targets_of:
+        stacks.setdefault((case.board, case.kernel), len(stacks))
     planned = [Planned(case, targets) for case, targets in targets_of.items()]
-    return sorted(planned, key=lambda item: stacks.index((item.case.board, item.case.kernel)))
+    return sorted(planned, key=lambda item: stacks[item.case.board, item.case.kernel])

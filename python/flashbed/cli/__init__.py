@@ -20,6 +20,7 @@ from flashbed.cli import (
     fuzz,
     lifetime,
     listing,
+    merge,
     model,
     power,
     powercut,
@@ -49,6 +50,7 @@ app = typer.Typer(
 )
 listing.register(app)
 run.register(app)
+merge.register(app)
 execution.register(app)
 recorded.register(app)
 trace.register(app)

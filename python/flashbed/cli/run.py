@@ -14,6 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
+from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import (
     Experiment,
     Planned,
@@ -64,6 +65,10 @@ Jobs = Annotated[
         "--jobs", metavar="N", help="How many run at once; one for each processor if not said."
     ),
 ]
+ShardOf = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="Only this share of the cases; `merge` joins."),
+]
 TRACES = ("flash", "wear")
 Format = Annotated[
     str | None, typer.Option("--format", metavar="json", help="Print claims and agreement.")
@@ -95,6 +100,7 @@ def run(
     trace: Trace = None,
     erase: Erase = None,
     jobs: Jobs = None,
+    shard: ShardOf = None,
     output: Annotated[
         str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
     ] = None,
@@ -110,7 +116,7 @@ def run(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
-    way = _way(jobs)
+    way = _way(jobs, shard)
     if not settings and case is None and on in (None, ["sim"]):
         start_ahead(way, sum(grid.cases for grid in chosen.grid))
     planned = plan(chosen, parse_settings(settings or []))
@@ -123,7 +129,7 @@ def run(
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
-    directory = out or Path("results") / chosen.id
+    directory = out or Path("results") / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     found = answer_of(directory, [item.case for item in planned])
     if output == "json":
@@ -208,11 +214,11 @@ def target_names(on: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _way(jobs: int | None) -> Way:
+def _way(jobs: int | None, shard: str | None = None) -> Way:
     """Raises `InputError`."""
     from flashbed.running.ways import Way, parse_jobs
 
-    return Way(parse_jobs(jobs))
+    return Way(parse_jobs(jobs), WHOLE if shard is None else Share.parse(shard))
 
 
 def _traces(text: str | None) -> list[str]:

@@ -81,6 +81,11 @@ class Share:
             raise InputError(f"--shard {text}: not I/N with I from 1 to N, such as 2/4")
         return share
 
+    @property
+    def suffix(self) -> str:
+        """Of a folder's name."""
+        return "" if self.of == 1 else f"-shard-{self.number}-of-{self.of}"
+
     def units(self, every: Sequence[list[Case]]) -> list[list[Case]]:
         """Its units. Each goes to the share that has the fewest cases so far, the first of them."""
         filled = [(0, number) for number in range(1, self.of + 1)]

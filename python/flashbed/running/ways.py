@@ -22,8 +22,8 @@ __all__ = ["HERE", "Way", "parse_jobs", "parts_of", "start_ahead"]
 JOBS_MAX = 1024
 HERE_CASES = 2000
 """Of a portion in this process: what memory is to hold at once."""
-PROCESS_CASES = 4000
-"""The simulator runs fewer cases sooner with threads than processes have started."""
+PROCESS_CASES = {False: 4000, True: 16}
+"""Fewer cases, of the simulator or of guests, are run before processes have started."""
 _PORTION_CASES = {False: (64, 2000), True: (1, 64)}
 """At least and at most, of a portion for another process: of the simulator, of guests."""
 _PORTIONS_EACH = 8
@@ -62,7 +62,7 @@ def parse_jobs(jobs: int | None) -> int | None:
 
 def start_ahead(way: Way, cases: int) -> None:
     """Starts the processes that so many cases of the simulator need, before they are planned."""
-    if way.processes and way.at_once > 1 and cases >= PROCESS_CASES:
+    if way.processes and way.at_once > 1 and cases >= PROCESS_CASES[False]:
         processes.start_ahead(way.at_once)
 
 
@@ -118,4 +118,4 @@ def _worth_processes(
 ) -> bool:
     if jobs == 1 or len(units) == 1 or target.name not in TARGETS:
         return False
-    return target.apart.boots or cases >= PROCESS_CASES
+    return cases >= PROCESS_CASES[target.apart.boots]

@@ -64,6 +64,7 @@ _RECORDS = {
 _WRITTEN = {
     "run.json",
     "experiment.toml",
+    "shard.json",
     "parts",
     *(f"{name}.parquet" for name in (*TABLES, "finished")),
 }

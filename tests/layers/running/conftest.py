@@ -22,7 +22,7 @@ TABLES = ("cases", "requests", "flash", "finished")
 @pytest.fixture
 def run_way(small: Path, monkeypatch: pytest.MonkeyPatch) -> RunWay:
     """Runs the small experiment with its flash operations into a folder."""
-    monkeypatch.setattr("flashbed.running.ways.PROCESS_CASES", 1)
+    monkeypatch.setattr("flashbed.running.ways.PROCESS_CASES", {False: 1, True: 1})
     monkeypatch.setattr("flashbed.running.ways._PORTION_CASES", {False: (1, 4), True: (1, 4)})
     monkeypatch.setattr("flashbed.plan.case_units.UNIT_CASES", 3)
 

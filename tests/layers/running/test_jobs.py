@@ -52,7 +52,7 @@ def test_threads_of_one_process_give_the_same_bytes_too(
     run_way: RunWay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_way("one", Way(1))
-    monkeypatch.setattr("flashbed.running.ways.PROCESS_CASES", CASES + 1)
+    monkeypatch.setattr("flashbed.running.ways.PROCESS_CASES", {False: CASES + 1})
     run_way("threads", Way(3))
     assert same_bytes("one", "threads")
 

@@ -69,6 +69,10 @@ ShardOf = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="Only this share of the cases; `merge` joins."),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Run on a Dask cluster."),
+]
 TRACES = ("flash", "wear")
 Format = Annotated[
     str | None, typer.Option("--format", metavar="json", help="Print claims and agreement.")
@@ -101,6 +105,7 @@ def run(
     erase: Erase = None,
     jobs: Jobs = None,
     shard: ShardOf = None,
+    scheduler: Scheduler = None,
     output: Annotated[
         str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
     ] = None,
@@ -116,8 +121,8 @@ def run(
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
-    way = _way(jobs, shard)
-    if not settings and case is None and on in (None, ["sim"]):
+    way = _way(jobs, shard, scheduler)
+    if not settings and case is None and scheduler is None and on in (None, ["sim"]):
         start_ahead(way, sum(grid.cases for grid in chosen.grid))
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
@@ -214,11 +219,18 @@ def target_names(on: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _way(jobs: int | None, shard: str | None = None) -> Way:
-    """Raises `InputError`."""
+def _way(jobs: int | None, shard: str | None = None, scheduler: str | None = None) -> Way:
+    """Raises `InputError`, and `ModuleNotFoundError` if Dask is wanted and not installed."""
     from flashbed.running.ways import Way, parse_jobs
 
-    return Way(parse_jobs(jobs), WHOLE if shard is None else Share.parse(shard))
+    if scheduler is not None:
+        from flashbed.running.cluster import check_address
+
+        if jobs is not None:
+            raise InputError("--jobs and --scheduler: one of them")
+        check_address(scheduler)
+    share = WHOLE if shard is None else Share.parse(shard)
+    return Way(parse_jobs(jobs), share, scheduler=scheduler)
 
 
 def _traces(text: str | None) -> list[str]:

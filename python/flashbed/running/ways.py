@@ -29,6 +29,8 @@ _PORTION_CASES = {False: (64, 2000), True: (1, 64)}
 _PORTIONS_EACH = 8
 """So that the last ones end at about the same time."""
 
+_PORTIONS_OF_A_CLUSTER = 64
+
 Progress = Callable[[str, int], None]
 
 
@@ -42,6 +44,8 @@ class Way:
     jobs: int | None = None
     share: Share = WHOLE
     processes: bool = True
+    scheduler: str | None = None
+    """The address of a Dask scheduler, whose workers run all of them."""
 
     @property
     def at_once(self) -> int:
@@ -89,9 +93,17 @@ def parts_of(
         there = {name: finished[name] for case in own if (name := case.case_id) in finished}
         return Portion(number, tuple(own), profiles.only(own), there)
 
+    if way.scheduler is not None:
+        from flashbed.running.cluster import parts_of_cluster
+
+        if target.name not in TARGETS:
+            raise InputError(f"--scheduler {way.scheduler}: a board is measured from here alone")
+        size = _size(target, cases, _PORTIONS_OF_A_CLUSTER)
+        made = map(portion, enumerate(portions(units, size)))
+        yield from parts_of_cluster(way.scheduler, job, made, below, progress)
+        return
     if way.processes and _worth_processes(target, units, cases, jobs):
-        least, most = _PORTION_CASES[target.apart.boots]
-        size = min(most, max(least, cases // (jobs * _PORTIONS_EACH)))
+        size = _size(target, cases, jobs * _PORTIONS_EACH)
         made = map(portion, enumerate(portions(units, size)))
         job = replace(job, threads=1)
         tasks = (
@@ -111,6 +123,12 @@ def parts_of(
         for part in run_portion(job, one, target, below, counted):
             yield one.number, part
         done += len(one.cases)
+
+
+def _size(target: Target, cases: int, wanted: int) -> int:
+    """Cases of a portion, if so many portions are wanted."""
+    least, most = _PORTION_CASES[target.apart.boots]
+    return min(most, max(least, cases // wanted))
 
 
 def _worth_processes(

@@ -68,7 +68,7 @@ ONCE = (PROGRAM, OPERATIONS)
 SIZELESS = ("sqlite", *ONCE)
 SETTLE_NS = 10_000_000_000
 """Where a program says nothing else: more than any file system's threads need."""
-CASES_MAX = 100_000
+CASES_MAX = 1_000_000
 
 
 class ExperimentError(InputError):
@@ -314,7 +314,7 @@ def _patterns_of(numbers: Numbers) -> list[str]:
     return [pattern for number in own for pattern in number.pattern]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A case and the targets that are to run it."""
 

@@ -10,19 +10,18 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from flashbed.errors import InputError, RunError
 from flashbed.runner import Outcome
+from flashbed.running.cluster import _Cluster, check_address
 from flashbed.running.ways import Way
 from tests.layers.running.conftest import RunWay, same_bytes
 
 pytestmark = [
     pytest.mark.extension,
-    pytest.mark.skipif(find_spec("distributed") is None, reason="dask is not installed"),
     # distributed leaves a socket to the collector when its scheduler is killed.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -101,8 +100,16 @@ def cluster(small: Path, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_every_case_runs_once_while_workers_and_scheduler_go_and_come(
-    run_way: RunWay, cluster: Cluster
+    run_way: RunWay, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    connected = []
+    found = _Cluster.connect
+
+    def connect(self: _Cluster, patience_s: float) -> None:
+        connected.append(patience_s)
+        found(self, patience_s)
+
+    monkeypatch.setattr(_Cluster, "connect", connect)
     cluster.start()
     cluster.add_workers(4)
     strikes: list[tuple[int, Callable[[], None]]] = [
@@ -118,6 +125,7 @@ def test_every_case_runs_once_while_workers_and_scheduler_go_and_come(
     outcome = run_way("cluster", Way(scheduler=cluster.address), progress=strike)
     assert outcome == Outcome("sim", CASES, 0, ())
     assert strikes == []
+    assert len(connected) == 2
     run_way("one", Way(1))
     assert same_bytes("one", "cluster")
 
@@ -160,7 +168,5 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
 
 @pytest.mark.parametrize("address", ["", "localhost:8786", "http://a:1", "tcp://a", "tcp://a b:1"])
 def test_an_address_has_a_form(address: str) -> None:
-    from flashbed.running.cluster import check_address
-
     with pytest.raises(InputError, match=r"not tcp://HOST:PORT$"):
         check_address(address)

@@ -8,6 +8,8 @@ __all__ = ["missing_extra"]
 
 _EXTRAS = {
     "altair": "report",
+    "dask": "dask",
+    "distributed": "dask",
     "elftools": "emulator",
     "google": "trace",
     "jinja2": "report",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from flashbed.plan.experiment import load_experiment
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets import load_target
 from flashbed.targets.base import Program, RunOptions
 from tests.support import PROJECT

@@ -12,7 +12,7 @@ from flashbed.formats.operations import canonical, parse
 from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets.base import Program
 from flashbed.targets.emulator import EmulatorTarget
 from flashbed.tracing import perfetto

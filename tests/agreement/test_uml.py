@@ -20,6 +20,7 @@ from flashbed.paths import cache_folder
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.runner import run_target
+from flashbed.running.ways import Way
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget
@@ -77,6 +78,27 @@ def test_two_runs_are_the_same_bytes(tmp_path: Path) -> None:
     runs = [figure3(tmp_path / name, "uml") for name in ("one", "two")]
     for table in ("cases", "requests", "flash"):
         one, two = ((run / f"{table}.parquet").read_bytes() for run in runs)
+        assert one == two, table
+
+
+def test_two_guests_at_once_give_the_bytes_of_one(tmp_path: Path) -> None:
+    """Each has boots of its own, with other cases before a case."""
+    experiment = load_experiment("readahead/figure3")
+    few = ["kernel=6.1", "board=emulated", "requests=8,64", "seed=1"]
+    planned = [item for item in plan(experiment, parse_settings(few)) if "uml" in item.targets]
+    for jobs in (1, 2):
+        done = run_target(
+            experiment,
+            planned,
+            load_target("uml"),
+            RunDirectory.create(tmp_path / f"{jobs}", experiment.id),
+            trace_flash=True,
+            progress=lambda *_: None,
+            way=Way(jobs),
+        )
+        assert (done.failures, done.measured) == ((), len(planned))
+    for table in ("cases", "requests", "flash"):
+        one, two = ((tmp_path / name / f"{table}.parquet").read_bytes() for name in ("1", "2"))
         assert one == two, table
 
 

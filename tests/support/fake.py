@@ -15,6 +15,7 @@ import polars as pl
 from flashbed.formats.operations import parse
 from flashbed.targets.base import (
     PLAIN,
+    Apart,
     Batch,
     Failure,
     Program,
@@ -35,6 +36,7 @@ class FakeTarget:
 
     name: str
     software_time: bool = field(default=True, init=False)
+    apart: Apart = field(default=Apart(), init=False)
     fails: set[str] = field(default_factory=set)
     unavailable: str = ""
     interrupt_after: int | None = None

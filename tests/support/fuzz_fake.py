@@ -13,7 +13,7 @@ import polars as pl
 
 from flashbed.formats.operations import Operation, parse
 from flashbed.fuzz.oracle import Expected, MemoryFs
-from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 
 Answer = tuple[Expected, list[int]]
 """What an operation answers, and the pages it touches."""
@@ -55,6 +55,7 @@ class OracleTarget:
 
     name: str
     software_time: bool = field(default=True, init=False)
+    apart: Apart = field(default=Apart(), init=False)
     bug: Bug = no_bug
     refuses: frozenset[str] = frozenset()
     fails: frozenset[str] = frozenset()

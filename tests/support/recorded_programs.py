@@ -18,7 +18,7 @@ from typing import Any
 
 from flashbed.plan.experiment import load_experiment
 from flashbed.plan.of_recording import written_experiment
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets import load_target
 from flashbed.targets.base import RunOptions
 from tests.support.exec_programs import PROGRAMS, TriedProgram, run

@@ -14,7 +14,7 @@ import polars as pl
 
 from flashbed.plan.case import AXES, AXIS_COLUMNS
 
-__all__ = ["COUNTS", "ROWS_MAX", "Answer", "answer"]
+__all__ = ["COLUMNS", "COUNTS", "ROWS_MAX", "Answer", "answer"]
 
 ROWS_MAX = 20
 COUNTS = ("flash_reads", "flash_programs", "flash_erases", "bytes_written", "energy_nj")
@@ -23,6 +23,8 @@ _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
 _CHOICES = ["target", *(name for name, about in AXES.items() if about.chosen), "window"]
 _WORKS = [name for name in AXIS_COLUMNS if name not in _CHOICES]
+COLUMNS = (*_CHOICES, *_WORKS, *_TIMES, *COUNTS, _FLUSHED)
+"""What of `cases` is looked at."""
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from flashbed.errors import CasesFailed
+from flashbed import __version__
+from flashbed.errors import CasesFailed, InputError
+from flashbed.paths import shown
+from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import Experiment, Planned
-from flashbed.runner import Outcome, run_target
+from flashbed.runner import Outcome, commit, run_target
+from flashbed.running.ways import Way
 from flashbed.storage.locking import held
 from flashbed.tables.run_directory import CHIP_ALONE, RunDirectory
+from flashbed.tables.shards import FILE, Shard
 from flashbed.targets import BOARD, load_target
 from flashbed.targets.base import Failure, Unavailable
 from flashbed.targets.ssh.address import AllowedBoard, ChosenTarget, is_board
@@ -45,6 +51,7 @@ def measure(
     out: Path,
     traces: Sequence[str],
     watch: Watch,
+    way: Way,
 ) -> tuple[list[Outcome], dict[ChosenTarget, str]]:
     """Runs the cases on each target: what came of them, and why a target cannot run here.
 
@@ -55,6 +62,7 @@ def measure(
     unavailable: dict[ChosenTarget, str] = {}
     with held(out):
         directory = RunDirectory.create(out, experiment.id)
+        _begin_share(out, way.share)
         for name, cases in _by_target(planned, targets):
             if name == CHIP_ALONE and "uml" in unavailable:
                 continue
@@ -65,7 +73,7 @@ def measure(
                     outcome = run_target(
                         experiment, cases, target, directory,
                         trace_flash="flash" in traces, record_wear="wear" in traces,
-                        progress=progress, conditions=conditions,
+                        progress=progress, conditions=conditions, way=way,
                     )  # fmt: skip
             except Unavailable as why:
                 watch.say(f"flashbed: {name} not measured: {why}")
@@ -73,7 +81,38 @@ def measure(
                 continue
             _say_outcome(f"{experiment.id} on {name}", name, outcome, watch)
             outcomes.append(outcome)
+        if way.share != WHOLE:
+            _shard(experiment, planned, traces, way.share, outcomes).write(out)
     return outcomes, unavailable
+
+
+def _begin_share(out: Path, share: Share) -> None:
+    """Raises `InputError` if another share is there; this one is not finished from now on."""
+    path = out / FILE
+    if not path.is_file():
+        return
+    there = Shard.read(out)
+    if share not in (WHOLE, Share(there.number, there.of)):
+        raise InputError(
+            f"{shown(out)}: holds shard {there.number}/{there.of}; choose another --out"
+        )
+    path.unlink()
+
+
+def _shard(
+    experiment: Experiment,
+    planned: Sequence[Planned],
+    traces: Sequence[str],
+    share: Share,
+    outcomes: Sequence[Outcome],
+) -> Shard:
+    digest = hashlib.sha256(",".join(sorted(traces)).encode())
+    for item in planned:
+        digest.update(f"{item.case.case_id} {','.join(item.targets)}\n".encode())
+    return Shard(
+        share.number, share.of, experiment.id, experiment.sha256, __version__,
+        commit() or "none", digest.hexdigest(), ",".join(outcome.target for outcome in outcomes),
+    )  # fmt: skip
 
 
 def _say_outcome(title: str, name: ChosenTarget, outcome: Outcome, watch: Watch) -> None:

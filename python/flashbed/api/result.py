@@ -10,14 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from flashbed.analysis.answer import Answer, answer
+from flashbed.analysis.answer import COLUMNS, Answer, answer
 from flashbed.api.own_experiment import Experiment
 from flashbed.api.plot import Plot
 from flashbed.extras import missing_extra
 from flashbed.formats.profiles import load_board
 from flashbed.plan.case import Case
 from flashbed.report import write_report
-from flashbed.tables.run_directory import CHIP_ALONE, read_table
+from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 
 __all__ = ["Result", "answer_of"]
 
@@ -120,9 +120,10 @@ def answer_of_names(directory: Path, names: Iterable[str]) -> Answer | None:
     """The answer about cases of these names; None if none of them was measured."""
     if not (directory / "cases.parquet").is_file():
         return None
-    kept = read_table(directory, "cases")
     wanted = list(names)
-    kept = kept.filter(pl.col("case_id").is_in(wanted) & (pl.col("target") != CHIP_ALONE))
+    chosen = pl.col("case_id").is_in(wanted) & (pl.col("target") != CHIP_ALONE)
+    # A sweep's table is never in memory with all of its columns.
+    kept = scan_table(directory, "cases").filter(chosen).select(COLUMNS).collect(engine="streaming")
     if not kept.height:
         return None
     boards = {name: load_board(name).chip.page_bytes for name in kept["board"].unique()}

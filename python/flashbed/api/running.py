@@ -12,6 +12,7 @@ from flashbed.api.own_program import Program
 from flashbed.api.result import OwnResult, Result, own_folder
 from flashbed.api.shown_progress import Shown
 from flashbed.errors import InputError, TargetUnavailable
+from flashbed.running.ways import Way, parse_jobs
 from flashbed.targets import check_target
 from flashbed.targets.ssh.address import (
     AllowedBoard,
@@ -36,6 +37,7 @@ def run(
     out: str | Path | None = None,
     trace: str | Sequence[str] = (),
     erase: str | None = None,
+    jobs: int | None = None,
 ) -> Result:
     """Runs an experiment or a program on one target or several.
 
@@ -46,6 +48,8 @@ def run(
         out: A folder that keeps the tables. A run into it again goes on where it was.
         trace: `flash` keeps every flash operation, `wear` the erases of every block.
         erase: `mtdN:NAME`, the partition of an `ssh://` board that is erased and used.
+        jobs: How many cases run at once; one for each processor if it is not said. Results are the
+            same.
 
     Raises:
         errors.InputError: what was asked cannot be meant.
@@ -62,9 +66,12 @@ def run(
     for name in traces:
         if name not in TRACES:
             raise InputError(f"trace {name}: {' and '.join(TRACES)} can be traced")
+    way = Way(parse_jobs(jobs))
     directory = own_folder() if out is None else Path(out)
     try:
-        outcomes, missing = measure(experiment.plan, planned, targets, directory, traces, Shown())
+        outcomes, missing = measure(
+            experiment.plan, planned, targets, directory, traces, Shown(), way
+        )
         if missing:
             raise TargetUnavailable({str(name): why for name, why in missing.items()})
         conclude(outcomes)

@@ -21,6 +21,7 @@ from flashbed.cli import (
     fuzz,
     lifetime,
     listing,
+    merge,
     power,
     powercut,
     prepare,
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 listing.register(app)
 run.register(app)
+merge.register(app)
 execution.register(app)
 recorded.register(app)
 trace.register(app)
@@ -65,7 +67,7 @@ doctor.register(app)
 prepare.register(app)
 
 GROUPS = {
-    "Run something": ("exec", "run", "reproduce", "trace", "record", "import"),
+    "Run something": ("exec", "run", "merge", "reproduce", "trace", "record", "import"),
     "Ask something": ("lifetime", "powercut", "cost"),
     "Look": ("list", "table", "report", "verdicts", "power"),
     "Your parts": ("ops",),

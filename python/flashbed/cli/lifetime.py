@@ -199,6 +199,7 @@ def _run(
     from flashbed.formats.profiles import load_board
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
+    from flashbed.running.ways import Way
 
     experiment = load_experiment(name)
     planned = plan(experiment, parse_settings(settings))
@@ -213,7 +214,7 @@ def _run(
     for board in {item.case.board for item in planned} if endurance is None else ():
         cycles_of(load_board(board))
     directory = out or Path("results") / "lifetime" / experiment.id
-    outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"])
+    outcomes, unavailable = measure(experiment, planned, [target], directory, ["wear"], Way())
     if unavailable or not any(outcome.measured + outcome.kept for outcome in outcomes):
         raise RunError(f"nothing of {experiment.id} could be run on {target}")
     return directory, [item.case.case_id for item in planned], _table_name(target)

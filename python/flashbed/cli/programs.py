@@ -48,15 +48,19 @@ def cases_and_requests_on(
     return told.cases, told.requests, told.failures
 
 
-def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> Measured:
-    """Runs programs; those that failed are among the failures.
+def measured_on(
+    name: ChosenTarget, title: str, programs: Sequence[Program], jobs: int | None = None
+) -> Measured:
+    """Runs programs, `jobs` guests at once; those that failed are among the failures.
 
     Raises `RunError` if the target cannot run here or no case was left.
     """
     import polars as pl
 
+    from flashbed.running.of_programs import batches_of
+    from flashbed.running.ways import Way
     from flashbed.targets import load_target
-    from flashbed.targets.base import RunOptions, Unavailable
+    from flashbed.targets.base import Unavailable
 
     frames: list[pl.DataFrame] = []
     requests: list[pl.DataFrame] = []
@@ -68,7 +72,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
             progress(what, done, len(programs))
 
         try:
-            for batch in load_target(name).run(programs, RunOptions(progress=show)):
+            for batch in batches_of(load_target(name), programs, Way(jobs), show):
                 failures += batch.failures
                 gc_choices |= batch.gc_choices
                 if batch.cases.height:
@@ -82,4 +86,7 @@ def measured_on(name: ChosenTarget, title: str, programs: Sequence[Program]) -> 
     order = pl.DataFrame({"case_id": [program.case_id for program in programs]})
     measured = pl.concat(frames, how="diagonal")
     table = order.join(measured, on="case_id", how="inner", maintain_order="left")
-    return Measured(table, pl.concat(requests, how="diagonal"), failures, gc_choices)
+    rows = pl.concat(requests, how="diagonal")
+    if rows.width:
+        rows = order.join(rows, on="case_id", how="inner", maintain_order="left_right")
+    return Measured(table, rows, failures, gc_choices)

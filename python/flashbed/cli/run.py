@@ -14,6 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
+from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import (
     Experiment,
     Planned,
@@ -27,6 +28,7 @@ from flashbed.targets.ssh.address import ChosenTarget, is_board
 
 if TYPE_CHECKING:
     from flashbed.runner import Outcome
+    from flashbed.running.ways import Way
     from flashbed.targets.base import Failure
 
 __all__ = ["CaseId", "Out", "Set", "failure_lines", "measure", "register", "target_names"]
@@ -56,6 +58,20 @@ Trace = Annotated[
         metavar="flash,wear",
         help="Record every flash operation, the erases of every block, or both.",
     ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="How many run at once; one for each processor if not said."
+    ),
+]
+ShardOf = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="Only this share of the cases; `merge` joins."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Run on a Dask cluster."),
 ]
 TRACES = ("flash", "wear")
 Format = Annotated[
@@ -87,6 +103,9 @@ def run(
     case: CaseId = None,
     trace: Trace = None,
     erase: Erase = None,
+    jobs: Jobs = None,
+    shard: ShardOf = None,
+    scheduler: Scheduler = None,
     output: Annotated[
         str | None, typer.Option("--format", metavar="json", help="Print the answer for a program.")
     ] = None,
@@ -97,10 +116,14 @@ def run(
     `not measured` (docs/boards.md).
     """
     from flashbed.api.result import answer_of
+    from flashbed.running.ways import start_ahead
 
     if output not in (None, "json"):
         raise InputError(f"--format {output}: only json")
     chosen = load_experiment(experiment)
+    way = _way(jobs, shard, scheduler)
+    if not settings and case is None and scheduler is None and on in (None, ["sim"]):
+        start_ahead(way, sum(grid.cases for grid in chosen.grid))
     planned = plan(chosen, parse_settings(settings or []))
     if case is not None:
         planned = [item for item in planned if item.case.case_id == case]
@@ -111,8 +134,8 @@ def run(
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
-    directory = out or Path("results") / chosen.id
-    outcomes, unavailable = measure(chosen, planned, targets, directory, traces)
+    directory = out or Path("results") / f"{chosen.id}{way.share.suffix}"
+    outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     found = answer_of(directory, [item.case for item in planned])
     if output == "json":
         print(json.dumps(answer_json(found, directory), indent=1))
@@ -130,6 +153,7 @@ def reproduce(
     out: Out = None,
     output: Format = None,
     erase: Erase = None,
+    jobs: Jobs = None,
 ) -> None:
     """Runs all experiments of a study and writes the report; what cannot run is said and left.
 
@@ -146,7 +170,7 @@ def reproduce(
     chosen = parse_settings(settings or [])
     base = out or Path("results") / study
     with held(base):
-        directories, outcomes = _of_study(experiments, targets, chosen, base)
+        directories, outcomes = _of_study(experiments, targets, chosen, base, _way(jobs))
         if not any(outcome.measured + outcome.kept for outcome in outcomes):
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
@@ -166,6 +190,7 @@ def _of_study(
     targets: Sequence[ChosenTarget],
     settings: Settings,
     base: Path,
+    way: Way,
 ) -> tuple[list[Path], list[Outcome]]:
     """Runs each experiment into its folder below `base`: the folders, and what came of them."""
     directories: list[Path] = []
@@ -178,7 +203,7 @@ def _of_study(
             if is_board(name) or name in experiment.targets
         ]
         if wanted:
-            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, ())
+            done, _ = measure(experiment, plan(experiment, settings), wanted, directory, (), way)
             outcomes += done
             directories.append(directory)
     return directories, outcomes
@@ -192,6 +217,20 @@ def target_names(on: Sequence[str] | None) -> list[str]:
     for name in names:
         check_target(name)
     return list(dict.fromkeys(names))
+
+
+def _way(jobs: int | None, shard: str | None = None, scheduler: str | None = None) -> Way:
+    """Raises `InputError`, and `ModuleNotFoundError` if Dask is wanted and not installed."""
+    from flashbed.running.ways import Way, parse_jobs
+
+    if scheduler is not None:
+        from flashbed.running.cluster import check_address
+
+        if jobs is not None:
+            raise InputError("--jobs and --scheduler: one of them")
+        check_address(scheduler)
+    share = WHOLE if shard is None else Share.parse(shard)
+    return Way(parse_jobs(jobs), share, scheduler=scheduler)
 
 
 def _traces(text: str | None) -> list[str]:
@@ -215,11 +254,14 @@ def measure(
     targets: Sequence[ChosenTarget],
     out: Path,
     traces: Sequence[str],
+    way: Way,
 ) -> tuple[list[Outcome], list[ChosenTarget]]:
     """See `api.measuring.measure`; what it says goes to standard error."""
     from flashbed.api import measuring
 
-    outcomes, unavailable = measuring.measure(experiment, planned, targets, out, traces, _Said())
+    outcomes, unavailable = measuring.measure(
+        experiment, planned, targets, out, traces, _Said(), way
+    )
     return outcomes, list(unavailable)
 
 

@@ -232,7 +232,7 @@ def _program(
     """The one case that was asked for."""
     from flashbed.plan.experiment import load_experiment
     from flashbed.plan.narrowing import parse_settings, plan
-    from flashbed.runner import programs_of
+    from flashbed.running.programs import programs_of
 
     if name.endswith(".ops"):
         if settings or case:

@@ -13,6 +13,7 @@ import typer
 from flashbed import __version__
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.programs import Measured, measured_on
+from flashbed.cli.run import Jobs
 from flashbed.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def validate(
     out: Out = Path("results/validation"),
     erase: Erase = None,
     own_gc_choices: OwnGcChoices = False,
+    jobs: Jobs = None,
 ) -> None:
     """Holds the simulator against a real kernel, on cases nothing was fitted to.
 
@@ -72,6 +74,7 @@ def validate(
     """
     from flashbed.formats.profiles import load_board, load_kernel
     from flashbed.runner import commit
+    from flashbed.running.ways import parse_jobs
     from flashbed.targets import BOARD
     from flashbed.targets.ssh.address import is_board
     from flashbed.validation import SUITES
@@ -85,8 +88,9 @@ def validate(
         raise InputError(f"--format {output}: text or json")
     (asked,) = all_allowed([on], erase)
     compared = _compared(
-        suite, asked, load_board(board), load_kernel(kernel), replay=not own_gc_choices
-    )
+        suite, asked, load_board(board), load_kernel(kernel), replay=not own_gc_choices,
+        jobs=parse_jobs(jobs),
+    )  # fmt: skip
     target = BOARD if is_board(asked) else on
     run = {"board": board, "kernel": kernel, "target": target, "suite": suite}
     keep(out, run, compared, {"flashbed_version": __version__, "commit": commit()})
@@ -99,7 +103,7 @@ def validate(
 
 
 def _compared(
-    suite: str, on: ChosenTarget, board: Board, kernel: Kernel, *, replay: bool
+    suite: str, on: ChosenTarget, board: Board, kernel: Kernel, *, replay: bool, jobs: int | None
 ) -> Compared:
     """What the simulator refuses is not asked of the kernel.
 
@@ -119,7 +123,7 @@ def _compared(
         for case in cases
         if case.case_id in known
     ]
-    real = measured_on(on, "validate", asked)
+    real = measured_on(on, "validate", asked, jobs)
     broken = [("sim", failure) for failure in simulated.failures if failure.not_modelled is None]
     refused = {
         failure.case_id: failure.not_modelled

@@ -20,13 +20,25 @@ from flashbed.formats.toml_errors import wrong_lines
 from flashbed.paths import sha256_of, shown
 from flashbed.storage.files import read_text
 
-__all__ = ["FromFile", "Strict", "read_model", "read_toml"]
+__all__ = ["FromFile", "Hashed", "Strict", "read_model", "read_toml"]
 
 
 class Strict(BaseModel):
     """A table in which every key is known and none is converted from another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Hashed(Strict):
+    """A table that is the value of an axis: its hash is asked for with every case it is in."""
+
+    @cached_property
+    def _hashed(self) -> int:
+        """The hash."""
+        return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
+
+    def __hash__(self) -> int:
+        return self._hashed
 
 
 class FromFile(Strict):

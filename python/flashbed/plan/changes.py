@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from flashbed.errors import InputError
 from flashbed.formats.bounds import Blocks, Ns, OobBytes, PageBytes, PagesPerBlock
-from flashbed.formats.toml import Strict
+from flashbed.formats.toml import Hashed
 from flashbed.formats.toml_errors import wrong_lines
 
 __all__ = ["AS_PROFILED", "UNCHANGED", "UNPARTED", "Change", "ChipChange", "PartitionChange"]
@@ -23,7 +23,7 @@ UNCHANGED = "default"
 DIGITS_MAX = 19
 
 
-class Change(Strict):
+class Change(Hashed):
     """Keys of one table of a board's profile that have other values."""
 
     example: ClassVar[str]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, ValidationError, model_validator
 
 from flashbed.errors import InputError
-from flashbed.formats.toml import Strict
+from flashbed.formats.toml import Hashed, Strict
 from flashbed.formats.toml_errors import wrong_lines
 
 __all__ = ["NEW", "NONE", "BitFlips", "Condition", "Faults", "State", "Worn"]
@@ -34,7 +34,7 @@ ERASES_MAX = 0x7FFFFFFF
 """drivers/mtd/ubi/ubi-media.h UBI_MAX_ERASECOUNTER."""
 
 
-class Condition(Strict):
+class Condition(Hashed):
     """A table that can be written as one word."""
 
     example: ClassVar[str]
@@ -221,6 +221,8 @@ class Faults(Drawn):
             raise InputError(
                 f"faults {self}: bad_blocks: {past[0]}: the partition has {blocks} blocks"
             )
+        if not self.bad_fraction:
+            return tuple(sorted(set(self.bad_blocks)))
         drawn = list(range(blocks))
         _shuffle(drawn, self.seed)
         return tuple(sorted({*self.bad_blocks, *drawn[: round(self.bad_fraction * blocks)]}))

@@ -68,7 +68,7 @@ ONCE = (PROGRAM, OPERATIONS)
 SIZELESS = ("sqlite", *ONCE)
 SETTLE_NS = 10_000_000_000
 """Where a program says nothing else: more than any file system's threads need."""
-CASES_MAX = 100_000
+CASES_MAX = 1_000_000
 
 
 class ExperimentError(InputError):
@@ -314,7 +314,7 @@ def _patterns_of(numbers: Numbers) -> list[str]:
     return [pattern for number in own for pattern in number.pattern]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A case and the targets that are to run it."""
 
@@ -427,8 +427,11 @@ def expanded(experiment: Experiment) -> list[Planned]:
     workload = experiment.workload
     for grid in experiment.grid:
         for case in grid.expanded(experiment.id, workload.file_bytes, workload.request_bytes):
-            before = targets_of.get(case, ())
-            targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
-    stacks = list(dict.fromkeys((case.board, case.kernel) for case in targets_of))
+            before = targets_of.setdefault(case, grid.targets)
+            if before is not grid.targets:
+                targets_of[case] = tuple(dict.fromkeys((*before, *grid.targets)))
+    stacks: dict[tuple[str, str], int] = {}
+    for case in targets_of:
+        stacks.setdefault((case.board, case.kernel), len(stacks))
     planned = [Planned(case, targets) for case, targets in targets_of.items()]
-    return sorted(planned, key=lambda item: stacks.index((item.case.board, item.case.kernel)))
+    return sorted(planned, key=lambda item: stacks[item.case.board, item.case.kernel])

@@ -51,8 +51,9 @@ class _Grid(Strict):
         """Its cases; the sizes are those of `[workload]`."""
         sizes = {"file_bytes": file_bytes, "request_bytes": request_bytes}
         lists = [self.of(name) or (sizes[name],) for name in AXES]
-        for values in itertools.product(*lists):
-            yield Case(experiment=experiment, **dict(zip(AXES, values, strict=True)))
+        names = ("experiment", *AXES)
+        for values in itertools.product((experiment,), *lists):
+            yield Case.of(dict(zip(names, values, strict=True)))
 
 
 def _one_or_more(given: Any) -> Any:

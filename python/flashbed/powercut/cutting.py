@@ -22,7 +22,7 @@ from flashbed.formats.operations import Operation, parse
 from flashbed.paths import sha256_of
 from flashbed.powercut.judge import Done, Judged, judge
 from flashbed.tables.run_directory import SCHEMAS
-from flashbed.targets.base import PLAIN, Batch, Cut, Failure, Program, RunOptions, Target
+from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Failure, Program, RunOptions, Target
 
 __all__ = ["NO_CHANGE", "Choice", "PowerCuts"]
 
@@ -64,6 +64,11 @@ class PowerCuts:
     choice: Choice
     name: str
     """That of the target behind it."""
+
+    @property
+    def apart(self) -> Apart:
+        """That of the target behind it."""
+        return self.target.apart
 
     @property
     def software_time(self) -> bool:

@@ -70,14 +70,15 @@ def made_ours(file: Path) -> None:
             raise _damaged(file) from None
 
 
-def stored(folder: Path, name: str) -> pl.DataFrame | None:
+def stored(folder: Path, name: str, *, ours: bool = False) -> pl.DataFrame | None:
     """A short table of a run directory or of one of its parts, if it is there.
 
-    Columns that an earlier version did not have are null.
+    Columns that an earlier version did not have are null. What this process has written (`ours`) is
+    read without a copy.
     """
     for file in _files(folder, name):
         try:
-            frame = read_parquet(file)
+            frame = pl.read_parquet(file, glob=False) if ours else read_parquet(file)
             if name in SCHEMAS:
                 return as_now(conform(frame, name), name)
             finished = frame.select(pl.col(column).cast(kind) for column, kind in FINISHED.items())
@@ -132,10 +133,6 @@ class _Source:
 
         In the order of their first row. Raises `InputError` for a damaged file.
         """
-        try:
-            check_extent(self.file)
-        except UNREADABLE:
-            raise _damaged(self.file) from None
         numbered = self.rows().select(*_CASE, "_folder").with_row_index("_row")
         row = pl.col("_row").cast(_WHOLE)
         cases = numbered.group_by(*_CASE, "_folder").agg(
@@ -166,25 +163,26 @@ class _Source:
 def places_of(folders: Sequence[Path], order: Sequence[str]) -> pl.DataFrame:
     """case_id, target, the number of the last folder that has the case, and its place.
 
-    Places follow the experiment's order, then the target's; cases out of that order come last.
+    Places follow the experiment's order, then the target's; cases out of that order come last. The
+    folders are this process's own (`made_ours`).
     """
-    last: dict[tuple[str, str], int] = {}
-    for number, folder in enumerate(folders):
-        finished = stored(folder, "finished")
-        if finished is not None:
-            last |= {(case_id, target): number for case_id, target, _ in finished.iter_rows()}
-    case_rank = {case_id: rank for rank, case_id in enumerate(order)}
-    target_rank = {target: rank for rank, target in enumerate(_TARGET_ORDER)}
-
-    def place(pair: tuple[str, str]) -> tuple[int, str, int, str]:
-        case_id, target = pair
-        case_at = case_rank.get(case_id, len(case_rank))
-        return case_at, case_id, target_rank.get(target, len(target_rank)), target
-
-    rows = [(*pair, last[pair], at) for at, pair in enumerate(sorted(last, key=place))]
     text = pl.String()
-    names = {"case_id": text, "target": text, "_folder": _WHOLE, "_place": _WHOLE}
-    return pl.DataFrame(rows, schema=names, orient="row")
+    columns = {"case_id": text, "target": text, "_folder": _WHOLE}
+    frames = [pl.DataFrame(schema=columns)]
+    for number, folder in enumerate(folders):
+        finished = stored(folder, "finished", ours=True)
+        if finished is not None:
+            frames.append(finished.select(*_CASE, pl.lit(number, _WHOLE).alias("_folder")))
+    last = pl.concat(frames).unique(_CASE, keep="last", maintain_order=True)
+    ranks = pl.DataFrame({"case_id": order}, schema={"case_id": text}).with_row_index("_rank")
+    targets = pl.DataFrame({"target": _TARGET_ORDER}).with_row_index("_target")
+    placed = last.join(ranks.unique("case_id"), on="case_id", how="left").join(
+        targets, on="target", how="left"
+    )
+    ordered = placed.sort("_rank", "case_id", "_target", "target", nulls_last=True)
+    return ordered.select(*_CASE, "_folder").with_columns(
+        pl.int_range(pl.len(), dtype=_WHOLE).alias("_place")
+    )
 
 
 def merge_table(
@@ -192,11 +190,11 @@ def merge_table(
 ) -> None:
     """Writes the rows that are the last word on their case, each case at its place.
 
-    A table that no folder has is not written. `scratch` is a folder for the time of the call.
-    Raises `InputError` for a damaged file.
+    A table that no folder has is not written. `scratch` is a folder for the time of the call. The
+    folders are this process's own (`made_ours`). Raises `InputError` for a damaged file.
     """
     if name not in SCHEMAS:
-        tables = [stored(folder, name) for folder in folders]
+        tables = [stored(folder, name, ours=True) for folder in folders]
         frames = [
             table.with_columns(pl.lit(number, _WHOLE).alias("_folder"))
             for number, table in enumerate(tables)

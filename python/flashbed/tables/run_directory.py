@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,7 @@ __all__ = [
     "read_table",
     "runs_in",
     "scan_table",
+    "write_part",
 ]
 
 _STORED = ("requests", "flash", "power_cuts", "wear")
@@ -62,6 +64,7 @@ _RECORDS = {
 _WRITTEN = {
     "run.json",
     "experiment.toml",
+    "shard.json",
     "parts",
     *(f"{name}.parquet" for name in (*TABLES, "finished")),
 }
@@ -172,6 +175,25 @@ def runs_in(directory: Path) -> list[Path]:
     return runs
 
 
+def write_part(
+    below: Path,
+    tables: Mapping[str, pl.DataFrame],
+    finished: pl.DataFrame,
+    pieces: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+) -> Path:
+    """Whole cases as a new folder below another; the arguments are those of `RunDirectory.add`."""
+    part = Path(tempfile.mkdtemp(prefix=".part.", dir=below))
+    for name, files in pieces.items():
+        for at, file in enumerate(files):
+            file.rename(part / f"{name}-{at:08}.parquet")
+    for name, frame in tables.items():
+        if name == "cases" or frame.height:
+            _write_part(conform(frame, name), part / f"{name}.parquet")
+    _write_part(finished.select(*FINISHED), part / "finished.parquet")
+    part.chmod(0o755)
+    return part
+
+
 @dataclass(frozen=True)
 class RunDirectory:
     """The results of one experiment."""
@@ -251,19 +273,18 @@ class RunDirectory:
         Of cases too long to hold `pieces` has the rows before those of `tables`: files in `parts`,
         which are moved.
         """
-        parts = self.parts()
-        number = 1 + max((int(part.name) for part in self._parts()), default=0)
-        temporary = parts / f".{number:06}.{os.getpid()}"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        for name, files in pieces.items():
-            for at, file in enumerate(files):
-                file.rename(temporary / f"{name}-{at:08}.parquet")
-        for name, frame in tables.items():
-            if name == "cases" or frame.height:
-                _write_part(conform(frame, name), temporary / f"{name}.parquet")
-        _write_part(finished.select(*FINISHED), temporary / "finished.parquet")
-        temporary.rename(parts / f"{number:06}")
+        self.take(write_part(self.parts(), tables, finished, pieces), self.last_part() + 1)
+
+    def take(self, part: Path, number: int) -> None:
+        """Adds what `write_part` has written in `parts`, as the part of a number of its own.
+
+        A part is the last word on its cases against those of smaller numbers.
+        """
+        part.rename(self.parts() / f"{number:06}")
+
+    def last_part(self) -> int:
+        """The number of the last part; 0 if there is none."""
+        return max((int(part.name) for part in self._parts()), default=0)
 
     def parts(self) -> Path:
         """The folder of the parts, where rows of cases that run may wait too."""
@@ -319,8 +340,8 @@ class RunDirectory:
         folder = self.path / "parts"
         if not folder.is_dir():
             return []
-        parts = sorted(part for part in folder.iterdir() if not part.name.startswith("."))
-        for part in parts:
+        parts = [part for part in folder.iterdir() if not part.name.startswith(".")]
+        for part in sorted(parts):
             if not (part.name.isascii() and part.name.isdigit()):
                 raise InputError(f"{shown(part)}: no part of a run; remove it")
-        return parts
+        return sorted(parts, key=lambda part: int(part.name))

@@ -14,11 +14,13 @@ from typing import Protocol
 import polars as pl
 
 from flashbed.formats.profiles import USUAL_COMPRESSOR, Board, Kernel
+from flashbed.plan.case_units import Together
 from flashbed.plan.conditions import NONE, Faults
 from flashbed.targets.long_rows import LongRows
 
 __all__ = [
     "PLAIN",
+    "Apart",
     "Batch",
     "Cut",
     "Failure",
@@ -246,15 +248,35 @@ class RunOptions:
     trace_flash: bool = False
     progress: Callable[[str, int], None] = _silent
     long_rows: LongRows | None = None
+    threads: int | None = None
+    """The simulator's; None is one for each of the host's processors."""
+    processor: int | None = None
+    """The number, among those that this process may use, of the host's processor for a guest. None
+    is any."""
 
 
 PLAIN = RunOptions()
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far a target's programs may be run apart from each other, with the same results."""
+
+    together: Together = "everything"
+    """What is not parted."""
+    boots: bool = False
+    """Whether it boots guests, each of which takes as much memory as its board has."""
 
 
 class Target(Protocol):
     """Runs programs and yields whole cases as they are finished."""
 
     name: str
+
+    @property
+    def apart(self) -> Apart:
+        """How far its programs may be run apart."""
+        ...
 
     @property
     def software_time(self) -> bool:

@@ -5,7 +5,6 @@ What is simulated, and how, is sim/'s; nothing is computed here but the names be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -19,6 +18,7 @@ from flashbed.plan.conditions import PPM
 from flashbed.tables.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.targets.base import (
     PLAIN,
+    Apart,
     Batch,
     Failure,
     Program,
@@ -30,6 +30,7 @@ from flashbed.targets.base import (
 )
 from flashbed.targets.fullness import FreeSpace, reached
 from flashbed.targets.long_rows import LongRows
+from flashbed.targets.processors import processors
 
 if TYPE_CHECKING:
     from flashbed import _sim
@@ -46,6 +47,7 @@ class SimTarget:
 
     name = "sim"
     software_time = True
+    apart = Apart("preparation")
 
     def prepare(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """Nothing to fetch; see `Target.prepare`."""
@@ -56,7 +58,7 @@ class SimTarget:
         _check_compiled()
         from flashbed._sim import run_cases
 
-        threads = os.cpu_count() or 1
+        threads = options.threads or processors()
         done = 0
         programs, refused = _modelled(programs)
         if refused:

@@ -12,7 +12,7 @@ from flashbed.formats.profiles import load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import Experiment, experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 
 
 def representative(experiment: Experiment, cases: Sequence[Case]) -> list[Case]:

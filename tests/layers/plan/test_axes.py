@@ -14,7 +14,8 @@ from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
 from flashbed.plan.experiment import ExperimentError, load_experiment, read_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.report.collect import collect, figure_tables
-from flashbed.runner import programs_of, run_target
+from flashbed.runner import run_target
+from flashbed.running.programs import programs_of
 from flashbed.tables.run_directory import RunDirectory, read_table
 from flashbed.targets import load_target
 from flashbed.targets.sim import SimTarget

@@ -11,7 +11,7 @@ from flashbed.formats.operations import parse
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import ExperimentError, experiment_names, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 
 
 def cases(*settings: str) -> list[Case]:

@@ -18,7 +18,7 @@ from flashbed.plan.case import Case
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import LOST, NOT_MOUNTED, RECOVERED
 from flashbed.powercut.outcomes import lines, summary
-from flashbed.targets.base import PLAIN, Batch, Cut, Program, RunOptions
+from flashbed.targets.base import PLAIN, Apart, Batch, Cut, Program, RunOptions
 from flashbed.targets.guest.boot import Machine
 from flashbed.targets.guest.guest import Guest, run_guest
 from flashbed.targets.guest.results import Measuring
@@ -78,6 +78,7 @@ class Scripted:
     """A target that is one guest."""
 
     software_time = False
+    apart = Apart()
 
     def __init__(self, guest: Guest, work: Path) -> None:
         self.name, self.guest, self.work = "uml", guest, work

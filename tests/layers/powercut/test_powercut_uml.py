@@ -14,7 +14,7 @@ from flashbed.plan.experiment import load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.powercut.cutting import Choice, PowerCuts
 from flashbed.powercut.judge import CORRUPT, LOST, NOT_MOUNTED, RECOVERED
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.uml import UmlTarget
 

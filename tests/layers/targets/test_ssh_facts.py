@@ -19,7 +19,7 @@ from flashbed.formats.profiles import kernel_names, load_board, load_kernel
 from flashbed.plan.case import Case
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.plan.narrowing import plan
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets.base import Cut, Program
 from flashbed.targets.guest.boot import Boot, Machine
 from flashbed.targets.guest.stream import Reader

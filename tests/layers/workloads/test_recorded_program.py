@@ -15,7 +15,7 @@ from flashbed.plan.narrowing import parse_settings, plan
 from flashbed.recording.about import About
 from flashbed.recording.calls import Call, Piece
 from flashbed.recording.file import RecordingWriter
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.workloads.recorded_program import compressor_of
 
 EXPERIMENT = """[experiment]

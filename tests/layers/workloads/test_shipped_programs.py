@@ -7,7 +7,7 @@ import pytest
 from flashbed.formats.operations import parse
 from flashbed.plan.experiment import experiment_names, load_experiment
 from flashbed.recording.file import open_recording
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from tests.support import PROJECT
 
 FOLDER = PROJECT / "experiments" / "programs"

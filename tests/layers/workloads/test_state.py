@@ -15,7 +15,7 @@ from flashbed.plan.case import Case
 from flashbed.plan.conditions import NEW, NONE, BitFlips, Condition, Faults, State, Worn
 from flashbed.plan.experiment import ExperimentError, load_experiment
 from flashbed.plan.narrowing import parse_settings, plan
-from flashbed.runner import programs_of
+from flashbed.running.programs import programs_of
 from flashbed.targets.guest.nand import begin_commands, setup_commands
 from flashbed.workloads.layout_files import prepared, written_file
 from flashbed.workloads.state import in_state

@@ -16,7 +16,7 @@ from flashbed import paths
 from flashbed.formats.profiles import Board
 from flashbed.paths import cache_folder
 from flashbed.storage.locking import clear, tidy
-from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions, Unavailable
 from flashbed.targets.emulator import gc_choices
 from flashbed.targets.emulator.debian_kernel import KernelFiles, fetch_headers, fetch_kernel
 from flashbed.targets.emulator.image import bootable
@@ -42,6 +42,8 @@ class EmulatorTarget:
 
     name = "emulator"
     software_time = True
+    apart = Apart("board", boots=True)
+    """What a kernel ran before has its part in times (docs/emulator.md)."""
     has_kprobes = True
     """Whether the agent's tracers can look into its kernel."""
     remembers_changes = True

@@ -61,16 +61,18 @@ class Machine:
     """Why the process ended, from its status and what it said, where no console tells."""
 
 
-def _keep_on_one_processor(pid: int) -> None:
+def _keep_on_one_processor(pid: int, number: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     with suppress(OSError):  # it has ended, or the host does not let us: slower, not wrong
-        os.sched_setaffinity(pid, {allowed[pid % len(allowed)]})
+        os.sched_setaffinity(pid, {allowed[number % len(allowed)]})
 
 
 class Boot:
     """A running guest. Use it as a context; leaving it ends the process."""
 
-    def __init__(self, folder: Path, machine: Machine, job: str) -> None:
+    def __init__(
+        self, folder: Path, machine: Machine, job: str, processor: int | None = None
+    ) -> None:
         self.folder = folder
         self.machine = machine
         folder.mkdir(parents=True)
@@ -81,7 +83,8 @@ class Boot:
             raise Unavailable(f"{machine.command[0]} does not start: {error}") from None
         self._keeper = GroupKeeper(self.process.pid) if machine.has_children else None
         if machine.one_processor:
-            _keep_on_one_processor(self.process.pid)
+            own = self.process.pid if processor is None else processor
+            _keep_on_one_processor(self.process.pid, own)
 
     def _started(self) -> subprocess.Popen[bytes]:
         machine, folder = self.machine, self.folder

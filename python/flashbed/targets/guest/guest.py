@@ -265,7 +265,8 @@ class _Run:
             yield from self._blame(str(error))
             return
         machine = _patient(self.guest.machine, groups)
-        with Boot(self.folder / f"boot-{number}", machine, text) as boot:
+        folder = self.folder / f"boot-{number}"
+        with Boot(folder, machine, text, self.options.processor) as boot:
             try:
                 for data in boot.stream():
                     for event in reader.feed(data):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flashbed import paths
 from flashbed.storage.locking import clear
-from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions, Unavailable
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions, Unavailable
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.architectures import architecture_of
 from flashbed.targets.guest.boot import Machine, Stopped
@@ -160,6 +160,7 @@ class BoardTarget:
 
     name = "board"
     software_time = True
+    apart = Apart()
 
     def __init__(
         self, board: AllowedBoard, work_dir: Path | None = None, *, patience_s: float | None = None

@@ -18,7 +18,7 @@ from pathlib import Path
 from flashbed import paths
 from flashbed.paths import cache_folder
 from flashbed.storage.locking import clear, tidy
-from flashbed.targets.base import PLAIN, Batch, Failure, Program, RunOptions
+from flashbed.targets.base import PLAIN, Apart, Batch, Failure, Program, RunOptions
 from flashbed.targets.guest import initramfs, nand, yaffs2
 from flashbed.targets.guest.agent import NoSqlite, agent, agent_with_sqlite, has_statements
 from flashbed.targets.guest.boot import Machine
@@ -44,6 +44,7 @@ class UmlTarget:
 
     name = "uml"
     software_time = False
+    apart = Apart("preparation", boots=True)
 
     def __init__(
         self,

@@ -1,0 +1,88 @@
+"""Shards made one: the folder that one run would have left, to the byte."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from flashbed.errors import InputError
+from flashbed.paths import sha256_of, shown
+from flashbed.plan.experiment import Experiment, read_experiment
+from flashbed.storage.files import read_json
+from flashbed.storage.locking import held
+from flashbed.tables.merging import made_ours, stored
+from flashbed.tables.run_directory import RunDirectory
+from flashbed.tables.shards import Shard, check_one_run
+
+__all__ = ["merge_shards"]
+
+
+def merge_shards(folders: Sequence[Path], out: Path) -> int:
+    """Writes the results of all shards into a new folder; gives the number of its cases.
+
+    Raises `InputError` unless the folders are all shards of one run, each once.
+    """
+    shards = {folder: Shard.read(folder) for folder in folders}
+    check_one_run(shards)
+    if len(shards) < len(folders):
+        raise InputError("merge: a folder is named twice")
+    if (out / "run.json").exists():
+        raise InputError(f"{shown(out)}: there is a run already; choose another -o")
+    in_order = sorted(shards, key=lambda folder: shards[folder].number)
+    first = in_order[0]
+    experiment = _experiment(first, shards[first])
+    order = [item.case.case_id for item in experiment.planned]
+    with held(out):
+        directory = RunDirectory.create(out, experiment.id)
+        parts = directory.parts()
+        for number, folder in enumerate(in_order, start=1):
+            _copy_tables(folder, parts / f"{number:06}")
+            (out / "profiles").mkdir(exist_ok=True)
+            for profile in sorted((folder / "profiles").glob("*.toml")):
+                shutil.copyfile(profile, out / "profiles" / profile.name)
+        for name in ("run.json", "experiment.toml"):
+            shutil.copyfile(first / name, out / name)
+        directory.merge(order)
+        _merge_not_measured(in_order, directory, order, shards[first].targets.split(","))
+        return len({case_id for case_id, _ in directory.finished()})
+
+
+def _experiment(folder: Path, shard: Shard) -> Experiment:
+    """The experiment of a shard: its file, or the copy beside the results if that has changed.
+
+    A file names others from the folder it is in.
+    """
+    source = read_json(folder / "run.json").get("file")
+    for path in (Path(str(source)), folder / "experiment.toml"):
+        if path.is_file() and sha256_of(path) == shard.experiment_sha256:
+            return read_experiment(path)
+    raise InputError(f"{shown(folder / 'experiment.toml')}: was changed; run the shard again")
+
+
+def _copy_tables(folder: Path, part: Path) -> None:
+    """The tables of a shard as a part. Raises `InputError` for a damaged one."""
+    part.mkdir()
+    for table in sorted(folder.glob("*.parquet")):
+        if table.name != "not_measured.parquet":
+            shutil.copyfile(table, part / table.name)
+            made_ours(part / table.name)
+
+
+def _merge_not_measured(
+    folders: Sequence[Path], directory: RunDirectory, order: Sequence[str], targets: Sequence[str]
+) -> None:
+    """What targets could not measure, in the order of the cases."""
+    tables = [stored(folder, "not_measured") for folder in folders]
+    rows = pl.concat([table for table in tables if table is not None], how="diagonal") if any(
+        table is not None for table in tables
+    ) else None  # fmt: skip
+    if rows is None:
+        return
+    place = pl.DataFrame({"case_id": order}).unique(maintain_order=True).with_row_index("_place")
+    rows = rows.join(place, on="case_id", how="left").sort("_place", maintain_order=True)
+    for target in targets:
+        own = rows.filter(pl.col("target") == target).select("case_id", "reason")
+        directory.keep_not_measured(target, own)

@@ -1,0 +1,38 @@
+"""The command that makes one run of shards: merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flashbed.cli.answers import say_answer
+from flashbed.cli.progress import say
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command(
+        "merge",
+        epilog="Example: `flashbed merge shards/1 shards/2 -o results/figure3`",
+    )(merge)
+
+
+def merge(
+    shards: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="What `run --shard` kept, all of it.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder.")],
+) -> None:
+    """Makes of the shards of a run what one run would have kept, to the byte (docs/parallel.md)."""
+    from flashbed.api.merged_shards import merge_shards
+    from flashbed.api.result import answer_of_names
+    from flashbed.tables.run_directory import read_table
+
+    cases = merge_shards(shards, out)
+    say(f"{len(shards)} shards: {cases} cases")
+    names = list(read_table(out, "cases")["case_id"]) if cases else []
+    say_answer(answer_of_names(out, names), out)

@@ -1,0 +1,305 @@
+"""A portion of an experiment's cases: run on a target, and kept as parts of a run directory.
+
+What has to be run is decided here: what is not there yet, made by the same profiles, operations and
+code. A batch of the target becomes a part as soon as it is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from flashbed import __version__, paths
+from flashbed.energy.fold import energy_of
+from flashbed.formats.energy import Energy
+from flashbed.formats.names import SHIPPED
+from flashbed.plan.case import AXES, AXIS_COLUMNS, Case
+from flashbed.plan.conditions import NONE
+from flashbed.running.programs import Asked, Profiles, programs_with
+from flashbed.tables.columns import conform
+from flashbed.tables.run_directory import write_part
+from flashbed.targets.base import Batch, Failure, Program, RunOptions, Target
+from flashbed.targets.code import modules_of
+from flashbed.targets.long_rows import LongRows
+
+__all__ = ["Job", "Part", "Portion", "Task", "energy_code", "run_portion"]
+
+_HASHED_AT_ONCE = 1 << 20
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all portions of a run on a target have in common. Wherever they run, results are alike.
+
+    `conditions` is what results depend on besides the programs, `code` what makes the target's
+    numbers, `energy_code` what makes energies of them. `threads` are the simulator's.
+    """
+
+    asked: Asked
+    target: str
+    trace_flash: bool
+    record_wear: bool
+    conditions: str
+    code: str
+    energy_code: tuple[str, ...]
+    commit: str | None
+    threads: int
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Cases, their profiles, and the keys of those that are there already."""
+
+    number: int
+    cases: tuple[Case, ...]
+    profiles: Profiles
+    finished: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A portion for another process; parts are folders below `below`."""
+
+    job: Job
+    portion: Portion
+    below: Path
+
+    @property
+    def number(self) -> int:
+        """That of the portion."""
+        return self.portion.number
+
+    @property
+    def cases(self) -> int:
+        """How many it has."""
+        return len(self.portion.cases)
+
+    def run(
+        self, target_of: Callable[[str], Target], processor: int, progress: Progress
+    ) -> Iterator[Part]:
+        """See `run_portion`; `target_of` gives the target of a name."""
+        target = target_of(self.job.target)
+        yield from run_portion(self.job, self.portion, target, self.below, progress, processor)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came of a portion so far, in a folder that is the caller's to move; None if no cases.
+
+    `kept` are the cases that were there already.
+    """
+
+    folder: Path | None = None
+    measured: int = 0
+    kept: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+def energy_code() -> tuple[str, ...]:
+    """What energies are worked out by."""
+    return tuple(paths.sha256_of(file) for file in modules_of(energy_of.__module__))
+
+
+def run_portion(
+    job: Job,
+    portion: Portion,
+    target: Target,
+    below: Path,
+    progress: Progress,
+    processor: int | None = None,
+) -> Iterator[Part]:
+    """Runs what is not there yet. Parts are folders below `below`.
+
+    `progress(what, cases_done)` counts the cases of the portion. Of the host's processors a guest
+    is kept on the one of this number. A case whose power cuts could not all be made is kept, and
+    has no key. Raises what the target does.
+    """
+    total = len(portion.cases)
+    programs = programs_with(
+        job.asked,
+        portion.cases,
+        portion.profiles,
+        record_wear=job.record_wear,
+        made=lambda done: progress(f"making the programs, {done} of {total}", 0),
+    )
+    keys = _keys(programs, job)
+    axes = _axes(portion.cases, programs, job)
+    missing = [
+        program
+        for program in programs
+        if portion.finished.get(program.case_id) != keys[program.case_id]
+    ]
+    kept = len(programs) - len(missing)
+    programs.clear()
+    yield Part(kept=kept)
+    if not missing:
+        return
+    long_rows = LongRows(below, job.target)
+    adding = _Adding(job, axes, portion.profiles.energies, keys, long_rows, below)
+    options = RunOptions(
+        job.trace_flash,
+        lambda what, done: progress(what, kept + done),
+        long_rows,
+        threads=job.threads,
+        processor=processor,
+    )
+    try:
+        for batch in target.run(missing, options):
+            yield adding.part(batch)
+    finally:
+        long_rows.close()
+        # The operations of a long case need as much memory as merging does.
+        missing.clear()
+
+
+def _keys(programs: Sequence[Program], job: Job) -> dict[str, str]:
+    """case_id -> what its result depends on, hashed."""
+    prepared: dict[str, str] = {}
+    keys = {}
+    for program in programs:
+        if program.prepare not in prepared:
+            prepared[program.prepare] = hashlib.sha256(program.prepare.encode()).hexdigest()
+        parts = (
+            job.code,
+            program.board.sha256,
+            program.kernel.sha256,
+            prepared[program.prepare],
+            program.mounted,
+            SHIPPED if program.read_ahead_kib is None else str(program.read_ahead_kib),
+            f"{job.trace_flash} {program.record_wear}",
+            program.body,
+            *([] if program.record_requests else ["without requests"]),
+            *([f"erases {program.erases}"] if program.erases else []),
+            *([program.faults.model_dump_json()] if program.faults != NONE else []),
+            *(job.energy_code if program.board.energy else []),
+            *([job.conditions] if job.conditions else []),
+        )
+        keys[program.case_id] = _sha256("\n", parts)
+    return keys
+
+
+def _sha256(between: str, parts: Sequence[str]) -> str:
+    """Of the parts joined. A body may be so long that it should not be there twice."""
+    if sum(map(len, parts)) < _HASHED_AT_ONCE:
+        return hashlib.sha256(between.join(parts).encode()).hexdigest()
+    found = hashlib.sha256()
+    for number, part in enumerate(parts):
+        found.update((between if number else "").encode())
+        for at in range(0, len(part), _HASHED_AT_ONCE):
+            found.update(part[at : at + _HASHED_AT_ONCE].encode())
+    return found.hexdigest()
+
+
+def _axes(cases: Sequence[Case], programs: Sequence[Program], job: Job) -> pl.DataFrame:
+    """case_id, axes and provenance of cases."""
+    columns: dict[str, list[str | int | bool | None]] = {
+        "case_id": [case.case_id for case in cases],
+        "experiment": [case.experiment for case in cases],
+    }
+    for axis in AXIS_COLUMNS:
+        values = [getattr(case, axis) for case in cases]
+        words: dict[int, str] = {}
+        if axis in AXES and AXES[axis].is_table:
+            # Cases of one grid share these objects, and many axes are the same in all of them.
+            words = {id(value): str(value) for value in {id(one): one for one in values}.values()}
+        columns[axis] = [
+            value if isinstance(value, int) else words.get(id(value)) or str(value)
+            for value in values
+        ]
+    columns["read_ahead_kib"] = [program.read_ahead_kib for program in programs]
+    columns["board_sha256"] = [program.board.sha256 for program in programs]
+    columns["kernel_sha256"] = [program.kernel.sha256 for program in programs]
+    return pl.DataFrame(columns, strict=False).with_columns(
+        pl.lit(job.asked.sha256).alias("experiment_sha256"),
+        pl.lit(__version__).alias("flashbed_version"),
+        pl.lit(job.commit, pl.String).alias("commit"),
+    )
+
+
+@dataclass
+class _Adding:
+    """Batches of a target on their way into parts."""
+
+    job: Job
+    axes: pl.DataFrame
+    energies: dict[str, Energy | None]
+    keys: dict[str, str]
+    long_rows: LongRows
+    below: Path
+    half_done: dict[str, str] = field(default_factory=dict)
+    """Cases of which a power cut failed, with no key."""
+
+    def part(self, batch: Batch) -> Part:
+        """Writes what a batch has."""
+        self.half_done |= {failure.case_id: "" for failure in batch.failures}
+        if not batch.cases.height:
+            return Part(failures=batch.failures)
+        done = batch.cases.select(
+            "case_id",
+            pl.lit(self.job.target).alias("target"),
+            pl.col("case_id").replace_strict(self.keys | self.half_done).alias("key"),
+        )
+        omit = self.job.asked.facts.omit
+        tables = self._described(batch, omit)
+        taken = _taken(self.long_rows, done["case_id"], omit)
+        folder = write_part(self.below, tables, done, taken)
+        return Part(folder, batch.cases.height, failures=batch.failures)
+
+    def _described(self, batch: Batch, omit: Sequence[str]) -> dict[str, pl.DataFrame]:
+        """A batch's tables with axes, target, energy and provenance, but for those to `omit`.
+
+        Of long cases they have the last rows, and `long_rows` those before.
+        """
+        named = pl.lit(self.job.target).alias("target")
+        cases = batch.cases.join(
+            self.axes, on="case_id", how="left", maintain_order="left", suffix="_asked"
+        )
+        if "read_ahead_kib_asked" in cases.columns:
+            read_back = pl.coalesce("read_ahead_kib", "read_ahead_kib_asked")
+            cases = cases.with_columns(read_back.alias("read_ahead_kib"))
+            cases = cases.drop("read_ahead_kib_asked")
+        requests = pl.DataFrame() if "requests" in omit else batch.requests
+        every = {
+            "requests": _with_long(requests, "requests", self.long_rows, cases["case_id"]),
+            "flash": _with_long(batch.flash, "flash", self.long_rows, cases["case_id"]),
+        }
+        activity = self.job.asked.facts.activity
+        energies = energy_of(cases, every["requests"], self.energies, activity, every["flash"])
+        cases = cases.join(energies, on="case_id", how="left", maintain_order="left")
+        tables = {"cases": cases.with_columns(named)}
+        stored = {
+            "requests": requests,
+            "flash": batch.flash,
+            "power_cuts": batch.power_cuts,
+            "wear": batch.wear,
+        }
+        for name, frame in stored.items():
+            if frame.height:
+                tables[name] = frame.with_columns(named)
+        return tables
+
+
+def _with_long(
+    rows: pl.DataFrame, table: str, long_rows: LongRows, case_ids: Iterable[str]
+) -> pl.DataFrame | pl.LazyFrame:
+    """The rows of a batch with what came of its long cases before."""
+    before = [long_rows.rows(table, case_id) for case_id in case_ids]
+    long = [pieces for pieces in before if pieces is not None]
+    return pl.concat([*long, conform(rows, table).lazy()]) if long else rows
+
+
+def _taken(
+    long_rows: LongRows, case_ids: Iterable[str], omit: Sequence[str]
+) -> dict[str, list[Path]]:
+    """The files of the long cases among these, by table, but for tables to `omit`."""
+    files: dict[str, list[Path]] = {"requests": [], "flash": []}
+    for case_id in case_ids:
+        for table, there in files.items():
+            there += [] if table in omit else long_rows.take(table, case_id)
+        long_rows.forget(case_id)
+    return files

@@ -1,0 +1,144 @@
+"""Cases as the programs that a target sees, with the profiles of their boards and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashbed.formats.energy import Energy
+from flashbed.formats.profiles import Board, Kernel, load_kernel
+from flashbed.plan.case import Case
+from flashbed.plan.experiment import Experiment, Facts, WorkloadTable
+from flashbed.targets.base import Program
+from flashbed.workloads import operations
+from flashbed.workloads.state import in_state
+
+__all__ = ["Asked", "Profiles", "programs_of", "programs_with"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of an experiment its cases do not say."""
+
+    id: str
+    sha256: str
+    facts: Facts
+    workload: WorkloadTable
+
+    @classmethod
+    def by(cls, experiment: Experiment) -> Asked:
+        """Of an experiment."""
+        own = experiment.experiment
+        return cls(experiment.id, experiment.sha256, own, experiment.workload)
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The boards and kernels of some cases; a board with another chip is another board."""
+
+    boards: dict[tuple[str, str, str], Board] = field(default_factory=dict)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> Profiles:
+        """Those of the cases. Raises `InputError` for a profile that cannot be."""
+        found = cls()
+        for case in _different(cases):
+            board = _stack(case)
+            if board not in found.boards:
+                found.boards[board] = case.profile()
+                # Asked for while the file is there: a worker may be another machine.
+                assert found.boards[board].sha256
+            if case.kernel not in found.kernels:
+                found.kernels[case.kernel] = load_kernel(case.kernel)
+                assert found.kernels[case.kernel].sha256
+        return found
+
+    def only(self, cases: Iterable[Case]) -> Profiles:
+        """Those that these cases need."""
+        found = Profiles()
+        for case in _different(cases):
+            found.boards[_stack(case)] = self.boards[_stack(case)]
+            found.kernels[case.kernel] = self.kernels[case.kernel]
+        return found
+
+    def board(self, case: Case) -> Board:
+        """That of a case."""
+        return self.boards[_stack(case)]
+
+    @property
+    def energies(self) -> dict[str, Energy | None]:
+        """By a board's name. A board with another chip has none, and the same name."""
+        return {board.name: board.energy for board in self.boards.values() if board.energy}
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Name to keep it under -> file, of every profile."""
+        files = {f"board-{board.name}": board.path for board in self.boards.values()}
+        return files | {f"kernel-{name}": kernel.path for name, kernel in self.kernels.items()}
+
+
+def _different(cases: Iterable[Case]) -> Iterable[Case]:
+    """One of each board, chip, partition and kernel. Cases of one grid share these objects."""
+    return {
+        (case.board, id(case.chip), id(case.partition), case.kernel): case for case in cases
+    }.values()
+
+
+def _stack(case: Case) -> tuple[str, str, str]:
+    return case.board, str(case.chip), str(case.partition)
+
+
+def programs_of(
+    experiment: Experiment, cases: Sequence[Case], *, record_wear: bool = False
+) -> list[Program]:
+    """`programs_with` of cases of an experiment. Raises `InputError` for a profile too."""
+    return programs_with(Asked.by(experiment), cases, Profiles.of(cases), record_wear=record_wear)
+
+
+def programs_with(
+    asked: Asked,
+    cases: Sequence[Case],
+    profiles: Profiles,
+    *,
+    record_wear: bool = False,
+    made: Callable[[int], None] = lambda _: None,
+) -> list[Program]:
+    """The cases as a target sees them. Raises `InputError` for a case that cannot be.
+
+    `made` is told how many there are so far: SQLite runs for each of its cases.
+    """
+    record_wear = record_wear or "wear" in asked.facts.trace
+    boards: dict[tuple[str, int, int], Board] = {}
+    programs = []
+    for case in cases:
+        key = (case.board, id(case.chip), id(case.partition))
+        board = boards.get(key)
+        if board is None:
+            board = boards[key] = profiles.board(case)
+        blocks = board.partition.blocks
+        table = asked.workload
+        prepare, body = operations(table.kind, case, table.settle_ns, table.given)
+        bad = case.faults.bad(blocks)
+        programs.append(
+            Program(
+                case_id=case.case_id,
+                fs=case.fs,
+                board=board,
+                kernel=profiles.kernels[case.kernel],
+                read_ahead_kib=case.forced_kib,
+                prepare=in_state(case.state, case.fs, board, bad, prepare),
+                body=body,
+                record_wear=record_wear,
+                record_flush=True,
+                record_requests="requests" not in asked.facts.omit,
+                erases=case.state.erases(blocks),
+                faults=case.faults,
+                filled=case.state.fills,
+                mount_options=case.mount_options,
+                compressor=case.compressor,
+            )
+        )
+        made(len(programs))
+    return programs

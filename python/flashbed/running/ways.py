@@ -1,0 +1,139 @@
+"""Who runs portions: this process, several of this machine, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashbed.errors import InputError
+from flashbed.plan.case import Case
+from flashbed.plan.case_units import WHOLE, Share, portions
+from flashbed.running import processes
+from flashbed.running.memory import claim_bytes
+from flashbed.running.portion import Job, Part, Portion, Task, run_portion
+from flashbed.running.programs import Profiles
+from flashbed.targets import TARGETS
+from flashbed.targets.base import Target
+from flashbed.targets.processors import processors
+
+__all__ = ["HERE", "Way", "parse_jobs", "parts_of", "start_ahead"]
+
+JOBS_MAX = 1024
+HERE_CASES = 2000
+"""Of a portion in this process: what memory is to hold at once."""
+PROCESS_CASES = {False: 4000, True: 16}
+"""Fewer cases, of the simulator or of guests, are run before processes have started."""
+_PORTION_CASES = {False: (64, 2000), True: (1, 64)}
+"""At least and at most, of a portion for another process: of the simulator, of guests."""
+_PORTIONS_EACH = 8
+"""So that the last ones end at about the same time."""
+
+_PORTIONS_OF_A_CLUSTER = 64
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How cases are run: `jobs` at once (None: one for each processor), and which share of them.
+
+    Results are the same whatever the jobs. Without `processes` only the simulator's threads are.
+    """
+
+    jobs: int | None = None
+    share: Share = WHOLE
+    processes: bool = True
+    scheduler: str | None = None
+    """The address of a Dask scheduler, whose workers run all of them."""
+
+    @property
+    def at_once(self) -> int:
+        """The jobs."""
+        return self.jobs or processors()
+
+
+HERE = Way(processes=False)
+"""In this process."""
+
+
+def parse_jobs(jobs: int | None) -> int | None:
+    """What `--jobs` says. Raises `InputError`."""
+    if jobs is not None and not 1 <= jobs <= JOBS_MAX:
+        raise InputError(f"--jobs {jobs}: from 1 to {JOBS_MAX}")
+    return jobs
+
+
+def start_ahead(way: Way, cases: int) -> None:
+    """Starts the processes that so many cases of the simulator need, before they are planned."""
+    if way.processes and way.at_once > 1 and cases >= PROCESS_CASES[False]:
+        processes.start_ahead(way.at_once)
+
+
+def parts_of(
+    job: Job,
+    units: Sequence[Sequence[Case]],
+    target: Target,
+    below: Path,
+    way: Way,
+    given: tuple[Profiles, Mapping[str, str]],
+    progress: Progress,
+) -> Iterator[tuple[int, Part]]:
+    """The parts of all units in any order, each with the number of its portion.
+
+    `given` are the profiles of the cases, and the keys of those that are there already.
+    Parts are folders below `below`, which are the caller's to move. Raises what the target does.
+    """
+    profiles, finished = given
+    cases = sum(map(len, units))
+    jobs = way.at_once
+
+    def portion(numbered: tuple[int, list[Case]]) -> Portion:
+        number, own = numbered
+        there = {name: finished[name] for case in own if (name := case.case_id) in finished}
+        return Portion(number, tuple(own), profiles.only(own), there)
+
+    if way.scheduler is not None:
+        from flashbed.running.cluster import parts_of_cluster
+
+        if target.name not in TARGETS:
+            raise InputError(f"--scheduler {way.scheduler}: a board is measured from here alone")
+        size = _size(target, cases, _PORTIONS_OF_A_CLUSTER)
+        made = map(portion, enumerate(portions(units, size)))
+        yield from parts_of_cluster(way.scheduler, job, made, below, progress)
+        return
+    if way.processes and _worth_processes(target, units, cases, jobs):
+        size = _size(target, cases, jobs * _PORTIONS_EACH)
+        made = map(portion, enumerate(portions(units, size)))
+        job = replace(job, threads=1)
+        tasks = (
+            (Task(job, one, below), claim_bytes(target.apart, one.profiles.boards.values()))
+            for one in made
+        )
+        for task, part in processes.run_in_processes(tasks, jobs, progress):
+            yield task.number, part
+        return
+    job = replace(job, threads=jobs)
+    done = 0
+    for one in map(portion, enumerate(portions(units, HERE_CASES))):
+
+        def counted(what: str, cases_done: int, before: int = done) -> None:
+            progress(what, before + cases_done)
+
+        for part in run_portion(job, one, target, below, counted):
+            yield one.number, part
+        done += len(one.cases)
+
+
+def _size(target: Target, cases: int, wanted: int) -> int:
+    """Cases of a portion, if so many portions are wanted."""
+    least, most = _PORTION_CASES[target.apart.boots]
+    return min(most, max(least, cases // wanted))
+
+
+def _worth_processes(
+    target: Target, units: Sequence[Sequence[Case]], cases: int, jobs: int
+) -> bool:
+    if jobs == 1 or len(units) == 1 or target.name not in TARGETS:
+        return False
+    return cases >= PROCESS_CASES[target.apart.boots]

@@ -1,0 +1,94 @@
+"""A process that runs tasks for another one, which started it (processes.py).
+
+It is told through a connection whose number is its argument, and answers there. At SIGINT it sends
+what the target has finished, and ends. It ends when the other one has ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from multiprocessing.connection import Connection
+from time import monotonic
+from typing import Any, Protocol
+
+from flashbed.errors import RunError
+from flashbed.targets import load_target
+from flashbed.targets.base import Target, Unavailable
+
+__all__ = ["ENDED", "PART", "RAISED", "SAID", "Task", "main"]
+
+SAID, PART, ENDED, RAISED = "said", "part", "ended", "raised"
+"""What an answer is: progress, something that came of a task, its end, an exception."""
+SAY_EVERY_S = 0.2
+
+
+class _Said:
+    """Progress, which goes out now and then."""
+
+    def __init__(self, parent: Connection) -> None:
+        self._parent = parent
+        self._last_s = 0.0
+
+    def __call__(self, what: str, done: int) -> None:
+        now_s = monotonic()
+        if now_s - self._last_s >= SAY_EVERY_S:
+            self._last_s = now_s
+            self._parent.send((SAID, (what, done)))
+
+
+class Task(Protocol):
+    """What a process is given to do, as pickle takes it."""
+
+    @property
+    def number(self) -> int:
+        """Its own among all."""
+        ...
+
+    @property
+    def cases(self) -> int:
+        """How many it has."""
+        ...
+
+    def run(
+        self,
+        target_of: Callable[[str], Target],
+        processor: int,
+        progress: Callable[[str, int], None],
+    ) -> Iterator[Any]:
+        """Gives what comes of it, as pickle takes it."""
+        ...
+
+
+def main(number: int, processor: int) -> None:
+    """Runs tasks until there are no more."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Programs and rows are in no circles; looking for some takes a fifth of the time.
+    gc.set_threshold(100_000, 50, 1000)
+    target_of = cache(load_target)
+    with Connection(number) as parent:
+        said = _Said(parent)
+        try:
+            while True:
+                task: Task = parent.recv()
+                for answer in task.run(target_of, processor, said):
+                    parent.send((PART, answer))
+                parent.send((ENDED, None))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+        except BaseException as why:
+            parent.send((RAISED, _sendable(why)))
+
+
+def _sendable(why: BaseException) -> Any:
+    """What the other process raises."""
+    if isinstance(why, (KeyboardInterrupt, Unavailable, OSError)) or hasattr(why, "exit_status"):
+        return why
+    return RunError(f"internal error in a process of --jobs: {type(why).__name__}: {why}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Cases run in portions."""

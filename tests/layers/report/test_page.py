@@ -173,8 +173,6 @@ def test_an_experiment_without_figures_has_the_default_ones_and_the_table(
     text = write_report([run], tmp_path / "report.html").read_text()
     assert "choices, the sum over the same" in text or "cases, the least" in text
     assert text.count("<figure>") == len(content.experiment.figure)
-    write()
-    assert collect(ran(tmp_path / "named")).answer is None
 
 
 def test_a_narrow_figure_has_all_panels_one_below_another() -> None:

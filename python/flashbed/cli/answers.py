@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashbed.analysis.answer import HEADS
 from flashbed.cli.laid_out import print_table
 from flashbed.paths import shown
 
@@ -18,6 +17,8 @@ __all__ = ["answer_json", "say_answer"]
 
 def say_answer(found: Answer | None, directory: Path) -> None:
     """On standard output: the table, the folder of the results, the next two commands."""
+    from flashbed.analysis.answer import HEADS
+
     if found is not None:
         print(found.title)
         print_table(found.rows.select(*found.axes, *found.measured), HEADS)

@@ -64,7 +64,7 @@ MEASURES = {
 """Error -> what it is of, for reading."""
 
 
-AGREEMENT_SHOWN = 60
+AGREEMENT_SHOWN = 25
 """Cases of simulator and kernel that a page lists, those that are furthest off."""
 CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
 """Metric -> the convention of energy it is of."""

@@ -103,6 +103,8 @@ class Drawing:
             return ""
         if "mark-symbol role-mark" in named:
             return f'<g class="mark-symbol">{self._points(element, ids)}</g>'
+        if len(element) and all(child.tag == f"{{{_SVG}}}line" for child in element):
+            return self._lines(element, ids)
         inner = "".join(self._text(child, ids) for child in element)
         words = str(escape(element.text or "")) if tag == "text" else ""
         mark = _MARKS.search(named) if "role-mark" in named or "symbol" in named else None
@@ -114,6 +116,19 @@ class Drawing:
             if words or inner
             else (f"<{tag}{attributes}/>")
         )
+
+    def _lines(self, group: Xml.Element, ids: Mapping[str, str]) -> str:
+        """The ticks or the grid of an axis: those that look alike as one path."""
+        drawn: dict[str, list[str]] = {}
+        for line in group:
+            given = line.attrib
+            at = _AT.fullmatch(given.get("transform", "translate(0,0)"))
+            x, y = at.groups() if at else ("0", "0")
+            step = f"M{x},{y}l{given.get('x2', '0')},{given.get('y2', '0')}"
+            look = self._attributes("path", {key: given[key] for key in _LOOKS if key in given},
+                                    "", ids)  # fmt: skip
+            drawn.setdefault(look, []).append(_NUMBER.sub(_tenths, step))
+        return "".join(f'<path{look} d="{"".join(steps)}"/>' for look, steps in drawn.items())
 
     def _points(self, group: Xml.Element, ids: Mapping[str, str]) -> str:
         """The points of a group, each where it is and as it looks."""

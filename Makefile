@@ -1,4 +1,6 @@
-# make report   installs what is missing, builds, runs the experiments, ends with the path of the report
+# make report   installs what is missing, builds, runs the studies on the simulator and on real kernel code, ends with the page of all results;
+#               the first answer stands there after some two minutes
+# make report-all  the same, and on the emulated board
 # make test     all lints and all tests but the long ones
 # make agreement  the long tests: every study, suite and calibration in full
 # make bench    speed of the simulator, into build/bench.json
@@ -29,15 +31,76 @@ AGENT_NEEDS = $(STAMPS)/packages
 FUZZ ?= --cases 0
 FUZZ_INPUTS ?= 2000
 
-.PHONY: wheel report test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
+.PHONY: wheel report report-all report-sim report-kernel test agreement system sim-test guest-sqlite bench fuzz fuzz-inputs chaos lint build clean qemu uml chromium ssh qemu-user
 .PHONY: uml-kernel exec-kernel qemu-tools uml-tools cppcheck strace tools agents sql-agents
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := report
 include agent/agent.mk
 
-report: build qemu uml
-	@$(BIN)/flashbed reproduce readahead --on sim,uml,emulator
+# What of the report is there. A part is made again when something that it follows from is newer, so a second run says where the page is.
+MADE := results/.made
+STUDIES := readahead methodology sqlite
+PROGRAM_SHOWN := programs/git
+REPORT_NEEDS := $(STAMPS)/program $(shell find python boards experiments -name '*.py' -o -name '*.toml' -o -name '*.parquet')
+step = echo "== report, step $(1) of 4: $(2)"
+
+# The simulator first, for its answers need nothing else. The kernel is built beside it, and the agents of boards are not built at all.
+report: tools
+	@[ -f $(STAMPS)/program ] || $(call step,1,Python packages and the simulator (a minute or two the first time))
+	@$(MAKE) $(STAMPS)/program
+	@$(MAKE) -j2 report-sim report-kernel
+	@if [ -f $(MADE)/kernel ]; then $(MAKE) $(addprefix $(MADE)/uml-,program $(STUDIES)); \
+	  else echo "make: user-mode Linux is missing ($(LOGS)/report-kernel.log): the page has the simulator alone" >&2; fi
+	@$(BIN)/flashbed report
+
+report-all: report
+	@echo "== the emulated board: QEMU, a cross compiler, a kernel, then 1,200 cases; about half an hour the first time"
+	@$(MAKE) qemu
+	@for study in $(STUDIES); do $(BIN)/flashbed reproduce $$study --on emulator || exit 1; done
+	@$(BIN)/flashbed report
+
+report-sim: $(addprefix $(MADE)/sim-,$(STUDIES))
+
+$(MADE)/first: $(REPORT_NEEDS)
+	@$(call step,2,a first answer: a program and Figure 3 on the simulator; user-mode Linux is built meanwhile)
+	@mkdir -p $(MADE)
+	@$(BIN)/flashbed run $(PROGRAM_SHOWN) --on sim >/dev/null
+	@$(BIN)/flashbed report results/$(PROGRAM_SHOWN) >/dev/null
+	@$(BIN)/flashbed run readahead/figure3 --on sim >/dev/null
+	@$(BIN)/flashbed report results/readahead/figure3 >/dev/null
+	@echo "first answer: $$($(BIN)/flashbed report)"
+	@touch $@
+
+# One study after another: each uses all processors.
+$(MADE)/sim-readahead: $(MADE)/first
+$(MADE)/sim-methodology: $(MADE)/sim-readahead
+$(MADE)/sim-sqlite: $(MADE)/sim-methodology
+$(addprefix $(MADE)/sim-,$(STUDIES)): $(MADE)/sim-%:
+	@$(call step,3,the study $* on the simulator; it is one of: $(STUDIES))
+	@$(BIN)/flashbed reproduce $* --on sim
+	@touch $@
+
+report-kernel: $(MADE)/kernel
+
+# Beside the simulator, so with less of the processor.
+$(MADE)/kernel: $(STAMPS)/program $(wildcard kernel/*/*.[ch] kernel/uml/*) build/agent/flashbed-agent-host
+	@mkdir -p $(MADE) $(LOGS)
+	@{ $(MAKE) uml-tools; $(MAKE) build/agent/flashbed-agent-sql-host || $(call no_sqlite,uml); \
+	  nice -n 10 $(BIN)/flashbed prepare --on uml && touch $@; } >$(LOGS)/report-kernel.log 2>&1 || true
+
+$(MADE)/uml-program: $(MADE)/first $(MADE)/kernel
+	@$(call step,4,the same on real kernel code: a program and the studies $(STUDIES))
+	@$(BIN)/flashbed run $(PROGRAM_SHOWN) --on uml >/dev/null
+	@$(BIN)/flashbed report results/$(PROGRAM_SHOWN) >/dev/null
+	@touch $@
+
+$(MADE)/uml-readahead: $(MADE)/uml-program
+$(MADE)/uml-methodology: $(MADE)/uml-readahead
+$(MADE)/uml-sqlite: $(MADE)/uml-methodology
+$(addprefix $(MADE)/uml-,$(STUDIES)): $(MADE)/uml-%: $(MADE)/sim-%
+	@$(BIN)/flashbed reproduce $* --on uml
+	@touch $@
 
 build: tools $(STAMPS)/program $(AGENTS)
 

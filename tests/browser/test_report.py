@@ -48,20 +48,25 @@ addEventListener("error", event => window.wrong.push("error: " + event.message),
 addEventListener("unhandledrejection", event => window.wrong.push("rejected: " + event.reason));
 addEventListener("load", async () => {
   try { await window.figuresDrawn; } catch (why) { window.wrong.push("figure: " + why); }
-  const kinds = ["symbol", "line", "rect"].map(kind => `svg .mark-${kind} path`).join(", ");
+  const kinds = ["symbol", "line", "rect"].flatMap(kind =>
+    [`svg .mark-${kind} path`, `svg .mark-${kind} use`]).join(", ");
   const marks = [...document.querySelectorAll(".plot")].map(plot =>
     plot.id + "=" + plot.querySelectorAll(kinds).length);
+  const wide = Math.max(0, document.documentElement.scrollWidth - innerWidth);
+  const cut = [...document.querySelectorAll(".plot svg, .bars")].filter(svg =>
+    svg.getBoundingClientRect().right > innerWidth + 1).length;
   const asked = performance.getEntriesByType("resource").map(entry => entry.name);
   const said = document.createElement("pre");
   said.id = "said";
-  said.textContent = JSON.stringify({marks, asked, wrong: window.wrong});
+  const odd = [wide, cut].map(String);
+  said.textContent = JSON.stringify({marks, asked, wrong: window.wrong, odd});
   document.body.append(said);
 });
 </script>"""
 
 
-def look(page: Path, folder: Path) -> dict[str, list[str]]:
-    """What the trap says of a page."""
+def look(page: Path, folder: Path, width: int = 1400) -> dict[str, list[str]]:
+    """What the trap says of a page in a window of so many pixels."""
     trapped = folder / "trapped.html"
     trapped.write_text(page.read_text().replace("<head>", f"<head>{TRAP}", 1))
     options = (
@@ -70,7 +75,7 @@ def look(page: Path, folder: Path) -> dict[str, list[str]]:
     )
     done = subprocess.run(
         [str(CHROMIUM), *options.split(), f"--user-data-dir={folder / 'profile'}",
-         trapped.as_uri()],
+         f"--window-size={width},900", trapped.as_uri()],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)
@@ -100,7 +105,9 @@ def test_every_figure_is_drawn_without_an_error(small: Path, tmp_path: Path) -> 
     assert said["wrong"] == []
     assert said["asked"] == []
     drawn = dict(mark.split("=") for mark in said["marks"])
-    assert list(drawn) == ["figure-0-3-a", "figure-0-3-b", "figure-0-agreement"]
+    assert list(drawn) == [
+        "small-one-figure-3-a", "small-one-figure-3-b", "small-one-shown-agreement",
+    ]  # fmt: skip
     # Three stacks on two file systems, two patterns and two numbers of requests, and more.
     assert all(int(marks) >= 24 for marks in drawn.values()), drawn
 
@@ -108,7 +115,9 @@ def test_every_figure_is_drawn_without_an_error(small: Path, tmp_path: Path) -> 
 def test_a_report_without_the_kernel_is_drawn_as_well(small: Path, tmp_path: Path) -> None:
     said = look(report(["sim"], tmp_path), tmp_path)
     assert said["wrong"] == []
-    assert [mark.split("=")[0] for mark in said["marks"]] == ["figure-0-3-a", "figure-0-3-b"]
+    assert [mark.split("=")[0] for mark in said["marks"]] == [
+        "small-one-figure-3-a", "small-one-figure-3-b",
+    ]  # fmt: skip
 
 
 def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -> None:
@@ -117,7 +126,7 @@ def test_wear_is_drawn_as_maps_of_the_first_cases(small: Path, tmp_path: Path) -
     assert said["wrong"] == []
     drawn = dict(mark.split("=") for mark in said["marks"])
     # Twelve maps of a partition of 800 blocks; a case without wear does no harm.
-    assert int(drawn["figure-0-wear"]) >= 12 * 800
+    assert int(drawn["small-one-shown-wear"]) >= 12 * 800
 
 
 def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) -> None:
@@ -133,11 +142,11 @@ def test_power_over_time_is_drawn_and_energy_told_by_convention(tmp_path: Path) 
     drawn = dict(mark.split("=") for mark in said["marks"])
     # Two rails on two file systems, with read-ahead and without; and the legends.
     assert {name: int(marks) >= 8 for name, marks in drawn.items()} == {
-        "figure-0-5": True,
-        "figure-0-5-component": True,
+        "readahead-figure5-figure-5": True,
+        "readahead-figure5-figure-5-component": True,
     }
     text = page.read_text()
-    energy = text[text.index("<h2>Energy</h2>") : text.index("<h2>What was run</h2>")]
+    energy = text[text.index(">Energy</h3>") : text.index(">What was run</h3>")]
     assert energy.count("<caption>") == 2
     assert "By component: what worked" in energy
 
@@ -171,7 +180,7 @@ def test_a_figure_over_axes_and_a_study_are_drawn(small: Path, tmp_path: Path) -
     assert said["wrong"] == []
     drawn = dict(mark.split("=") for mark in said["marks"])
     # Two kernels, file systems, patterns and numbers of requests, and the paper's cross.
-    assert int(drawn["figure-0-axes"]) >= 17
+    assert int(drawn["small-one-figure-axes"]) >= 17
 
 
 def test_a_traces_layers_are_drawn(tmp_path: Path) -> None:
@@ -183,6 +192,19 @@ def test_a_traces_layers_are_drawn(tmp_path: Path) -> None:
     assert list(drawn) == ["figure-0", "figure-1", "figure-2"]
     # A call of the VFS, the cache's line, two calls and one's pages, seven of the driver.
     assert int(drawn["figure-1"]) >= 11
+
+
+@pytest.mark.parametrize("width", [1400, 500])
+def test_no_figure_and_no_page_is_wider_than_the_window(
+    small: Path, tmp_path: Path, width: int
+) -> None:
+    """A window of Chromium has 500 pixels at least; the narrow figures have 330."""
+    said = look(report(["sim", "emulator"], tmp_path), tmp_path, width)
+    assert said["odd"] == ["0", "0"]
+    page = (tmp_path / "report.html").read_text()
+    narrow = page.split('<div class="on-narrow">')[1:]
+    assert narrow
+    assert all(int(re.search(r'width="(\d+)', one).group(1)) <= 358 for one in narrow)  # type: ignore[union-attr]
 
 
 def test_the_trap_notices(tmp_path: Path) -> None:

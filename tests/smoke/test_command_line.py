@@ -174,6 +174,33 @@ def test_report_is_made_of_what_is_there(small: Path, fakes: Fakes, run: Run) ->
     assert "No real kernel was measured" in Path("r/report.html").read_text()
 
 
+def test_reproduce_and_report_write_the_page_of_all_results(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    assert run("report") == (2, "", "flashbed: results: no results there; first"
+                             " `flashbed run figure3`\n")  # fmt: skip
+    _, _, err = run("reproduce", "small", "--on", "sim")
+    assert "all results on one page: results/index.html" in err
+    before = Path("results/index.html").read_text()
+    _, out, _ = run("run", "one", "--out", "results/mine")
+    assert out.splitlines()[-1].strip().startswith("flashbed report    # all results")
+    assert run("report") == (0, "results/index.html\n", "")
+    assert Path("results/index.html").read_text() != before
+    assert run("report", "--out", "all.html") == (0, "all.html\n", "")
+
+
+def test_a_target_that_adds_to_a_study_leaves_the_others_in_its_report(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    """`make report` reproduces on the simulator, and then on a real kernel only."""
+    run("reproduce", "small", "--on", "sim")
+    status, _, _ = run("reproduce", "small", "--on", "emulator")
+    assert status == 0
+    text = Path("results/small/report.html").read_text()
+    assert "the simulated stack" in text
+    assert "the emulated board" in text
+
+
 def test_report_takes_the_folder_that_reproduce_leaves(small: Path, fakes: Fakes, run: Run) -> None:
     run("reproduce", "small", "--on", "sim", "--out", "all")
     assert run("report", "all", "--out", "again.html") == (0, "again.html\n", "")

@@ -6,9 +6,9 @@ from flashbed.analysis.aged import aged
 from flashbed.analysis.agreement import agreement, agreement_summary
 from flashbed.analysis.energy_tables import energy_gaps, energy_summary
 from flashbed.analysis.file_reads import file_reads
-from flashbed.analysis.measures import curves, measures, savings
+from flashbed.analysis.measures import curves, measures, savings, waits_of_cases
 from flashbed.analysis.power_curves import measured_points, power_points
-from flashbed.analysis.rates import extremes, per_request, rate_points, rates
+from flashbed.analysis.rates import extremes, per_request, rate_points, rates, requests_of_cases
 from flashbed.analysis.statements import statement_agreement, statement_points
 from flashbed.analysis.verdicts import Verdict, WithoutSeed, judge, with_board
 from flashbed.analysis.wear import wear_map, wear_summary
@@ -31,9 +31,11 @@ __all__ = [
     "power_points",
     "rate_points",
     "rates",
+    "requests_of_cases",
     "savings",
     "statement_agreement",
     "statement_points",
+    "waits_of_cases",
     "wear_map",
     "wear_summary",
     "with_board",

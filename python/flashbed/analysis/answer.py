@@ -14,11 +14,22 @@ import polars as pl
 
 from flashbed.plan.case import AXES, AXIS_COLUMNS
 
-__all__ = ["COLUMNS", "COUNTS", "ROWS_MAX", "Answer", "answer"]
+__all__ = ["COLUMNS", "COUNTS", "HEADS", "ROWS_MAX", "Answer", "answer"]
 
 ROWS_MAX = 20
 COUNTS = ("flash_reads", "flash_programs", "flash_erases", "bytes_written", "energy_nj")
 """Columns of `cases` that are summed over works."""
+HEADS = {
+    "time_ns": "time",
+    "flash_time_ns": "chip time",
+    "flash_reads": "reads",
+    "flash_programs": "programs",
+    "flash_erases": "erases",
+    "bytes_written": "written",
+    "amplification": "amplification",
+    "energy_nj": "energy",
+}
+"""Measures of a case or an answer, in the order in which they are shown -> their heads."""
 _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
 _CHOICES = ["target", *(name for name, about in AXES.items() if about.chosen), "window"]
@@ -45,6 +56,29 @@ class Answer:
     def best_by(self) -> str:
         """The column that rows are in the order of."""
         return "time_ns" if self.rows["time_ns"].null_count() == 0 else "flash_time_ns"
+
+    @property
+    def title(self) -> str:
+        """What the rows are."""
+        rows = self.rows.height + self.left
+        by = "chip time" if self.best_by == "flash_time_ns" else "time"
+        if not self.works:
+            return f"{rows:,} cases, the least {by} first"
+        if rows == 1:
+            return "1 case" if self.works == 1 else f"The sum over {self.works:,} cases"
+        each = "the same work" if self.works == 1 else f"the sum over the same {self.works:,} cases"
+        return f"{rows:,} choices, {each} for each, the least {by} first"
+
+    @property
+    def measured(self) -> list[str]:
+        """Measures that are known and not all 0; a zero of programs and erases says something."""
+        names = []
+        for name in HEADS:
+            values = set(self.rows[name])
+            unsaid = {None, 0} if name in ("bytes_written", "energy_nj") else {None}
+            if not values <= unsaid:
+                names.append(name)
+        return names
 
 
 def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:

@@ -24,6 +24,7 @@ __all__ = [
     "curves",
     "measures",
     "savings",
+    "waits_of_cases",
 ]
 
 POINT = ["target", "board", "kernel", "fs", "pattern", "requests"]
@@ -95,10 +96,10 @@ def _saved_pct(column: str) -> pl.Expr:
     return pl.when(on == 0).then(0.0).otherwise((on - off) / on * 100)
 
 
-def _waits(
+def waits_of_cases(
     cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame, stall_ns: int
 ) -> pl.DataFrame:
-    """Per point with read-ahead on: cache_hit_pct, prefetch_kib and flash_reads_per_stall.
+    """Per case with read-ahead on: cache_hit_pct, prefetch_kib and flash_reads_per_stall.
 
     A request that took chip time read the chip; where that is unknown, one slower than `stall_ns`
     did. What sequential requests read ahead at a time is
@@ -122,22 +123,34 @@ def _waits(
         .then(pl.col("flash_reads").first() / stalled.sum())
         .alias("flash_reads_per_stall"),
     )
+    return per_case.collect()
+
+
+def _waits(per_case: pl.DataFrame) -> pl.DataFrame:
+    """Means of cases over seeds."""
     sequential = pl.col("pattern") == "sequential"
     return (
         per_case.group_by(_CASE, maintain_order=True)
         .agg(pl.col("cache_hit_pct", "prefetch_kib", "flash_reads_per_stall").mean())
         .with_columns(pl.when(sequential).then("prefetch_kib").alias("prefetch_kib"))
-        .collect()
     )
 
 
 def measures(
-    cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame, stall_ns: int
+    cases: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    stall_ns: int,
+    waits: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Savings and what `_waits` says (null where it means nothing) of every point."""
+    """Savings and what the requests waited for (null where it means nothing) of every point.
+
+    `waits` is `waits_of_cases` of these cases and perhaps of more, if that has been worked out.
+    """
+    waits = waits_of_cases(cases, requests, stall_ns) if waits is None else waits
+    own = waits.join(cases, on=["case_id", "target"], how="semi", maintain_order="left")
     forced = [pl.lit("kernel").alias("disabled_by"), pl.lit(FORCED).alias("window")]
-    waits = _waits(cases, requests, stall_ns).with_columns(forced)
-    return savings(cases).join(waits, on=SAVING_POINT, how="left", maintain_order="left")
+    means = _waits(own).with_columns(forced)
+    return savings(cases).join(means, on=SAVING_POINT, how="left", maintain_order="left")
 
 
 def curves(measured: pl.DataFrame, metric: str) -> pl.DataFrame:

@@ -18,7 +18,15 @@ from flashbed.energy.fold import ACCESSES
 from flashbed.lifetimes.observed import CAUSES
 from flashbed.plan.case import CONDITIONS
 
-__all__ = ["MACHINE", "RATE_POINT", "extremes", "per_request", "rate_points", "rates"]
+__all__ = [
+    "MACHINE",
+    "RATE_POINT",
+    "extremes",
+    "per_request",
+    "rate_points",
+    "rates",
+    "requests_of_cases",
+]
 
 RATE_POINT = [
     *POINT, "request_bytes", "file_bytes", "pause_ns", "read_ahead_kib", "window", "advice",
@@ -36,8 +44,15 @@ MACHINE = pl.format("Linux {}, {}", "kernel", "board").alias("machine")
 """What ran a case, as the columns of figures are headed."""
 
 
-def rates(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def rates(
+    cases: pl.DataFrame,
+    requests: pl.DataFrame | pl.LazyFrame,
+    folded: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """A row for each point: the metrics of `RateMetric`, and `seeds`.
+
+    `folded` is `requests_of_cases`, of these cases and perhaps of more, if that has been worked
+    out.
 
     `response_ms` is the mean latency of the reads, writes and erases, `flash_response_ms` the
     chip's part of it; `data_kib_s` and what is per KiB count the bytes of the requests, whatever
@@ -49,7 +64,8 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.Data
     pause; `component_access_pct` what the accesses to the flash take of all;
     `read_end_kb` is where the last byte that was read lies in its file, in 1,000 bytes.
     """
-    measured = cases.join(_of_requests(requests), on=["case_id", "target"], how="left")
+    folded = requests_of_cases(requests) if folded is None else folded
+    measured = cases.join(folded, on=["case_id", "target"], how="left")
     count = pl.col("requests")
     timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
     paused = pl.col("background_flash_pct").fill_null(0) > 0
@@ -101,7 +117,7 @@ def rates(cases: pl.DataFrame, requests: pl.DataFrame | pl.LazyFrame) -> pl.Data
     )  # fmt: skip
 
 
-def _of_requests(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def requests_of_cases(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """A row for each case: response_ms, flash_response_ms, background_flash_pct, read_end_kb."""
     moved = pl.col("op").is_in(_OF_DATA)
     waited = pl.col("op") == "pause"

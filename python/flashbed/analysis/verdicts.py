@@ -23,7 +23,7 @@ from flashbed.errors import InputError
 from flashbed.lifetimes.quantiles import student_quantile
 from flashbed.plan.claims import Claim, Differs
 from flashbed.plan.experiment import Compared, Experiment
-from flashbed.plan.quantities import Measured, Number
+from flashbed.plan.quantities import Measured, Sought
 
 __all__ = [
     "AGREES",
@@ -174,7 +174,7 @@ def judge(
     return verdicts
 
 
-def computed(number: Number, experiment: Experiment, tables: Tables) -> float | None:
+def computed(number: Sought, experiment: Experiment, tables: Tables) -> float | None:
     """A number of a text, from the points of its experiment; null if they were not measured."""
     usual = experiment.compared.get(number.target)
     if usual is None and not (number.board and number.kernel):

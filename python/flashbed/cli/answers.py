@@ -12,32 +12,23 @@ from flashbed.paths import shown
 if TYPE_CHECKING:
     from flashbed.analysis.answer import Answer
 
-__all__ = ["HEADS", "answer_json", "say_answer"]
-
-HEADS = {
-    "time_ns": "time",
-    "flash_time_ns": "chip time",
-    "flash_reads": "reads",
-    "flash_programs": "programs",
-    "flash_erases": "erases",
-    "bytes_written": "written",
-    "amplification": "amplification",
-    "energy_nj": "energy",
-}
-"""Measures of a case or an answer, in the order in which they are shown -> their heads."""
-_SAYS_NOTHING = {None, 0}
+__all__ = ["answer_json", "say_answer"]
 
 
 def say_answer(found: Answer | None, directory: Path) -> None:
     """On standard output: the table, the folder of the results, the next two commands."""
+    from flashbed.analysis.answer import HEADS
+
     if found is not None:
-        print(_title(found))
-        print_table(found.rows.select(*found.axes, *_measured(found)), HEADS)
+        print(found.title)
+        print_table(found.rows.select(*found.axes, *found.measured), HEADS)
         if found.left:
             print(f"{found.left:,} more rows: flashbed table {_word(directory)} cases")
     print(shown(directory.absolute()))
     print(f"next: flashbed report {_word(directory)}")
     print(f"      flashbed table {_word(directory)} cases --format csv")
+    if _is_below_results(directory):
+        print("      flashbed report    # all results on one page, results/index.html")
 
 
 def answer_json(found: Answer | None, directory: Path) -> dict[str, Any]:
@@ -50,27 +41,9 @@ def answer_json(found: Answer | None, directory: Path) -> dict[str, Any]:
     }
 
 
+def _is_below_results(directory: Path) -> bool:
+    return not directory.is_absolute() and directory.parts[:1] == ("results",)
+
+
 def _word(directory: Path) -> str:
     return shlex.quote(str(directory))
-
-
-def _title(found: Answer) -> str:
-    rows = found.rows.height + found.left
-    by = "chip time" if found.best_by == "flash_time_ns" else "time"
-    if not found.works:
-        return f"{rows:,} cases, the least {by} first"
-    if rows == 1:
-        return "1 case" if found.works == 1 else f"The sum over {found.works:,} cases"
-    each = "the same work" if found.works == 1 else f"the sum over the same {found.works:,} cases"
-    return f"{rows:,} choices, {each} for each, the least {by} first"
-
-
-def _measured(found: Answer) -> list[str]:
-    """Measures that are known and not all 0; a zero of programs and erases says something."""
-    names = []
-    for name in HEADS:
-        values = set(found.rows[name])
-        if values <= {None} or (name in ("bytes_written", "energy_nj") and values <= _SAYS_NOTHING):
-            continue
-        names.append(name)
-    return names

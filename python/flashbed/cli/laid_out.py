@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flashbed.formats.human import bytes_text, count_text, energy_text, ratio_text, time_text
+from flashbed.formats.human import number_reader
 from flashbed.formats.names import escaped
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["print_table"]
 
 _PIPE_COLUMNS = 400
-_BY_UNIT: dict[str, Callable[[Any], str]] = {
-    "ns": time_text,
-    "bytes": bytes_text,
-    "nj": energy_text,
-}
 
 
 def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> None:
@@ -46,6 +41,5 @@ def print_table(rows: pl.DataFrame, heads: Mapping[str, str] | None = None) -> N
 def _reader(name: str, kind: pl.DataType) -> Callable[[Any], str]:
     """How a column's values are written: by the unit at the end of its name."""
     if kind.is_numeric():
-        by_unit = _BY_UNIT.get(name.rsplit("_", 1)[-1])
-        return by_unit or (count_text if kind.is_integer() else ratio_text)
+        return number_reader(name, whole=kind.is_integer())
     return lambda value: "-" if value is None else escaped(str(value))

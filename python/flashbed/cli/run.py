@@ -12,6 +12,7 @@ import typer
 from flashbed.cli.answers import answer_json, say_answer
 from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
+from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
@@ -134,7 +135,7 @@ def run(
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
-    directory = out or Path("results") / f"{chosen.id}{way.share.suffix}"
+    directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     found = answer_of(directory, [item.case for item in planned])
     if output == "json":
@@ -159,7 +160,7 @@ def reproduce(
 
     What `validate` has kept in results/validation is shown in it too.
     """
-    from flashbed.report import summary_json, write_report
+    from flashbed.report import summary_json, write_all_results, write_report
     from flashbed.validation.results_table import has_results
 
     if output not in (None, "json"):
@@ -168,20 +169,24 @@ def reproduce(
     experiments = in_order(paper, study_experiments(study))
     targets = all_allowed(target_names(on), erase)
     chosen = parse_settings(settings or [])
-    base = out or Path("results") / study
+    base = out or RESULTS / study
     with held(base):
         directories, outcomes = _of_study(experiments, targets, chosen, base, _way(jobs))
         if not any(outcome.measured + outcome.kept for outcome in outcomes):
             _conclude(outcomes)
             raise RunError(f"nothing of {study} could be run")
-        validated = Path("results/validation")
+        validated = RESULTS / "validation"
         kept = validated if has_results(validated) else None
         report = write_report(directories, base / "report.html", kept, paper)
+        if out is None:
+            write_all_results(RESULTS, RESULTS / INDEX)
     if output == "json":
         print(json.dumps(summary_json(directories), indent=1))
         say(shown(report))
     else:
         print(shown(report))
+    if out is None:
+        say(f"all results on one page: {RESULTS / INDEX}")
     _conclude(outcomes)
 
 
@@ -192,7 +197,10 @@ def _of_study(
     base: Path,
     way: Way,
 ) -> tuple[list[Path], list[Outcome]]:
-    """Runs each experiment into its folder below `base`: the folders, and what came of them."""
+    """Runs each experiment into its folder below `base`: the folders, and what came of them.
+
+    An experiment that has no case on these targets counts with what was measured of it before.
+    """
     directories: list[Path] = []
     outcomes: list[Outcome] = []
     for experiment in experiments:
@@ -205,6 +213,7 @@ def _of_study(
         if wanted:
             done, _ = measure(experiment, plan(experiment, settings), wanted, directory, (), way)
             outcomes += done
+        if wanted or (directory / "cases.parquet").is_file():
             directories.append(directory)
     return directories, outcomes
 

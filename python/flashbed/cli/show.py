@@ -16,10 +16,12 @@ from flashbed.paths import shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["register"]
+__all__ = ["INDEX", "RESULTS", "register"]
 
 FORMATS = ("csv", "json", "parquet", "text")
 LINES_SHOWN = 200
+RESULTS = Path("results")
+INDEX = "index.html"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +33,10 @@ def register(app: typer.Typer) -> None:
         " --columns requests,read_ahead_kib,time_ns --sort -time_ns` · "
         "`flashbed table results/readahead/figure3 requests --format parquet > requests.parquet`",
     )(table)
-    app.command("report", epilog="Example: `flashbed report results/readahead/figure3`")(report)
+    app.command(
+        "report",
+        epilog="Examples: `flashbed report results/readahead/figure3` · `flashbed report`",
+    )(report)
 
 
 def table(
@@ -88,7 +93,7 @@ def _split(text: str | None) -> list[str]:
 
 def _print_text(rows: pl.LazyFrame, name: str, chosen: bool) -> None:
     """The first rows. Unless columns were chosen, those of `cases` that differ and its measures."""
-    from flashbed.cli.answers import HEADS
+    from flashbed.analysis.answer import HEADS
     from flashbed.cli.laid_out import print_table
     from flashbed.plan.case import AXIS_COLUMNS
 
@@ -139,17 +144,30 @@ def _trace_table(directory: Path, name: str) -> pl.LazyFrame:
 
 def report(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Results of run, reproduce or validate.")
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DIR...]",
+            help="Results of run, reproduce or validate; none: the page of all in results/.",
+        ),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Default: DIR/report.html.")
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Default: DIR/report.html; of all: results/index.html."
+        ),
     ] = None,
 ) -> None:
-    """Writes the report of one or more runs, or of a trace: one HTML file, no network needed."""
-    from flashbed.report import write_report
+    """Writes the report of one or more runs, or of a trace: one HTML file, no network needed.
+
+    Without a directory it writes the page of all results: findings, studies, your runs, validation.
+    """
+    from flashbed.report import write_all_results, write_report
     from flashbed.tables.run_directory import runs_in
     from flashbed.tracing.trace import is_trace
 
+    if not directories:
+        print(shown(write_all_results(RESULTS, out or RESULTS / INDEX)))
+        return
     if any(map(is_trace, directories)):
         from flashbed.report.traced_run import write_trace_report
 

@@ -1,8 +1,18 @@
-"""Numbers as a person reads them in a terminal: a unit that fits, few digits."""
+"""Numbers as a person reads them in tables: a unit that fits, few digits."""
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "count_text", "energy_text", "ratio_text", "time_text"]
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "bytes_text",
+    "count_text",
+    "energy_text",
+    "number_reader",
+    "ratio_text",
+    "time_text",
+]
 
 UNKNOWN = "-"
 _DIGITS = 4
@@ -48,3 +58,16 @@ def count_text(count: float | None) -> str:
 def ratio_text(ratio: float | None) -> str:
     """A quotient."""
     return UNKNOWN if ratio is None else f"{ratio:.2f}"
+
+
+_BY_UNIT: dict[str, Callable[[Any], str]] = {
+    "ns": time_text,
+    "bytes": bytes_text,
+    "nj": energy_text,
+}
+
+
+def number_reader(column: str, *, whole: bool) -> Callable[[Any], str]:
+    """How the numbers of a column are written: by the unit at the end of its name."""
+    by_unit = _BY_UNIT.get(column.rsplit("_", 1)[-1])
+    return by_unit or (count_text if whole else ratio_text)

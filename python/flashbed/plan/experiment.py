@@ -8,7 +8,7 @@ a figure looks like report/figures' own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from flashbed.plan.axes import Count, Positive, ReadAhead, RequestBytes
 from flashbed.plan.case import AXES, NO_ADVICE, Case
 from flashbed.plan.claims import Claim
 from flashbed.plan.database import PACKAGED, PAPERS
+from flashbed.plan.findings import Finding
 from flashbed.plan.grid import LIST, Grid
 from flashbed.plan.mounts import PLAIN
 from flashbed.plan.of_recording import written_experiment
@@ -35,11 +36,11 @@ from flashbed.plan.patterns import WORKLOADS
 from flashbed.plan.quantities import (
     AgedMetric,
     Figure,
-    Numbers,
     RateMetric,
     RequestExtreme,
     RequestMetric,
     SavingMetric,
+    Sought,
     StatementMetric,
 )
 from flashbed.recording.recognised import is_recording
@@ -182,6 +183,7 @@ class Experiment(FromFile):
     compared: dict[str, Compared] = Field(default_factory=dict)
     figure: tuple[Figure, ...] = Field(default=(), strict=False)
     claim: tuple[Claim, ...] = Field(default=(), strict=False)
+    finding: tuple[Finding, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:
@@ -254,6 +256,8 @@ class Experiment(FromFile):
         for claim in self.claim:
             yield f"claim {claim.id}: pattern", list(claim.pattern)
             yield f"claim {claim.id}: numbers", _patterns_of(claim.numbers)
+        for finding in self.finding:
+            yield f"finding {finding.id}: numbers", _patterns_of(finding.numbers)
 
     @model_validator(mode="after")
     def _usual_is_there(self) -> Self:
@@ -272,11 +276,22 @@ class Experiment(FromFile):
             for item in [item for grid in self.grid for item in grid.of(axis)]:
                 if called.setdefault(str(item), item) != item:
                     raise ValueError(f"grid: {axis}: two are called {item}")
-        for name, items in (("figure", self.figure), ("claim", self.claim)):
+        named: dict[str, Sequence[Figure | Claim | Finding]] = {
+            "figure": self.figure, "claim": self.claim, "finding": self.finding,
+        }  # fmt: skip
+        for name, items in named.items():
             identifiers = [item.id for item in items]
             for identifier in identifiers:
                 if identifiers.count(identifier) > 1:
                     raise ValueError(f"{name}: two have the id {identifier!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _findings_lead_somewhere(self) -> Self:
+        shown = {figure.id for figure in self.figure} | {claim.id for claim in self.claim}
+        for finding in self.finding:
+            if finding.see is not None and finding.see not in shown:
+                raise ValueError(f"finding {finding.id}: see: no figure or claim {finding.see!r}")
         return self
 
     @model_validator(mode="after")
@@ -290,7 +305,8 @@ class Experiment(FromFile):
     @property
     def metrics(self) -> list[str]:
         """What its figures and claims are about."""
-        return [*(figure.metric for figure in self.figure), *(claim.metric for claim in self.claim)]
+        items: list[Figure | Claim] = [*self.figure, *self.claim]
+        return [item.metric for item in items]
 
     @property
     def id(self) -> str:
@@ -308,7 +324,7 @@ class Experiment(FromFile):
         return tuple(dict.fromkeys(target for grid in self.grid for target in grid.targets))
 
 
-def _patterns_of(numbers: Numbers) -> list[str]:
+def _patterns_of(numbers: Mapping[str, Sought]) -> list[str]:
     """What numbers of this experiment choose."""
     own = [number for number in numbers.values() if number.experiment is None]
     return [pattern for number in own for pattern in number.pattern]

@@ -36,10 +36,13 @@ __all__ = [
     "RequestExtreme",
     "RequestMetric",
     "SavingMetric",
+    "Sought",
     "StatementMetric",
     "Value",
     "check_numbers",
     "filled",
+    "placeholders",
+    "with_words",
 ]  # fmt: skip
 
 DrawnSaving = Literal[
@@ -223,20 +226,31 @@ class Measured(Strict):
         return {*self.axes, *(str(axis) for point in self.points for axis in point)}
 
 
-class Number(Measured):
-    """`numbers.NAME`: a number of ours in a text, and how it is computed.
+class Sought(Measured):
+    """A number of ours: of `experiment` (this one if it is missing), on one machine of `target`.
 
-    The text shows `value` with `digits` decimals in place of `{NAME}`. `flashbed verdicts` and the
-    tests compute it anew from `experiment` (this one if it is missing) on `target`, with the board
-    and kernel that stand for the paper's there unless others are named.
+    That is the board and kernel that stand for the paper's there, unless others are named. A text
+    shows it with `digits` decimals.
     """
 
-    value: float = Field(strict=False)
     digits: Annotated[int, Field(ge=0, le=6)] = 0
     target: TargetName = "sim"
     experiment: ExperimentId | None = None
     board: Name | None = None
     kernel: Name | None = None
+
+    def text(self, value: float) -> str:
+        """A value of it, as a text has it."""
+        return f"{value:,.{self.digits}f}"
+
+
+class Number(Sought):
+    """`numbers.NAME`: a number of ours in a text that says why, and how it is computed.
+
+    The text shows `value` in place of `{NAME}`. `flashbed verdicts` and the tests compute it anew.
+    """
+
+    value: float = Field(strict=False)
 
     @property
     def shown(self) -> str:
@@ -250,7 +264,17 @@ _PLACEHOLDER = re.compile(r"{([^{}]*)}")
 
 def filled(text: str, numbers: Mapping[str, Number]) -> str:
     """A text with its numbers in their places."""
-    return _PLACEHOLDER.sub(lambda found: numbers[found.group(1)].shown, text)
+    return with_words(text, {name: number.shown for name, number in numbers.items()})
+
+
+def with_words(text: str, words: Mapping[str, str]) -> str:
+    """A text with a word in the place of each name."""
+    return _PLACEHOLDER.sub(lambda found: words[found.group(1)], text)
+
+
+def placeholders(text: str) -> set[str]:
+    """The names of the numbers that a text has places for."""
+    return set(_PLACEHOLDER.findall(text))
 
 
 def check_numbers(texts: Sequence[str | None], numbers: Mapping[str, Number]) -> None:

@@ -10,7 +10,7 @@ from flashbed.analysis.agreement import ERRORS
 from flashbed.plan.study import Study
 from flashbed.report.collect import collect, collect_validation
 
-__all__ = ["summary_json", "write_report"]
+__all__ = ["summary_json", "write_all_results", "write_report"]
 
 
 def write_report(
@@ -31,6 +31,13 @@ def write_report(
     contents = [collect(directory) for directory in directories]
     text = render(contents, collect_validation(validated) if validated else None, study)
     return write_whole(text, out)
+
+
+def write_all_results(results: Path, out: Path) -> Path:
+    """Writes the page of a folder of results, whole or not at all. Raises `InputError`."""
+    from flashbed.report.index import write_index
+
+    return write_index(results, out)
 
 
 def summary_json(directories: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:

@@ -22,19 +22,21 @@ from flashbed.analysis import (
     wear_map,
     wear_summary,
 )
+from flashbed.analysis.answer import Answer, answer
 from flashbed.analysis.points import as_usual, chosen, table_of
 from flashbed.formats.energy import Energy
 from flashbed.formats.names import is_name
 from flashbed.lifetimes.observed import board_of_run, cases_of
 from flashbed.plan.case import AXIS_COLUMNS
 from flashbed.plan.changes import UNCHANGED
-from flashbed.plan.experiment import Experiment
+from flashbed.plan.experiment import Experiment, read_experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.powercut.outcomes import summary
 from flashbed.report.again import run_again, validate_again
-from flashbed.report.judged import judged_run, traced
+from flashbed.report.default_figures import default_figures
+from flashbed.report.judged import JudgedRun, judged_run, traced
 from flashbed.storage.files import read_text
-from flashbed.tables.run_directory import read_table, scan_table
+from flashbed.tables.run_directory import CHIP_ALONE, read_table, scan_table
 from flashbed.validation.results_table import read_results, summaries, worst_cases
 
 __all__ = [
@@ -62,6 +64,8 @@ MEASURES = {
 """Error -> what it is of, for reading."""
 
 
+AGREEMENT_SHOWN = 25
+"""Cases of simulator and kernel that a page lists, those that are furthest off."""
 CONVENTIONS_DRAWN = {"power_mw": "paper", "component_power_mw": "component"}
 """Metric -> the convention of energy it is of."""
 
@@ -93,6 +97,9 @@ class Content:
     """Everything a report says of one experiment."""
 
     experiment: Experiment
+    judged: JudgedRun
+    answer: Answer | None
+    """What was compared, of an experiment that names no figures."""
     cases: pl.DataFrame
     tables: dict[str, pl.DataFrame]
     """Points by table (analysis/points.py), those that a figure or claim needs."""
@@ -120,7 +127,8 @@ class Content:
 
 def collect(directory: Path) -> Content:
     """Reads a run directory. Raises `InputError` if it is none or has no cases."""
-    run = judged_run(directory)
+    named = read_experiment(directory / "experiment.toml")
+    run = judged_run(directory, _with_figures(named, directory))
     experiment, cases, requests, tables = run.experiment, run.cases, run.requests, run.tables
     metrics = experiment.metrics
     single = pl.DataFrame()
@@ -132,6 +140,8 @@ def collect(directory: Path) -> Content:
     asked = bool(energy) or any("energy" in metric or "power" in metric for metric in metrics)
     return Content(
         experiment=experiment,
+        judged=run,
+        answer=None if named.figure else _answer(directory, cases),
         cases=cases,
         tables=tables,
         single=single,
@@ -151,6 +161,21 @@ def collect(directory: Path) -> Content:
         runs=_runs(cases),
         again=run_again(directory, cases, power_cuts=bool(power_cuts)),
     )
+
+
+def _with_figures(experiment: Experiment, directory: Path) -> Experiment:
+    """The experiment, with the default figures if it names none."""
+    if experiment.figure:
+        return experiment
+    cases = read_table(directory, "cases").filter(pl.col("target") != CHIP_ALONE)
+    return experiment.model_copy(update={"figure": default_figures(cases)})
+
+
+def _answer(directory: Path, cases: pl.DataFrame) -> Answer | None:
+    if not cases.height:
+        return None
+    boards = {name: board_of_run(directory, name) for name in cases["board"].unique()}
+    return answer(cases, {name: board.chip.page_bytes for name, board in boards.items()})
 
 
 def _not_measured(directory: Path) -> list[dict[str, Any]]:

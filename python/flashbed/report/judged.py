@@ -20,7 +20,9 @@ from flashbed.analysis import (
     judge,
     measures,
     rates,
+    requests_of_cases,
     statement_points,
+    waits_of_cases,
     with_board,
 )
 from flashbed.analysis.points import table_of
@@ -56,14 +58,15 @@ def judged_run(directory: Path, experiment: Experiment | None = None) -> JudgedR
     every = read_table(directory, "cases")
     cases = every.filter(pl.col("target") != CHIP_ALONE)
     experiment = with_board(experiment or read_experiment(directory / "experiment.toml"), cases)
-    if not experiment.metrics:
+    if not experiment.metrics and not experiment.finding:
         return JudgedRun(experiment, cases, empty_table("requests").lazy(), None, {}, [])
     omitted = "requests" in experiment.experiment.omit
     requests = empty_table("requests").lazy() if omitted else scan_table(directory, "requests")
     flash = traced(directory)
     wanted = {table_of(metric) for metric in experiment.metrics}
-    tables = points_of(experiment, cases, requests, flash, wanted)
-    without = _without_seeds(experiment, cases, requests, flash)
+    folded = _Folded.of(experiment, cases, requests, wanted)
+    tables = points_of(experiment, cases, requests, flash, wanted, folded)
+    without = _without_seeds(experiment, cases, requests, flash, folded)
     verdicts = judge(experiment, tables, without)
     return JudgedRun(experiment, cases, requests, flash, tables, verdicts)
 
@@ -73,6 +76,7 @@ def _without_seeds(
     cases: pl.DataFrame,
     requests: pl.LazyFrame,
     flash: pl.LazyFrame | None,
+    folded: _Folded,
 ) -> list[WithoutSeed]:
     """The points without each seed, where there are others beside it."""
     if not experiment.claim:
@@ -86,9 +90,31 @@ def _without_seeds(
         left = (pl.col("seed") != seed) | ~pl.col("several")
         targets = frozenset(several.filter(~left)["target"].unique().to_list())
         kept = several.filter(left).drop("several")
-        points = points_of(experiment, kept, requests, flash, wanted)
+        points = points_of(experiment, kept, requests, flash, wanted, folded)
         found.append(WithoutSeed(targets, points))
     return found
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """What rates and savings need of requests, a row a case: worked out once for all seeds."""
+
+    requests: pl.DataFrame | None = None
+    waits: pl.DataFrame | None = None
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        cases: pl.DataFrame,
+        requests: pl.DataFrame | pl.LazyFrame,
+        wanted: Collection[str],
+    ) -> _Folded:
+        measured = experiment.measures if "savings" in wanted else None
+        return cls(
+            requests_of_cases(requests) if "rates" in wanted else None,
+            waits_of_cases(cases, requests, measured.stall_ns) if measured else None,
+        )
 
 
 def points_of(
@@ -97,13 +123,16 @@ def points_of(
     requests: pl.DataFrame | pl.LazyFrame,
     flash: pl.DataFrame | pl.LazyFrame | None,
     wanted: Collection[str],
+    folded: _Folded | None = None,
 ) -> dict[str, pl.DataFrame]:
     """The wanted tables of points (analysis/points.py), of these cases and their trace."""
+    folded = folded or _Folded()
     tables = {}
     if "savings" in wanted and experiment.measures is not None:
-        tables["savings"] = measures(cases, requests, experiment.measures.stall_ns)
+        stall_ns = experiment.measures.stall_ns
+        tables["savings"] = measures(cases, requests, stall_ns, folded.waits)
     if "rates" in wanted:
-        tables["rates"] = rates(cases, requests)
+        tables["rates"] = rates(cases, requests, folded.requests)
     if "requests" in wanted:
         tables["requests"] = extremes(cases, requests, flash)
     if "file-reads" in wanted:

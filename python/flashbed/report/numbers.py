@@ -13,10 +13,10 @@ from flashbed.analysis.points import table_of
 from flashbed.analysis.verdicts import computed
 from flashbed.errors import InputError
 from flashbed.plan.experiment import Experiment
-from flashbed.plan.quantities import Number
+from flashbed.plan.quantities import Number, Sought
 from flashbed.report.judged import JudgedRun, points_of
 
-__all__ = ["Moved", "moved", "numbers_of"]
+__all__ = ["Moved", "moved", "numbers_of", "value_of"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,17 @@ def moved(
             source = runs.get(number.experiment or name)
             if source is None:
                 raise InputError(f"{name}: {key}: {number.experiment} was not run")
-            now = _now(number, source)
+            value = value_of(number, source)
+            now = None if value is None else f"{value:.{number.digits}f}"
             if now != number.shown:
                 found.append(Moved(f"{name}: {key}", number.shown, now))
     return found
 
 
-def _now(number: Number, run: JudgedRun) -> str | None:
+def value_of(number: Sought, run: JudgedRun) -> float | None:
+    """What a number comes to in a run; None if it was not measured."""
     table = table_of(number.metric)
-    tables = run.tables
-    if table not in tables:
-        tables = points_of(run.experiment, run.cases, run.requests, run.flash, {table})
-    value = computed(number, run.experiment, tables)
-    return None if value is None else f"{value:.{number.digits}f}"
+    if table not in run.tables:
+        made = points_of(run.experiment, run.cases, run.requests, run.flash, {table})
+        run.tables.update(made)
+    return computed(number, run.experiment, run.tables) if table in run.tables else None

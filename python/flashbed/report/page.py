@@ -1,4 +1,8 @@
-"""What all pages share: templates, style, the engine of the figures, and being written whole."""
+"""What all pages share: templates, style, and being written whole.
+
+A page of a report is whole as it stands. That of a trace draws its figures when it is opened, which
+takes the engine of Vega in it (`drawn_page`).
+"""
 
 from __future__ import annotations
 
@@ -16,24 +20,29 @@ from markupsafe import Markup
 from flashbed import __version__
 from flashbed.storage.files import whole
 
-__all__ = ["in_script", "page", "write_whole"]
+__all__ = ["drawn_page", "in_script", "page", "write_whole"]
 
 _HERE = Path(__file__).parent
 
 
-def page(
-    template: str,
-    specifications: Mapping[str, Any],
-    filters: Mapping[str, Callable[..., str]],
-    **values: Any,
-) -> str:
-    """A template with its values, and the figures with all that draws them without a network."""
+def page(template: str, filters: Mapping[str, Callable[..., str]], **values: Any) -> str:
+    """A template with its values."""
     environment = _environment()
     environment.filters |= filters
     return environment.get_template(template).render(
         **values,
         version=__version__,
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        script=Markup((_HERE / "page.js").read_text(encoding="utf-8")),
+    )
+
+
+def drawn_page(template: str, specifications: Mapping[str, Any], **values: Any) -> str:
+    """A template with its values, and with figures and all that draws them without a network."""
+    return page(
+        template,
+        {},
+        **values,
         engine=Markup(_engine()),
         specifications=Markup(in_script(specifications)),
     )

@@ -1,4 +1,4 @@
-"""Report content to one HTML page: figures as Vega-Lite with their engine inside, tables as HTML.
+"""Report content to one HTML page: figures as SVG, tables as HTML.
 
 Chooses words and order, computes nothing. The page asks for nothing from a network.
 """
@@ -11,24 +11,21 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import polars as pl
+from markupsafe import Markup
 
-from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
-from flashbed.analysis.verdicts import (
-    AGREES,
-    DIFFERS,
-    IN_DIRECTION,
-    JUDGED,
-    NOT_MEASURED,
-    Verdict,
-    items,
-    judged_on,
-)
+from flashbed.analysis.answer import HEADS, Answer
+from flashbed.analysis.verdicts import AGREES, DIFFERS, IN_DIRECTION, Verdict, judged_on
 from flashbed.energy.fold import COMPONENTS
+from flashbed.formats.human import number_reader
 from flashbed.lifetimes.observed import CAUSES
 from flashbed.plan.claims import Claim
+from flashbed.plan.experiment import Experiment
 from flashbed.plan.quantities import Figure, PowerMetric, RequestMetric, SavingMetric
 from flashbed.plan.study import Study
+from flashbed.report.anchors import anchor_of, claim_anchor, figure_anchor
+from flashbed.report.bars import bars_drawn
 from flashbed.report.collect import (
+    AGREEMENT_SHOWN,
     BOUNDS_PCT,
     MEASURES,
     Content,
@@ -47,7 +44,11 @@ from flashbed.report.figures import (
     saving_figure,
     wear_figure,
 )
-from flashbed.report.page import page
+from flashbed.report.found import found
+from flashbed.report.page import in_script, page
+from flashbed.report.studied import study_rows
+from flashbed.report.summary import summary_of
+from flashbed.report.svg import Drawing
 
 __all__ = ["figure_drawn", "render"]
 
@@ -77,18 +78,22 @@ def render(
     study: Study | None = None,
 ) -> str:
     """The page of one or more experiments, of a study's paper, and of what `validate` has kept."""
-    sections = [_section(content, number) for number, content in enumerate(contents)]
-    specifications = {
-        figure["id"]: figure["specification"]
-        for section in sections
-        for figure in section["figures"]
-    }
+    drawing = Drawing()
+    sections = [_section(content) for content in contents]
+    for section in sections:
+        for figure in section["figures"]:
+            figure["drawn"] = drawing.figure(figure["id"], figure["title"], figure["specification"])
+    findings = found({content.experiment.id: content.judged for content in contents})
+    title = _title(contents, study)
     return page(
         "page.html.j2",
-        specifications,
         _FILTERS,
-        title=_title(contents, study),
-        study=_study(study, contents) if study else None,
+        title=title,
+        looks=drawing.style(),
+        shapes=drawing.shapes(),
+        summary=Markup(in_script(summary_of(title, contents, study, findings).model_dump())),
+        findings=[{**vars(one), "drawn": bars_drawn(one.text, one.bars)} for one in findings],
+        study=study_rows(study, contents, _NAMES) if study else None,
         validation=validation,
         validation_title=VALIDATION_TITLE,
         counted=COUNTED,
@@ -102,57 +107,16 @@ def _title(contents: Sequence[Content], study: Study | None) -> str:
     return contents[0].experiment.experiment.title if contents else VALIDATION_TITLE
 
 
-def _study(study: Study, contents: Sequence[Content]) -> dict[str, Any]:
-    """The paper's figures, tables and sections, each with what came of it."""
-    verdicts = [verdict for content in contents for verdict in content.verdicts]
-    counts = items(verdicts)
-    targets = list(
-        dict.fromkeys(
-            [*JUDGED, *(t for content in contents for t in judged_on(content.experiment))]
-        )
-    )
-    runs = {content.experiment.id.split("/")[1]: content.verdicts for content in contents}
-    words = {target: claim_verdicts(runs, target) for target in targets}
-    rows = [
-        {
-            "item": item,
-            "sentences": [
-                {
-                    "sentence": one,
-                    "words": [sentence_verdict(one, words[target]) for target in targets],
-                }
-                for one in item.sentence
-            ],
-            "judged": [
-                _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in targets
-            ],
-        }
-        for item in study.item
-    ]
-    return {
-        "facts": study.study,
-        "ours": all(item.ours for item in study.item),
-        "rows": rows,
-        "targets": [_NAMES[name] for name in targets],
-    }
-
-
-def _item_verdict(agree: int, known: int) -> dict[str, Any]:
-    if not known:
-        return {"word": NOT_MEASURED, "count": ""}
-    word = AGREES if agree == known else DIFFERS if not agree else "agrees in part"
-    return {"word": word, "count": f"{agree} of {known}"}
-
-
-def _section(content: Content, number: int) -> dict[str, Any]:
+def _section(content: Content) -> dict[str, Any]:
     experiment = content.experiment
+    anchor = anchor_of(experiment)
     figures: list[dict[str, Any]] = []
     for figure in experiment.figure:
         drawn, published = figure_tables(content, figure)
         if drawn.height:
             figures.append(
                 {
-                    "id": f"figure-{number}-{figure.id}",
+                    "id": figure_anchor(experiment, figure.id),
                     "name": _name(figure),
                     "title": figure.title,
                     "caption": figure.caption,
@@ -164,7 +128,7 @@ def _section(content: Content, number: int) -> dict[str, Any]:
     if content.agreement.height:
         figures.append(
             {
-                "id": f"figure-{number}-agreement",
+                "id": f"{anchor}-shown-agreement",
                 "name": "Figure A. ",
                 "title": "Simulator against kernel",
                 "caption": "Error of the simulator in each case that a real kernel ran too, in "
@@ -174,15 +138,17 @@ def _section(content: Content, number: int) -> dict[str, Any]:
             }
         )
     if content.wear:
-        figures.append(_wear_figure(content.wear, number))
+        figures.append(_wear_figure(content.wear, anchor))
     return {
         "experiment": experiment,
-        "anchor": f"section-{number}",
+        "anchor": anchor,
+        "ours": experiment.experiment.source == "ours",
+        "answer": _answer(content.answer),
         "facts": experiment.experiment,
         "figures": figures,
         "counts": _counts(content.verdicts),
         "claimed": [target for target in judged_on(experiment) if target in experiment.compared],
-        "claims": _claims(content.verdicts),
+        "claims": _claims(experiment, content.verdicts),
         "compared": experiment.compared,
         "power_cuts": content.power_cuts,
         "energy": content.energy,
@@ -191,7 +157,8 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "wear": content.wear,
         "amplified": [worn for worn in content.wear if worn.a_byte_written["programmed"]],
         "causes": CAUSES,
-        "agreement": content.agreement.to_dicts(),
+        "agreement": _furthest_off(content.agreement).to_dicts(),
+        "agreement_left": max(0, content.agreement.height - AGREEMENT_SHOWN),
         "agreement_summary": content.agreement_summary.to_dicts(),
         "statements": content.statements,
         "within": _within(content),
@@ -202,6 +169,39 @@ def _section(content: Content, number: int) -> dict[str, Any]:
         "profiles": content.profiles,
         "runs": content.runs,
         "again": content.again,
+    }
+
+
+def _furthest_off(agreement: pl.DataFrame) -> pl.DataFrame:
+    """The cases that a page lists, in their order."""
+    if agreement.height <= AGREEMENT_SHOWN:
+        return agreement
+    furthest = pl.max_horizontal(pl.col(error).abs() for error in MEASURES)
+    ranked = agreement.with_row_index("place").sort(furthest, descending=True, nulls_last=True)
+    return ranked.head(AGREEMENT_SHOWN).sort("place").drop("place")
+
+
+def _answer(found: Answer | None) -> dict[str, Any] | None:
+    """The default table: what varies, then what it took, as it is read."""
+    if found is None:
+        return None
+    columns = [*found.axes, *found.measured]
+    rows = found.rows.select(columns)
+    readers = [
+        number_reader(name, whole=kind.is_integer())
+        if kind.is_numeric() and name not in found.axes
+        else str
+        for name, kind in rows.schema.items()
+    ]
+    return {
+        "title": found.title,
+        "axes": len(found.axes),
+        "heads": [HEADS.get(name, name) for name in columns],
+        "rows": [
+            [read(value) for read, value in zip(readers, row, strict=True)]
+            for row in rows.iter_rows()
+        ],
+        "left": found.left,
     }
 
 
@@ -226,8 +226,6 @@ def _key(figure: Figure) -> str:
         key += "Black crosses: what the paper gives, with what its rounding leaves open. "
     elif figure.published:
         key += "Black crosses: what the paper says in words. "
-    if figure.metric in get_args(SavingMetric) and not figure.over_axes:
-        key += "A click on the legend leaves one stack standing."
     return key
 
 
@@ -246,13 +244,13 @@ def figure_drawn(figure: Figure, drawn: pl.DataFrame, published: pl.DataFrame) -
     return rate_figure(drawn, published, figure.title, figure.x)
 
 
-def _wear_figure(worn: Sequence[Worn], number: int) -> dict[str, Any]:
+def _wear_figure(worn: Sequence[Worn], anchor: str) -> dict[str, Any]:
     shown = worn[:MAPS_MAX]
     differing = [axis for axis in _AXES if len({each.figures[axis] for each in shown}) > 1]
     panels = [(_map_title(each, differing), _map_line(each), each.cells) for each in shown]
     more = f" The first {MAPS_MAX} of {len(worn)} cases." if len(worn) > MAPS_MAX else ""
     return {
-        "id": f"figure-{number}-wear",
+        "id": f"{anchor}-shown-wear",
         "name": "Figure W. ",
         "title": "Erases of every block",
         "caption": "Each square is a block of the partition, row by row from the top left; beside"
@@ -292,13 +290,20 @@ def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return counts
 
 
-def _claims(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+def _claims(experiment: Experiment, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Verdicts by claim, in the order of the experiment."""
     groups: dict[str, dict[str, Any]] = {}
     for verdict in verdicts:
         claim = verdict.claim
         group = groups.setdefault(
-            claim.id, {"claim": claim, "paper": _paper(claim), "asked": _asked(claim), "rows": []}
+            claim.id,
+            {
+                "claim": claim,
+                "anchor": claim_anchor(experiment, claim.id),
+                "paper": _paper(claim),
+                "asked": _asked(claim),
+                "rows": [],
+            },
         )
         group["rows"].append(verdict)
     for group in groups.values():

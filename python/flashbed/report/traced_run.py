@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flashbed.report.page import page, write_whole
+from flashbed.report.page import drawn_page, write_whole
 from flashbed.tracing.summary import lines
 from flashbed.tracing.trace import load
 from flashbed.tracing.trace_figures import figures
@@ -20,10 +20,9 @@ def write_trace_report(directory: Path, out: Path) -> Path:
         {"id": f"figure-{number}", "title": title, "caption": caption, "specification": chart}
         for number, (title, caption, chart) in enumerate(figures(trace))
     ]
-    text = page(
+    text = drawn_page(
         "trace.html.j2",
         {figure["id"]: figure["specification"] for figure in drawn},
-        {},
         facts=trace.facts,
         summary="\n".join(lines(trace)),
         figures=drawn,

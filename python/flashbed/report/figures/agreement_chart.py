@@ -10,12 +10,14 @@ import polars as pl
 from flashbed.report.figures.style import (
     COLOURS,
     PANEL,
-    PATTERNS,
     REQUESTS,
     theme,
 )
 
 __all__ = ["agreement_figure"]
+
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+"""Of file systems, beside their colours."""
 
 
 def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
     systems = errors["fs"].unique(maintain_order=True).to_list()
     zone = (
         alt.Chart()
-        .mark_rect(color="#2e7d4f", opacity=0.07)
+        .mark_rect(color=COLOURS[2], opacity=0.09)
         .encode(y=alt.Y("low:Q", title="error of the simulator (%)"), y2="high:Q")
         .transform_filter(alt.datum.zone == "yes")
     )
@@ -38,12 +40,8 @@ def agreement_figure(errors: pl.DataFrame, bounds: pl.DataFrame) -> dict[str, An
             x=alt.X("requests:O", title=REQUESTS, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("error_pct:Q", title="error of the simulator (%)"),
             xOffset=alt.XOffset("read_ahead:N", sort=["off", "on"]),
-            color=alt.Color(
-                "fs:N",
-                scale=alt.Scale(domain=systems, range=[*COLOURS[2 : 2 + len(systems)]]),
-                legend=alt.Legend(symbolType="circle"),
-            ),
-            shape=alt.Shape("pattern:N", sort=PATTERNS),
+            color=alt.Color("fs:N", scale=alt.Scale(domain=systems, range=[*COLOURS])),
+            shape=alt.Shape("fs:N", scale=alt.Scale(domain=systems, range=[*_SHAPES])),
             tooltip=[
                 alt.Tooltip("case_id:N", title="case"),
                 alt.Tooltip("error_pct:Q", title="error (%)", format=".2f"),

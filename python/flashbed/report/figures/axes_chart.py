@@ -20,6 +20,7 @@ from flashbed.report.figures.style import (
     SMALL,
     TARGET_NAMES,
     cross,
+    dashed,
     named_targets,
     targets_of,
     theme,
@@ -52,6 +53,8 @@ UNORDERED = (
     "pattern", "fs", "board", "advice", "window", "disabled_by", *CONDITIONS,
 )  # fmt: skip
 """Axes between whose values there is nothing, so bars are drawn and no line."""
+_DOTS_MAX = 16
+"""Values along a line that have dots; more of them are the line."""
 _SLANTED = ("kernel", *CONDITIONS)
 """Axes whose values are long words."""
 
@@ -73,16 +76,18 @@ def axes_figure(
     order = {axis: points[axis].unique(maintain_order=True).to_list() for axis in axes.values()}
     place = _place(x, order[x])
     shades = SHADES if colour in _DOUBLING else COLOURS
+    legend = alt.Legend(
+        symbolType="circle" if x in UNORDERED else "stroke",
+        symbolSize=100 if x in UNORDERED else 600,
+        title=_AXIS_TITLES.get(colour),
+        columns=2 if colour == "stack" else 6,
+        labelLimit=320 if colour == "stack" else 220,
+    )
     told = alt.Color(
         f"{colour}:N",
         sort=order[colour],
         scale=alt.Scale(domain=order[colour], range=[*shades[: len(order[colour])]]),
-        legend=alt.Legend(
-            symbolType="circle",
-            title=_AXIS_TITLES.get(colour),
-            columns=2 if colour == "stack" else 6,
-            labelLimit=220,
-        ),
+        legend=legend,
     )
     y = alt.Y("value:Q", title=title, scale=alt.Scale(type=scale))
     tooltip = [
@@ -95,7 +100,12 @@ def axes_figure(
     beside = alt.XOffset(f"{colour}:N", sort=order[colour])
     line = alt.Detail("board:N" if x == "kernel" else "stack:N")
     layers = _marks(
-        base, points, beside, line, unordered=x in UNORDERED, by_stack=colour == "stack"
+        base,
+        points,
+        beside,
+        [line, dashed(colour, order[colour], legend)],
+        axis=x,
+        by_stack=colour == "stack",
     )
     if published.height:
         paper = alt.Chart().transform_filter(alt.datum.target == "paper")
@@ -126,17 +136,24 @@ def axes_figure(
 
 
 def _marks(
-    base: Any, points: pl.DataFrame, beside: Any, line: Any, *, unordered: bool, by_stack: bool
+    base: Any,
+    points: pl.DataFrame,
+    beside: Any,
+    lines: Sequence[Any],
+    *,
+    axis: str,
+    by_stack: bool,
 ) -> list[Any]:
-    """Simulated lines, one a `line`, or bars where there is nothing between values; real points."""
+    """Simulated lines, told apart by `lines`, or bars if nothing is between values; real points."""
     layers = []
     if "sim" in points["target"]:
         simulated = base.transform_filter(IS_SIM)
-        if unordered:
+        if axis in UNORDERED:
             layers.append(simulated.mark_bar().encode(xOffset=beside))
         else:
-            layers.append(simulated.mark_line(strokeWidth=1.8).encode(detail=line))
-            layers.append(simulated.mark_point(filled=True, size=26))
+            layers.append(simulated.mark_line(strokeWidth=1.8).encode(*lines))
+            if points[axis].n_unique() <= _DOTS_MAX:
+                layers.append(simulated.mark_point(filled=True, size=26))
     real = [name for name in targets_of(points) if name != "sim"]
     if real:
         scale = alt.Scale(
@@ -147,7 +164,9 @@ def _marks(
         legend = None if by_stack else alt.Legend()
         shape = alt.Shape("ran on:N", scale=scale, legend=legend)
         rings = base.transform_filter(IS_REAL).mark_point(filled=False, size=85, strokeWidth=1.6)
-        layers.append(rings.encode(shape=shape, **({"xOffset": beside} if unordered else {})))
+        layers.append(
+            rings.encode(shape=shape, **({"xOffset": beside} if axis in UNORDERED else {}))
+        )
     return layers
 
 

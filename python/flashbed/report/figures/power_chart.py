@@ -10,6 +10,7 @@ import polars as pl
 from flashbed.report.figures.style import (
     COLOURS,
     NARROW,
+    dashed,
     theme,
 )
 
@@ -28,15 +29,16 @@ def power_figure(points: pl.DataFrame) -> dict[str, Any]:
                                .alias("panel"))  # fmt: skip
     measured = data.filter(target="measured")["line"].unique(maintain_order=True).to_list()
     lines = sorted(data.filter(pl.col("target") != "measured")["line"].unique().to_list())
-    colours = [*(COLOURS[2 + n % 4] for n in range(len(lines))), *["#a7adb6"] * len(measured)]
+    colours = [*(COLOURS[n % 4] for n in range(len(lines))), *["#a7adb6"] * len(measured)]
+    legend = alt.Legend(symbolType="stroke", symbolSize=600)
     base = alt.Chart().encode(
         x=alt.X("time_ms:Q", title="time (ms)"),
         y=alt.Y("value:Q", title=_ABOVE_IDLE, scale=alt.Scale(zero=True)),
         color=alt.Color(
             "line:N",
-            sort=None,
+            sort=[*lines, *measured],
             scale=alt.Scale(domain=[*lines, *measured], range=colours),
-            legend=alt.Legend(symbolType="stroke"),
+            legend=legend,
         ),
         tooltip=[
             alt.Tooltip("line:N", title="what"),
@@ -48,6 +50,7 @@ def power_figure(points: pl.DataFrame) -> dict[str, Any]:
     drawn = base.transform_filter(alt.datum.target != "measured").mark_line(
         strokeWidth=1.6, interpolate="linear"
     )
+    drawn = drawn.encode(dashed("line", [*lines, *measured], legend))
     layers = [behind, drawn] if measured else [drawn]
     rails = data["rail"].unique(maintain_order=True).to_list()
     panels = data["panel"].unique(maintain_order=True).to_list()

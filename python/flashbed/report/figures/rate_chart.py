@@ -17,6 +17,7 @@ from flashbed.report.figures.style import (
     X_TITLES,
     by_target,
     cross,
+    dashed,
     faceted,
     named_targets,
     targets_of,
@@ -49,7 +50,9 @@ def _lines(data: pl.DataFrame, points: pl.DataFrame, title: str, x: str) -> Any:
         axis=alt.Axis(values=points[x].unique().sort().to_list(), format="d", labelOverlap=True),
     )
     y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True))
-    colour = alt.Color("pattern:N", scale=alt.Scale(domain=patterns, range=[*COLOURS]))
+    legend = alt.Legend(symbolType="stroke", symbolSize=600)
+    scale = alt.Scale(domain=patterns, range=[*COLOURS[: len(patterns)]])
+    colour = alt.Color("pattern:N", sort=patterns, scale=scale, legend=legend)
     tooltip = [
         alt.Tooltip("ran on:N", title="ran on"),
         alt.Tooltip("pattern:N", title="pattern"),
@@ -60,7 +63,8 @@ def _lines(data: pl.DataFrame, points: pl.DataFrame, title: str, x: str) -> Any:
     layers = []
     if "sim" in points["target"]:
         simulated = base.transform_filter(IS_SIM)
-        layers += [simulated.mark_line(strokeWidth=1.8), simulated.mark_point(filled=True, size=22)]
+        lines = simulated.mark_line(strokeWidth=1.8).encode(dashed("pattern", patterns, legend))
+        layers += [lines, simulated.mark_point(filled=True, size=22)]
     real = [name for name in targets_of(points) if name != "sim"]
     if real:
         shape = alt.Shape(

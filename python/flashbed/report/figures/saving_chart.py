@@ -13,6 +13,7 @@ from flashbed.report.figures.style import (
     PATTERNS,
     PUBLISHED,
     REQUESTS,
+    dashed,
     theme,
 )
 
@@ -27,10 +28,12 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
     """
     data = pl.concat([curves, published], how="diagonal")
     stacks = curves["stack"].unique(maintain_order=True).to_list()
+    legend = alt.Legend(symbolType="stroke", symbolSize=600)
     colour = alt.Color(
         "stack:N",
+        sort=stacks,
         scale=alt.Scale(domain=stacks, range=[*COLOURS[: len(stacks)]]),
-        legend=alt.Legend(symbolType="circle"),
+        legend=legend,
     )
     x = alt.X(
         "requests:Q",
@@ -46,16 +49,14 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
         alt.Tooltip("seeds:Q", title="seeds"),
     ]
     simulated = alt.datum.target == "sim"
-    chosen = alt.selection_point(fields=["stack"], bind="legend")
-    faded = alt.condition(chosen, alt.value(1.0), alt.value(0.12))
     base = alt.Chart().encode(x=x, y=y)
     band = (
         base.transform_filter(simulated)
         .mark_area(opacity=0.14, interpolate="linear")
         .encode(y=alt.Y("low:Q", title=f"{title} (%)"), y2="high:Q", color=colour)
-        .transform_filter(chosen)
     )
     line = base.transform_filter(simulated).mark_line(strokeWidth=1.8)
+    line = line.encode(dashed("stack", stacks, legend))
     dots = base.transform_filter(simulated).mark_point(filled=True, size=22)
     real = base.transform_filter((alt.datum.target != "sim") & (alt.datum.target != "paper"))
     rings = real.mark_point(filled=False, size=85, strokeWidth=1.8)
@@ -68,8 +69,7 @@ def saving_figure(curves: pl.DataFrame, published: pl.DataFrame, title: str) -> 
     drawn = [line, dots] if "sim" in curves["target"] else []
     drawn += [rings] if curves.filter(pl.col("target") != "sim").height else []
     layers = [band] if "sim" in curves["target"] else []
-    layers += [layer.encode(color=colour, opacity=faded, tooltip=tooltip) for layer in drawn]
-    layers[-1] = layers[-1].add_params(chosen)
+    layers += [layer.encode(color=colour, tooltip=tooltip) for layer in drawn]
     layers += [cross] if published.height else []
     chart = (
         alt.layer(*layers, data=data)

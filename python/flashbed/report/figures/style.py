@@ -9,6 +9,7 @@ import polars as pl
 
 __all__ = [
     "COLOURS",
+    "DASHES",
     "IS_REAL",
     "IS_SIM",
     "NARROW",
@@ -24,14 +25,18 @@ __all__ = [
     "X_TITLES",
     "by_target",
     "cross",
+    "dashed",
     "faceted",
     "named_targets",
     "targets_of",
     "theme",
 ]
 
-COLOURS = ("#4c566a", "#8a4f9e", "#c2571a", "#1f6fb2", "#2e7d4f", "#b8860b", "#a8324a")
-SHADES = ("#b9d4ec", "#7fb0da", "#4a8bc2", "#1f6fb2", "#0f4a80", "#082d52")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's, which colour-blind readers tell apart; their yellow is too faint for lines."""
+DASHES: tuple[list[int], ...] = ([], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3], [10, 3])
+"""Of a line, beside its colour: a page may be printed in grey."""
+SHADES = ("#8fbfe3", "#56a0d6", "#2380bd", "#0b5f96", "#08426a", "#042740")
 """From few to many."""
 PUBLISHED = "stated in the paper"
 PANEL = {"width": 350, "height": 165}
@@ -91,12 +96,19 @@ def named_targets(data: pl.DataFrame) -> pl.DataFrame:
 def by_target(targets: list[str]) -> dict[str, Any]:
     """Shape and colour of what ran a case."""
     names = [TARGET_NAMES[name] for name in targets]
-    colours = [COLOURS[3 - TARGETS.index(name)] for name in targets]
+    colours = [COLOURS[TARGETS.index(name)] for name in targets]
     shapes = [SHAPES[name] for name in targets]
     return {
         "color": alt.Color("ran on:N", scale=alt.Scale(domain=names, range=colours)),
         "shape": alt.Shape("ran on:N", scale=alt.Scale(domain=names, range=shapes)),
     }
+
+
+def dashed(field: str, order: list[Any], legend: Any = None) -> Any:
+    """How the lines of a field's values are dashed; with the legend of the colours it is one."""
+    dashes = [DASHES[place % len(DASHES)] for place in range(len(order))]
+    scale = alt.Scale(domain=order, range=dashes)
+    return alt.StrokeDash(f"{field}:N", sort=order, scale=scale, legend=legend)
 
 
 def cross(x: Any, y: Any, tooltip: str = "text:N") -> Any:

@@ -1,0 +1,119 @@
+"""Findings with their numbers, worked out from the tables of runs.
+
+A finding is left out if one of its numbers was not measured, or is none that it is about. Its bars
+stand for its labelled numbers. Where a real kernel ran the same cases on the same board its value
+is beside the bar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flashbed.analysis.verdicts import JUDGED
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.findings import Finding, FindingNumber
+from flashbed.plan.quantities import with_words
+from flashbed.report.anchors import anchor_of, claim_anchor, figure_anchor
+from flashbed.report.judged import JudgedRun
+from flashbed.report.numbers import value_of
+
+__all__ = ["Bar", "Found", "found"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A labelled number of a finding. `real` are those of real kernels by target."""
+
+    label: str
+    value: float
+    text: str
+    real: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding as a report says it; `anchor` is where the report shows more."""
+
+    id: str
+    """STUDY/NAME and the finding's own."""
+    text: str
+    unit: str
+    anchor: str
+    on_index: bool
+    bars: tuple[Bar, ...]
+
+
+def found(runs: Mapping[str, JudgedRun]) -> list[Found]:
+    """The findings of these runs, by STUDY/NAME, in their order."""
+    said = []
+    for name, run in runs.items():
+        for finding in run.experiment.finding:
+            values = _values(finding, name, runs)
+            if values is not None:
+                said.append(_found(finding, name, runs, values))
+    return said
+
+
+def _values(finding: Finding, name: str, runs: Mapping[str, JudgedRun]) -> dict[str, float] | None:
+    """Its numbers; None if one is missing, or the sentence is not about it."""
+    values = {}
+    for key, number in finding.numbers.items():
+        run = runs.get(number.experiment or name)
+        value = None if run is None else value_of(number, run)
+        if value is None or not math.isfinite(value) or not number.fits(value):
+            return None
+        values[key] = value
+    return values
+
+
+def _found(
+    finding: Finding, name: str, runs: Mapping[str, JudgedRun], values: Mapping[str, float]
+) -> Found:
+    numbers = finding.numbers
+    words = {key: numbers[key].text(value) for key, value in values.items()}
+    bars = tuple(
+        Bar(
+            number.label,
+            values[key],
+            f"{words[key]} {finding.unit}",
+            _real(number, runs[number.experiment or name]),
+        )
+        for key, number in numbers.items()
+        if number.label is not None
+    )
+    return Found(
+        f"{name} {finding.id}",
+        with_words(finding.text, words),
+        finding.unit,
+        _anchor(finding, runs[name].experiment),
+        finding.on_index,
+        bars,
+    )
+
+
+def _anchor(finding: Finding, experiment: Experiment) -> str:
+    if finding.see is None:
+        return anchor_of(experiment)
+    if any(figure.id == finding.see for figure in experiment.figure):
+        return figure_anchor(experiment, finding.see)
+    return claim_anchor(experiment, finding.see)
+
+
+def _real(number: FindingNumber, run: JudgedRun) -> dict[str, float]:
+    """What real kernels have in the place of a simulated number, on the same board and kernel."""
+    usual = run.experiment.compared
+    machine = {}
+    for target in JUDGED:
+        stands = usual.get(target)
+        board = number.board or (stands.board if stands else None)
+        kernel = number.kernel or (stands.kernel if stands else None)
+        machine[target] = (board, kernel)
+    real = {}
+    for target in JUDGED:
+        if target != number.target and machine[target] == machine[number.target]:
+            value = value_of(number.model_copy(update={"target": target}), run)
+            if value is not None and math.isfinite(value):
+                real[target] = value
+    return real

@@ -1,0 +1,19 @@
+// Of a page that is whole without it: it unfolds what a link leads into, and says where a table goes on.
+"use strict";
+function unfold() {
+  const there = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let at = there; at; at = at.parentElement) {
+    if (at.tagName === "DETAILS") at.open = true;
+  }
+  if (there) there.scrollIntoView();
+}
+function hint() {
+  for (const box of document.querySelectorAll(".wide")) {
+    box.classList.toggle("more", box.scrollWidth > box.clientWidth + 1);
+  }
+}
+addEventListener("hashchange", unfold);
+addEventListener("resize", hint);
+document.addEventListener("toggle", hint, true);
+if (location.hash) unfold();
+hint();

@@ -1,0 +1,78 @@
+"""What became of a study's source: a row for each of its items, with the claims that judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flashbed.analysis.sentences import claim_verdicts, sentence_verdict
+from flashbed.analysis.verdicts import AGREES, DIFFERS, JUDGED, NOT_MEASURED, items, judged_on
+from flashbed.plan.experiment import Experiment
+from flashbed.plan.study import Study
+from flashbed.report.anchors import claim_anchor, item_anchor
+from flashbed.report.collect import Content
+
+__all__ = ["study_rows"]
+
+
+def study_rows(
+    study: Study, contents: Sequence[Content], names: Mapping[str, str]
+) -> dict[str, Any]:
+    """The source's figures, tables and sections, each with what came of it.
+
+    `names` are those of targets.
+    """
+    verdicts = [verdict for content in contents for verdict in content.verdicts]
+    counts = items(verdicts)
+    targets = list(
+        dict.fromkeys(
+            [*JUDGED, *(t for content in contents for t in judged_on(content.experiment))]
+        )
+    )
+    runs = {content.experiment.id.split("/")[1]: content.verdicts for content in contents}
+    experiments = {name.split("/")[1]: one for name, one in _experiments(contents).items()}
+    words = {target: claim_verdicts(runs, target) for target in targets}
+    ours = all(item.ours for item in study.item)
+    rows = [
+        {
+            "item": item,
+            "anchor": item_anchor(item.id),
+            "claim": next(iter(_anchors(item.claims, experiments)), None),
+            "sentences": [
+                {
+                    "sentence": one,
+                    "claims": _anchors(one.claims, experiments),
+                    "words": [sentence_verdict(one, words[target]) for target in targets],
+                }
+                for one in item.sentence
+            ],
+            "judged": [
+                _item_verdict(*counts.get(item.id, {}).get(target, (0, 0))) for target in targets
+            ],
+        }
+        for item in study.item
+    ]
+    return {
+        "facts": study.study,
+        "ours": ours,
+        "heading": "What this study asks" if ours else "What the source says, item by item",
+        "rows": rows,
+        "targets": [names[name] for name in targets],
+    }
+
+
+def _experiments(contents: Sequence[Content]) -> dict[str, Experiment]:
+    return {content.experiment.id: content.experiment for content in contents}
+
+
+def _anchors(claims: Sequence[str], experiments: Mapping[str, Experiment]) -> list[str]:
+    """Where the claims stand, EXPERIMENT/CLAIM each; of an experiment that was not run, nowhere."""
+    named = (claim.split("/", 1) for claim in claims)
+    return [claim_anchor(experiments[name], one) for name, one in named if name in experiments]
+
+
+def _item_verdict(agree: int, known: int) -> dict[str, Any]:
+    if not known:
+        return {"word": NOT_MEASURED, "count": ""}
+    word = AGREES if agree == known else DIFFERS if not agree else "agrees in part"
+    return {"word": word, "count": f"{agree} of {known}"}

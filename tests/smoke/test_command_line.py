@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +16,7 @@ import pytest
 
 from flashbed.cli import GROUPS, app
 from tests.smoke.conftest import Run
+from tests.support import PROJECT
 from tests.support.fake import FakeTarget
 
 Fakes = dict[str, FakeTarget]
@@ -323,6 +326,27 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
     assert run("doctor")[1].startswith("ok       python: 3.")
 
 
+def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run) -> None:
+    status, out, _ = run("doctor", "--profile", "mine")
+    assert (status, out) == (0, "project/boards/mine.toml\n")
+    path = small / "boards" / "mine.toml"
+    blanks = re.findall(r'^(?!source)\w+ = "\?"', path.read_text(), re.MULTILINE)
+    status, _, err = run("run", "one", "--set", "board=mine")
+    assert status == 2
+    assert err.count("boards/mine.toml: ") == len(blanks) > 10
+    assert run("doctor", "--profile", "mine")[0] == 2  # it is there
+    known = tomllib.loads((PROJECT / "boards" / "emulated.toml").read_text())
+    lines, table = [], ""
+    for line in path.read_text().splitlines():
+        table = line.strip("[]") if line.startswith("[") else table
+        key = line.split(" = ")[0]
+        is_blank = '= "?"' in line
+        lines.append(f"{key} = {json.dumps(known[table].get(key, 4))}" if is_blank else line)
+    path.write_text("\n".join(lines))
+    few = ("--set", "fs=jffs2", "--set", "requests=8", "--set", "board=mine")
+    assert run("run", "one", *few, "--out", "r")[0] == 0
+
+
 def _shown_commands() -> list[tuple[str, ...]]:
     """Every command that help shows, with those of groups."""
     found = [(str(command.name),) for command in app.registered_commands if not command.hidden]
@@ -347,6 +371,18 @@ def test_every_command_has_its_place_in_the_help(run: Run) -> None:
     out = run("--help")[1]
     at = [out.index(f"─ {group} ─") for group in GROUPS if group != "Your parts"]
     assert at == sorted(at)
+
+
+def test_a_time_that_no_chip_has_is_said_and_measured(small: Path, fakes: Fakes, run: Run) -> None:
+    few = ("--set", "fs=jffs2", "--set", "requests=8", "--set", "chip.program_array_ns=250")
+    status, _, err = run("run", "one", *few, "--out", "r")
+    assert status == 0
+    lines = [line for line in err.splitlines() if line.startswith("flashbed: WARNING: ")]
+    assert lines == [
+        f"flashbed: WARNING: project/boards/{board}.toml: chip.program_array_ns = 250:"
+        " NAND takes 50_000 to 10_000_000 ns; is 250_000 meant?"
+        for board in ("omap3evm", "emulated")
+    ]
 
 
 def test_the_shell_completes_commands_and_options() -> None:

@@ -103,7 +103,9 @@ def doctor(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option("--profile", metavar="NAME", help="Begin boards/NAME.toml, of that board."),
+        typer.Option(
+            "--profile", metavar="NAME", help="Begin boards/NAME.toml; with --on, of that board."
+        ),
     ] = None,
     partition: Annotated[
         str | None,
@@ -119,8 +121,13 @@ def doctor(
     if on is not None:
         _board(on, output, profile, partition)
         return
-    if profile or partition:
-        raise InputError("--profile, --partition: of a board; --on ssh://USER@HOST names it")
+    if partition:
+        raise InputError("--partition: of a board; --on ssh://USER@HOST names it")
+    if profile:
+        from flashbed.targets.ssh.board_profile import blank_profile_text
+
+        print(shown(_write_profile(profile, blank_profile_text(profile))))
+        return
     results = checks()
     if output == "json":
         print(json.dumps({"checks": [asdict(check) for check in results]}, indent=1))
@@ -171,7 +178,6 @@ def _show_board(facts: BoardFacts, kernel: str | None) -> None:
 
 def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     """Writes boards/NAME.toml, which must not be there."""
-    from flashbed.formats.profiles import board_path
     from flashbed.targets.ssh.address import parse_partition
     from flashbed.targets.ssh.board_profile import profile_text
 
@@ -181,10 +187,17 @@ def _begin_profile(name: str, facts: BoardFacts, partition: str | None) -> Path:
     number = parse_partition(partition, f"--partition {partition}").number
     if number not in facts.partitions:
         raise InputError(f"--partition {partition}: the board has none of that name")
+    return _write_profile(name, profile_text(name, facts, facts.partitions[number]))
+
+
+def _write_profile(name: str, text: str) -> Path:
+    """Writes boards/NAME.toml, which must not be there."""
+    from flashbed.formats.profiles import board_path
+
     path = board_path(name)
     try:
         with path.open("x", encoding="utf-8") as out:
-            out.write(profile_text(name, facts, facts.partitions[number]))
+            out.write(text)
     except OSError as why:
         raise InputError(f"{shown(path)}: {why.strerror}") from None
     return path

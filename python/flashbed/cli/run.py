@@ -14,6 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
+from flashbed.formats.plausible import doubts
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import (
@@ -135,6 +136,7 @@ def run(
     for target in targets:
         if not any(is_board(target) or target in item.targets for item in planned):
             raise InputError(f"--on {target}: no case of {chosen.id} that was asked for runs on it")
+    _say_doubts(planned)
     directory = out or RESULTS / f"{chosen.id}{way.share.suffix}"
     outcomes, unavailable = measure(chosen, planned, targets, directory, traces, way)
     found = answer_of(directory, [item.case for item in planned])
@@ -145,6 +147,14 @@ def run(
     _conclude(outcomes)
     if unavailable:
         raise RunError(f"not run on {', '.join(map(shown_target, unavailable))}")
+
+
+def _say_doubts(planned: Sequence[Planned]) -> None:
+    """Says what of the boards is of no chip that is sold; the run goes on."""
+    stacks = {(item.case.board, str(item.case.chip)): item.case for item in planned}
+    lines = (line for case in stacks.values() for line in doubts(case.profile()))
+    for line in dict.fromkeys(lines):
+        say(f"flashbed: WARNING: {line}")
 
 
 def reproduce(

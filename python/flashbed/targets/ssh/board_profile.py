@@ -1,7 +1,7 @@
-"""The beginning of a board's profile: what the board itself can tell, and `?` for the data sheet's.
+"""The beginning of a board's profile: what is known of the board, and `?` for what is not.
 
-`flashbed doctor --on ssh://... --profile NAME` writes it. Whoever loads it is told of the first
-`?`.
+`flashbed doctor --profile NAME` writes it; with `--on ssh://...` the board itself tells its memory
+and geometry. Whoever loads it is told of every `?`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,36 @@ from __future__ import annotations
 from flashbed.formats.prices import Software
 from flashbed.targets.ssh.facts import BoardFacts, MtdPartition
 
-__all__ = ["profile_text"]
+__all__ = ["blank_profile_text", "profile_text"]
 
 _BLANK = '"?"'
 _POINTER_BYTES = {"32": 4, "64": 8}
+_SOURCE_BLANK = f"{_BLANK}  # where the numbers are from: a data sheet, a measurement"
+
+
+def blank_profile_text(name: str) -> str:
+    """A boards/NAME.toml of a board that nobody has asked: a `?` with a hint for each number."""
+    return _text(
+        {
+            "name": f'"{name}"',
+            "title": f'"{name}"',
+            "ram_mib": f"{_BLANK}  # free -m says it",
+            "source": _SOURCE_BLANK,
+        },
+        {
+            "page_bytes": f"{_BLANK}  # without the spare area: 2048, 4096",
+            "oob_bytes": f"{_BLANK}  # the spare area of a page: 64, 128, 224",
+            "pages_per_block": f"{_BLANK}  # 64, 128",
+        },
+        {"step_bytes": f"{_BLANK}  # 512, 1024", "strength_bits": f"{_BLANK}  # 1, 4, 8"},
+        {
+            "source": _SOURCE_BLANK,
+            "first_block": "0",
+            "blocks": f"{_BLANK}  # its size divided by that of a block",
+        },
+        {"source": _SOURCE_BLANK, "free_kib": f"{_BLANK}  # MemFree of /proc/meminfo"},
+        f"{_BLANK}  # of the kernel: 4 on 32 bits, 8 on 64",
+    )
 
 
 def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
@@ -20,17 +46,39 @@ def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
     block_bytes = there.block_bytes
     first = _BLANK if there.offset_bytes is None else str(there.offset_bytes // block_bytes)
     source = f"flashbed doctor: {board.facts['machine']}, Linux {board.kernel}"
-    facts = {
-        "name": f'"{name}"',
-        "title": f'"{name}"',
-        "ram_mib": str(int(board.facts["ram_kib"]) // 1024),
-        "source": f'"{source}"',
-    }
+    return _text(
+        {
+            "name": f'"{name}"',
+            "title": f'"{name}"',
+            "ram_mib": str(int(board.facts["ram_kib"]) // 1024),
+            "source": f'"{source}"',
+        },
+        {
+            "page_bytes": str(there.page_bytes),
+            "oob_bytes": str(there.oob_bytes),
+            "pages_per_block": str(block_bytes // there.page_bytes),
+        },
+        {
+            "step_bytes": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_step_size",
+            "strength_bits": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_strength",
+        },
+        {
+            "source": f'"mtd{there.number}, {there.name}"',
+            "first_block": first,
+            "blocks": str(there.size_bytes // block_bytes),
+        },
+        {"source": f'"MemFree; {source}"', "free_kib": board.facts["free_kib"]},
+        str(_POINTER_BYTES[board.facts["word_bits"]]),
+    )
+
+
+def _text(
+    board: dict[str, str], geometry: dict[str, str], ecc: dict[str, str],
+    partition: dict[str, str], memory: dict[str, str], pointer_bytes: str,
+) -> str:  # fmt: skip
     chip = {
         "source": f"{_BLANK}  # which chip, which data sheet",
-        "page_bytes": str(there.page_bytes),
-        "oob_bytes": str(there.oob_bytes),
-        "pages_per_block": str(block_bytes // there.page_bytes),
+        **geometry,
         "blocks": f"{_BLANK}  # of the whole chip",
         "read_array_ns": f"{_BLANK}  # tR",
         "program_array_ns": f"{_BLANK}  # tPROG",
@@ -40,24 +88,18 @@ def profile_text(name: str, board: BoardFacts, there: MtdPartition) -> str:
         "bus_program_ns": f"{_BLANK}  # likewise",
         "column_change_ns": f"{_BLANK}  # tCCS",
     }
-    ecc = {
-        "source": _BLANK,
-        "kind": f'{_BLANK}  # "hardware-page", "software-subpage" or "none"',
-        "step_bytes": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_step_size",
-        "strength_bits": f"{_BLANK}  # /sys/class/mtd/mtd{there.number}/ecc_strength",
-    }
-    partition = {
-        "source": f'"mtd{there.number}, {there.name}"',
-        "first_block": first,
-        "blocks": str(there.size_bytes // block_bytes),
-    }
-    memory = {"source": f'"MemFree; {source}"', "free_kib": board.facts["free_kib"]}
+    kind = f'{_BLANK}  # "hardware-page", "software-subpage" or "none"'
     software = {"source": '"not calibrated: flashbed calibrate --write"'}
     software |= {field: "0" for field in Software.model_fields if field.endswith(("_ns", "_ps"))}
-    software["sched_clock_ns"] = "1"
-    software["pointer_bytes"] = str(_POINTER_BYTES[board.facts["word_bits"]])
-    tables = {"board": facts, "chip": chip, "ecc": ecc, "partition": partition, "memory": memory}
-    tables["software"] = software
+    software |= {"sched_clock_ns": "1", "pointer_bytes": pointer_bytes}
+    tables = {
+        "board": board,
+        "chip": chip,
+        "ecc": {"source": _BLANK, "kind": kind, **ecc},
+        "partition": partition,
+        "memory": memory,
+        "software": software,
+    }
     lines: list[str] = []
     for title, table in tables.items():
         lines += [f"[{title}]", *(f"{key} = {value}" for key, value in table.items()), ""]

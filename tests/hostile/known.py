@@ -179,6 +179,7 @@ def commands() -> Iterator[Call]:
             ("validate", "emulated", "--on", "sim", "--suite"), ("fuzz", "--on", "sim", "--class"),
             ("fuzz", "--cases", "0", "--on"), ("fuzz", "--on", "sim", "--fs"), ("powercut",),
             ("doctor", "--profile"), ("doctor", "--partition"), ("lifetime",), ("predict",), (),
+            ("cost", "fit"), ("report",), ("merge", "-o", "o"),
             ("verdicts", "x", "--results"), ("calibrate", "emulated", "--on"), ("trace", "--on"),
         ):  # fmt: skip
             yield Call((*begin, text))

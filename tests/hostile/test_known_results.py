@@ -82,6 +82,15 @@ def test_parts_with_spoilt_pages(worker: Worker, result: Kept, table: str) -> No
 KINDS = (pl.String, pl.Float64, pl.Boolean, pl.Binary, pl.Date, pl.List(pl.Int64), pl.Null)
 
 
+def test_profiles_of_no_known_content(worker: Worker, result: Kept) -> None:
+    """The report cut the text of a checksum that was null."""
+    cases = pl.read_parquet(io.BytesIO(result["good/cases.parquet"]))
+    without = cases.with_columns(pl.lit(None, pl.String).alias("board_sha256"))
+    call = Call(("report", "good"), {**result, "good/cases.parquet": packed(without)})
+    check(worker, call)
+    assert worker.ends(call)[0] == 0
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("arguments", [RUN, ("report", "good"), ("power", "draw", "good")])
 def test_columns_of_another_kind(

@@ -6,6 +6,7 @@ wrong, 130 when interrupted. `FLASHBED_DEBUG=1` shows where an error comes from.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -109,6 +110,11 @@ def _options(
     pass
 
 
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors of names that no file can have, which only somebody can have asked for."""
+_PATH_SHOWN = 200
+
+
 def main() -> None:
     """The program `flashbed`: runs a command, turns whatever is raised into one line."""
     sys.exit(_status())
@@ -156,8 +162,10 @@ def _unforeseen(error: BaseException) -> int:
     if os.environ.get("FLASHBED_DEBUG"):
         raise error
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{str(error.filename)[:_PATH_SHOWN]}: " if error.filename else ""
         say(f"flashbed: {where}{error.strerror or error}")
+        if error.errno in _NO_PATH:
+            return 2
     else:
         first = (str(error).splitlines() or [""])[0]
         say(

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flashbed._sim import PieceSizer
@@ -88,13 +88,20 @@ class _Import:
     unknown: Counter[str] = field(default_factory=Counter)
     command: tuple[str, ...] = ()
     first_ns: int | None = None
+    now_ns: int = 0
+    backwards: int = 0
+    """Lines that are earlier than those above: the machine's clock was set."""
     cut_texts: int = 0
     written: int = 0
 
     def line(self, number: int, line: Line) -> Iterator[Call]:
         """The calls whose turn it is now."""
         if self.first_ns is None:
-            self.first_ns = line.time_ns
+            self.first_ns = self.now_ns = line.time_ns
+        if line.time_ns < self.now_ns:
+            line = replace(line, time_ns=self.now_ns)
+            self.backwards += 1
+        self.now_ns = line.time_ns
         task = self._task(line.task)
         if line.name == "":
             name = "exit" if line.text.startswith(b"+++ exited") else "exit_group"
@@ -291,6 +298,11 @@ class _Import:
             lacks.append(
                 f"the bytes of {self.cut_texts:,} of {self.written:,} writes, which were cut short"
                 " (strace -s): they count as incompressible, or as those that are known"
+            )
+        if self.backwards:
+            lacks.append(
+                f"the times of {self.backwards:,} lines, which are earlier than those above them:"
+                " they count as at once"
             )
         return About(
             source="strace", command=self.command, think="gaps", mapped="whole",

@@ -326,6 +326,8 @@ def check(call: Call) -> None:
             raise ValueError(f"{call.name}: {name} is missing")
     if given:
         raise ValueError(f"{call.name}: has no {min(given)[:40]}")
+    if call.name == EXISTED and not 0 <= call.number("mode") < 1 << 16:
+        raise ValueError(f"{call.name}: mode is no file's")
     if call.name in _MOVES_DATA and call.result > _MOVED_BYTES_MAX:
         raise ValueError(f"{call.name}: more than the {_MOVED_BYTES_MAX:,} bytes of any call")
     if call.name in ("mapped_read", "mapped_write") and call.number("length") > _MOVED_BYTES_MAX:

@@ -164,13 +164,12 @@ class Filler:
             alone = length
             context = 2 * get_args(Compressor).index(self.compressor) + 1
             shared = length - random_bytes(self.compressor, length, min(piece[context], length))
+            shared = shared if self._finds_something(file, offset, length) else 0
         else:
             alone, made = _chosen(self.compressor, length, target, self._owed)
             self._owed += target - made
             context = random_bytes(self.compressor, length, min(sizes[1], length))
             shared = max(0, alone - context)
-        if not self._finds_something(file, offset, length):
-            shared = 0
         self._recorded += length
         self._small += alone
         self._text += text
@@ -178,7 +177,7 @@ class Filler:
         return PieceSizes(common, alone - common, text)
 
     def _finds_something(self, file: int, offset: int, length: int) -> bool:
-        """Whether the first compressor makes a page smaller: else nothing of it is shared."""
+        """Whether the first compressor makes a page smaller: else none of its text is shared."""
         page = self._pages.get((file, offset // PIECE_BYTES))
         return page is None or page.first < offset % PIECE_BYTES + length
 

@@ -76,7 +76,7 @@ class Profile:
 
     kind: str
     name: str
-    sha256: str
+    sha256: str | None
     text: str
 
 

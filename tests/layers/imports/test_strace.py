@@ -69,6 +69,17 @@ def test_calls_are_in_the_order_in_which_they_began(tmp_path: Path) -> None:
     assert (fsync.start_ns, fsync.duration_ns) == (200_000, 200_000)
 
 
+def test_a_clock_that_was_set_back_stands_still(tmp_path: Path) -> None:
+    recording = _imported(
+        tmp_path,
+        '7 100.500000 openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT, 0644) = 3</w/a> <0.000010>\n'
+        "7 100.000100 fsync(3</w/a>) = 0 <0.000200>\n"
+        "7 100.600000 close(3</w/a>) = 0 <0.000010>\n",
+    )
+    assert [call.start_ns for call in recording.calls()] == [0, 0, 100_000_000]
+    assert any("the times of 1 lines" in lack for lack in recording.about.lacks)
+
+
 def test_texts_that_are_whole_give_sizes_and_those_cut_short_none(tmp_path: Path) -> None:
     recording = _imported(
         tmp_path,

@@ -107,6 +107,13 @@ def test_a_row_that_cannot_be_is_refused_by_its_number(tmp_path: Path, why: str)
         list(open_recording(path).calls())
 
 
+@pytest.mark.parametrize("mode", [-1, 1 << 16])
+def test_a_mode_that_no_file_has_is_refused(tmp_path: Path, mode: int) -> None:
+    row = {**ROW, "call": "existed", "path": b".", "length": 0, "mode": mode}
+    with pytest.raises(RecordingError, match="row 1: existed: mode is no file's"):
+        list(open_recording(_rows(tmp_path / "a.rec", [row])).existed())
+
+
 def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
     path = _rows(
         tmp_path / "a.rec", [{**ROW, "call": "sync"}, {**ROW, "call": "sync", "start_ns": 1}]

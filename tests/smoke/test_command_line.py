@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from flashbed.cli import GROUPS, app
+from tests.layers.plan.test_study import CLAIM, STUDY
 from tests.smoke.conftest import Run
 from tests.support import PROJECT
 from tests.support.fake import FakeTarget
@@ -175,6 +176,21 @@ def test_report_is_made_of_what_is_there(small: Path, fakes: Fakes, run: Run) ->
     run("run", "one", "--set", "kernel=2.6.37", "--out", "r")
     assert run("report", "r") == (0, "r/report.html\n", "")
     assert "No real kernel was measured" in Path("r/report.html").read_text()
+
+
+def test_report_of_a_studys_folder_is_the_one_that_reproduce_wrote(
+    small: Path, fakes: Fakes, run: Run
+) -> None:
+    """`make report` adds a kernel's cases to a study, and writes its report again."""
+    (small / "experiments" / "small.toml").write_text(STUDY)
+    file = small / "experiments" / "small" / "one.toml"
+    text = file.read_text()
+    file.write_text(text[: text.index("[[claim]]")] + CLAIM)
+    run("reproduce", "small", "--on", "sim")
+    before = Path("results/small/report.html").read_bytes()
+    assert b"A paper" in before
+    assert run("report", "results/small") == (0, "results/small/report.html\n", "")
+    assert Path("results/small/report.html").read_bytes() == before
 
 
 def test_reproduce_and_report_write_the_page_of_all_results(

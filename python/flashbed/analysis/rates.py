@@ -66,37 +66,8 @@ def rates(
     """
     folded = requests_of_cases(requests) if folded is None else folded
     measured = cases.join(folded, on=["case_id", "target"], how="left")
-    count = pl.col("requests")
-    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
-    paused = pl.col("background_flash_pct").fill_null(0) > 0
-    accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
-    data_kib = count * pl.col("request_bytes") / 1024
     return (
-        measured.with_columns(
-            (pl.col("time_ns") / _MS).alias("time_ms"),
-            (pl.col("flash_time_ns") / _MS).alias("flash_time_ms"),
-            (pl.col("bytes") / pl.col("time_ns") * 1e3).alias("throughput_mb_s"),
-            (pl.col("flash_time_ns") / timed * 100).alias("flash_share_pct"),
-            (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
-            (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
-            (data_kib / pl.col("time_ns") * 1e9).alias("data_kib_s"),
-            *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
-            *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
-            (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
-            (pl.sum_horizontal(*_CAUSES, ignore_nulls=False) / 1024 / data_kib).alias(
-                "write_amplification"
-            ),
-            (pl.col("bytes_collection") / 1024).alias("collected_kib"),
-            (pl.col("bytes_wear_levelling") / 1024).alias("levelled_kib"),
-            *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in RAIL_NJ.items()),
-            *(
-                (nj / pl.when(~paused).then(timed) * _MW).alias(f"component_{rail}_mw")
-                for rail, nj in RAIL_NJ.items()
-            ),
-            pl.when(COMPONENT_NJ > 0)
-            .then(accesses / COMPONENT_NJ * 100)
-            .alias("component_access_pct"),
-        )
+        _rated(measured)
         .group_by(RATE_POINT, maintain_order=True)
         .agg(
             pl.col(
@@ -115,6 +86,38 @@ def rates(
         )
         .with_columns(PAUSE_MS)
     )  # fmt: skip
+
+
+def _rated(measured: pl.DataFrame) -> pl.DataFrame:
+    """Cases with the metrics of each, but for those that `requests` say."""
+    count = pl.col("requests")
+    timed = pl.when(pl.col("time_ns") > 0).then(pl.col("time_ns"))  # no share of no time
+    paused = pl.col("background_flash_pct").fill_null(0) > 0
+    accesses = pl.sum_horizontal(*ACCESSES, ignore_nulls=False)
+    data_kib = count * pl.col("request_bytes") / 1024
+    return measured.with_columns(
+        (pl.col("time_ns") / _MS).alias("time_ms"),
+        (pl.col("flash_time_ns") / _MS).alias("flash_time_ms"),
+        (pl.col("bytes") / pl.col("time_ns") * 1e3).alias("throughput_mb_s"),
+        (pl.col("flash_time_ns") / timed * 100).alias("flash_share_pct"),
+        (pl.col("flash_reads") / count).alias("flash_reads_per_request"),
+        (pl.col("flash_programs") / count).alias("flash_programs_per_request"),
+        (data_kib / pl.col("time_ns") * 1e9).alias("data_kib_s"),
+        *((pl.col(name) / data_kib).alias(f"{name}_per_kib") for name in _COUNTS),
+        *((pl.col(f"{name}_nj") / _MJ).alias(f"{name}_mj") for name in _ENERGIES),
+        (COMPONENT_NJ / _MJ).alias("component_energy_mj"),
+        (pl.sum_horizontal(*_CAUSES, ignore_nulls=False) / 1024 / data_kib).alias(
+            "write_amplification"
+        ),
+        (pl.col("bytes_collection") / 1024).alias("collected_kib"),
+        (pl.col("bytes_wear_levelling") / 1024).alias("levelled_kib"),
+        *((nj / _MJ).alias(f"component_{rail}_mj") for rail, nj in RAIL_NJ.items()),
+        *(
+            (nj / pl.when(~paused).then(timed) * _MW).alias(f"component_{rail}_mw")
+            for rail, nj in RAIL_NJ.items()
+        ),
+        pl.when(COMPONENT_NJ > 0).then(accesses / COMPONENT_NJ * 100).alias("component_access_pct"),
+    )
 
 
 def requests_of_cases(requests: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:

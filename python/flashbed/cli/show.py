@@ -16,6 +16,8 @@ from flashbed.paths import shown
 if TYPE_CHECKING:
     import polars as pl
 
+    from flashbed.plan.study import Study
+
 __all__ = ["INDEX", "RESULTS", "register"]
 
 FORMATS = ("csv", "json", "parquet", "text")
@@ -184,5 +186,25 @@ def report(
     others = [directory for directory in directories if directory not in validated]
     runs = [run for directory in others for run in runs_in(directory)]
     kept = validated[0] if validated else None
-    report = write_report(runs, out or directories[0] / "report.html", kept)
+    study = None
+    if len(directories) == 1:
+        study, runs = _of_study(directories[0], runs)
+        if study and kept is None and has_results(RESULTS / "validation"):
+            kept = RESULTS / "validation"
+    report = write_report(runs, out or directories[0] / "report.html", kept, study)
     print(shown(report))
+
+
+def _of_study(directory: Path, runs: list[Path]) -> tuple[Study | None, list[Path]]:
+    """The study whose experiments `reproduce` ran into a folder, and its runs in its order."""
+    from flashbed.plan.study import load_study
+    from flashbed.tables.run_directory import RunDirectory
+
+    names = {RunDirectory.open(run).experiment_id: run for run in runs if run != directory}
+    studies = {name.split("/")[0] for name in names}
+    study = load_study(studies.pop()) if len(studies) == 1 else None
+    if study is None or len(names) != len(runs):
+        return None, runs
+    order = {name: place for place, name in enumerate(study.experiments)}
+    ranked = sorted(names, key=lambda name: order.get(name.split("/")[1], len(order)))
+    return study, [names[name] for name in ranked]

@@ -1,6 +1,6 @@
 """The page of all results: what came out, the studies, the runs of the user's own, the validation.
 
-It is made of the summaries that pages of results keep in themselves (report/summary.py), so it
+It is made of the summaries that pages of results keep in themselves (report/page_summary.py), so it
 costs no more than reading them. A run without a page is named with the command that writes one.
 """
 
@@ -20,7 +20,7 @@ from flashbed.paths import shown
 from flashbed.report.bars import bars_drawn
 from flashbed.report.collect import collect_validation
 from flashbed.report.page import page, write_whole
-from flashbed.report.summary import COUNTED, FindingSummary, Summary, read_summary
+from flashbed.report.page_summary import COUNTED, FindingSummary, Summary, read_summary
 from flashbed.tables.run_directory import RunDirectory
 from flashbed.validation.results_table import has_results
 

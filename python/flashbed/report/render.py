@@ -46,8 +46,8 @@ from flashbed.report.figures import (
 )
 from flashbed.report.found import found
 from flashbed.report.page import in_script, page
+from flashbed.report.page_summary import summary_of
 from flashbed.report.studied import study_rows
-from flashbed.report.summary import summary_of
 from flashbed.report.svg import Drawing
 
 __all__ = ["figure_drawn", "render"]

@@ -19,7 +19,7 @@ from flashbed.report.figures.narrow import narrowed
 from flashbed.report.found import found
 from flashbed.report.index import FINDINGS_MAX
 from flashbed.report.judged import judged_run
-from flashbed.report.summary import read_summary
+from flashbed.report.page_summary import read_summary
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
 from tests.layers.plan.test_study import CLAIM, STUDY

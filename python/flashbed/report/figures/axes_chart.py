@@ -112,9 +112,15 @@ def axes_figure(
         bar = paper.mark_rule(color="#111111", strokeWidth=1.2)
         layers.append(bar.encode(x=place, y=alt.Y("low:Q", title=title), y2="high:Q"))
         layers.append(cross(place, y))
-    chart = (
-        alt.layer(*layers, data=data)
-        .properties(**SMALL if len(order[axes["columns"]]) > 2 else PANEL)
+    chart = _panels(alt.layer(*layers, data=data), axes, order)
+    specification: dict[str, Any] = theme(chart).to_dict()
+    return specification
+
+
+def _panels(drawn: Any, axes: Mapping[str, str], order: Mapping[str, Sequence[Any]]) -> Any:
+    """The same in a panel for each value of two axes."""
+    return (
+        drawn.properties(**SMALL if len(order[axes["columns"]]) > 2 else PANEL)
         .facet(
             column=alt.Column(
                 f"{axes['columns']}:N",
@@ -131,8 +137,6 @@ def axes_figure(
         )
         .resolve_axis(x="independent")
     )
-    specification: dict[str, Any] = theme(chart).to_dict()
-    return specification
 
 
 def _marks(

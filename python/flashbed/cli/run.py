@@ -14,7 +14,7 @@ from flashbed.cli.boards import Erase, all_allowed, shown_target
 from flashbed.cli.progress import bar, say
 from flashbed.cli.show import INDEX, RESULTS
 from flashbed.errors import InputError, RunError
-from flashbed.formats.plausible import doubts
+from flashbed.formats.doubts import doubts
 from flashbed.paths import shown
 from flashbed.plan.case_units import WHOLE, Share
 from flashbed.plan.experiment import (

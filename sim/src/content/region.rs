@@ -148,7 +148,9 @@ impl Region {
     pub fn first_after(&self, position: u64) -> usize {
         let position = position.saturating_sub(self.start);
         let pieces = match &self.extents {
-            Extents::Pages { seeds, .. } => return seeds.len().min((position >> PAGE_BITS) as usize),
+            Extents::Pages { seeds, .. } => {
+                return seeds.len().min((position >> PAGE_BITS) as usize)
+            }
             Extents::Pieces { pieces, .. } => pieces,
         };
         // Pieces of one size, as most are, have it where it should be.
@@ -201,7 +203,9 @@ impl Region {
 
     fn push(&mut self, extent: Extent) {
         let bytes = (extent.start - self.start, extent.end - 1 - self.start);
-        let Extents::Pieces { pieces, shifts } = &mut self.extents else { panic!("pages are written") };
+        let Extents::Pieces { pieces, shifts } = &mut self.extents else {
+            panic!("pages are written")
+        };
         let shift = (extent.shift != 0).then_some(shifts.len());
         let Source { seed, compressibility } = extent.source;
         pieces.push(Piece::new(seed, bytes, shift, compressibility));
@@ -209,7 +213,9 @@ impl Region {
     }
 
     fn pop(&mut self) {
-        let Extents::Pieces { pieces, shifts } = &mut self.extents else { panic!("pages are written") };
+        let Extents::Pieces { pieces, shifts } = &mut self.extents else {
+            panic!("pages are written")
+        };
         if pieces.pop().is_some_and(|piece| piece.shift().is_some()) {
             shifts.pop();
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flashbed.formats.plausible import doubts
+from flashbed.formats.doubts import doubts
 from flashbed.formats.profiles import load_board
 from tests.support import PROJECT
 

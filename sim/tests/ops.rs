@@ -54,7 +54,7 @@ fn data_lines_are_the_bytes_of_the_operation_below() {
 #[test]
 fn pieces_are_as_many_as_they_say() {
     let sizes: Vec<_> =
-        pieces("1+2,3+4t1x2").map(|PieceSizes { common, own, text }| (common, own, text)).collect();
+        pieces("1+2,3+4t1x2").map(|piece| (piece.common, piece.own, piece.text)).collect();
     assert_eq!(sizes, [(1, 2, 0), (3, 4, 1), (3, 4, 1)]);
 }
 

@@ -365,7 +365,9 @@ def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run)
 
 def _shown_commands() -> list[tuple[str, ...]]:
     """Every command that help shows, with those of groups."""
-    found = [(str(command.name),) for command in app.registered_commands if not command.hidden]
+    found: list[tuple[str, ...]] = [
+        (str(command.name),) for command in app.registered_commands if not command.hidden
+    ]
     for group in app.registered_groups:
         if not group.hidden:
             within = group.typer_instance.registered_commands if group.typer_instance else []

@@ -79,13 +79,16 @@ GROUPS = {
 
 def _in_groups() -> None:
     """Puts each command that is shown into its group, and the groups in order."""
-    place = {name: (at, group) for at, group in enumerate(GROUPS) for name in GROUPS[group]}
-    for command in (*app.registered_commands, *app.registered_groups):
+    group_of = {name: group for group, names in GROUPS.items() for name in names}
+    for command in app.registered_commands:
         if not command.hidden:
-            command.rich_help_panel = place[str(command.name)][1]
+            command.rich_help_panel = group_of[str(command.name)]
+    for group in app.registered_groups:
+        if not group.hidden:
+            group.rich_help_panel = group_of[str(group.name)]
     order = [name for names in GROUPS.values() for name in names]
     app.registered_commands.sort(key=lambda command: _place(order, command.name))
-    app.registered_groups.sort(key=lambda command: _place(order, command.name))
+    app.registered_groups.sort(key=lambda group: _place(order, group.name))
 
 
 def _place(order: list[str], name: str | None) -> int:

@@ -34,6 +34,7 @@ from flashbed.recording.calls import FOLDER, WRITES, Call, unpack_pieces
 from flashbed.recording.discover import Discovery
 from flashbed.recording.file import RecordingWriter, check
 from flashbed.recording.order import InOrder
+from flashbed.recording.replay_state import TranslationError
 
 __all__ = ["import_strace"]
 
@@ -62,6 +63,9 @@ class _Traced:
     working: bytes | None
     begun: Line | None = None
     """A call that is unfinished."""
+    known: bool = False
+    """Whether the call that made it has returned; the first has none."""
+    ended: bool = False
 
 
 @dataclass(slots=True)
@@ -85,6 +89,8 @@ class _Import:
     order: InOrder = field(default_factory=InOrder)
     events: dict[int, _Event] = field(default_factory=dict)
     tasks: dict[int | None, _Traced] = field(default_factory=dict)
+    count: int = 0
+    first: _Traced | None = None
     unknown: Counter[str] = field(default_factory=Counter)
     command: tuple[str, ...] = ()
     first_ns: int | None = None
@@ -108,6 +114,7 @@ class _Import:
             ended = Line(line.task, line.time_ns, name, b"0", Ended(b"0", 0))
             yield from self._begin(task, ended)
             yield from self._end(number, task, ended)
+            task.ended = True
             return
         if not line.resumed:
             yield from self._begin(task, line)
@@ -118,12 +125,24 @@ class _Import:
         yield from self._end(number, task, line)
 
     def _task(self, pid: int | None) -> _Traced:
+        """Whose line it is: a number that is used again is another task's."""
         found = self.tasks.get(pid)
-        if found is None:
-            first = next(iter(self.tasks.values()), None)
-            found = _Traced(len(self.tasks), first.working if first else None)
-            self.tasks[pid] = found
-        return found
+        return self._new_task(pid) if found is None or found.ended else found
+
+    def _made(self, pid: int) -> _Traced:
+        """The task that a call has made, which may have ended already."""
+        found = self.tasks.get(pid)
+        made = self._new_task(pid) if found is None or found.known else found
+        made.known = True
+        return made
+
+    def _new_task(self, pid: int | None) -> _Traced:
+        working = None if self.first is None else self.first.working
+        new = _Traced(self.count, working, known=self.first is None)
+        self.first = self.first or new
+        self.count += 1
+        self.tasks[pid] = new
+        return new
 
     def _time(self, line: Line) -> int:
         assert self.first_ns is not None
@@ -167,10 +186,11 @@ class _Import:
             words = _WORD.findall(arguments_of(text)[1])
             self.command = tuple(_shown(word) for word in words)
         if parsed.name == "wait4" and result > 0:
-            result = self._task(result).number
+            result = (self.tasks.get(result) or self._new_task(result)).number
         if name in _CLONES and result > 0:
-            result = self._task(result).number
-            self._task_of(result).working = task.working
+            made = self._made(result)
+            made.working = task.working
+            result = made.number
         if ended.duration_ns is None and parsed.name not in ("exit", "exit_group"):
             raise refuse(self.path, number, f"{name}: no duration; run strace with -T")
         call = Call(
@@ -179,9 +199,6 @@ class _Import:
         )  # fmt: skip
         self.events[id(call)] = _Event(number, parsed, task, parsed.places, place)
         return call
-
-    def _task_of(self, number: int) -> _Traced:
-        return next(task for task in self.tasks.values() if task.number == number)
 
     def _clone(self, name: str, text: bytes) -> Parsed:
         parsed = Parsed("clone" if name == "clone2" else name)
@@ -211,7 +228,10 @@ class _Import:
             check(call)
         except ValueError as why:
             raise refuse(self.path, event.line, str(why)) from None
-        self.discovery.see(call, kind=parsed.kind, size=parsed.size, target=parsed.target)
+        try:
+            self.discovery.see(call, kind=parsed.kind, size=parsed.size, target=parsed.target)
+        except TranslationError as why:
+            raise refuse(self.path, event.line, str(why)) from None
         yield call
         yield from self._mapped(call)
 

@@ -188,6 +188,11 @@ def merged(paths: Sequence[Path], output: Path, *, together: bool) -> str:
             streams.append(_shifted(recording, task, 0 if together else start_ns))
             task += tasks
             start_ns += end_ns
+        if task >= _TASKS_END or start_ns >= _NS_END:
+            raise InputError(
+                f"ops merge: {task:,} tasks in {start_ns / 1e9:,.0f} s; fewer than 2^31 in less"
+                " than 292 years fit into one recording"
+            )
         for call in _in_order(streams) if together else itertools.chain(*streams):
             writer.add(call)
         return f"{shown(output)}: {writer.calls - there:,} calls"
@@ -203,18 +208,21 @@ def _extent(recording: Recording) -> tuple[int, int]:
     for call in recording.calls():
         tasks = max(tasks, call.task + 1)
         end_ns = max(end_ns, call.start_ns + call.duration_ns)
-        if call.name in _BEGINS:
+        if call.name in _NAME_TASKS:
             tasks = max(tasks, call.result + 1)
     return tasks, end_ns
 
 
-_BEGINS = ("clone", "clone3", "fork", "vfork")
+_NAME_TASKS = ("clone", "clone3", "fork", "vfork", "wait4", "waitid")
+"""Calls whose result is a task's number."""
+_TASKS_END = 1 << 31
+_NS_END = 1 << 63
 
 
 def _shifted(recording: Recording, task: int, start_ns: int) -> Iterator[Call]:
     for call in recording.calls():
         moved = replace(call, task=call.task + task, start_ns=call.start_ns + start_ns)
-        if call.name in (*_BEGINS, "wait4", "waitid") and call.result > 0:
+        if call.name in _NAME_TASKS and call.result > 0:
             moved = replace(moved, result=call.result + task)
         yield moved
 

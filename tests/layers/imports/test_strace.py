@@ -69,6 +69,27 @@ def test_calls_are_in_the_order_in_which_they_began(tmp_path: Path) -> None:
     assert (fsync.start_ns, fsync.duration_ns) == (200_000, 200_000)
 
 
+def test_a_process_number_that_is_used_again_is_another_task(tmp_path: Path) -> None:
+    child = (
+        "7 100.{0}00000 vfork( <unfinished ...>\n"
+        '8 100.{0}01000 mkdir("d{0}", 0777) = 0 <0.000010>\n'
+        "8 100.{0}02000 +++ exited with 0 +++\n"
+        "7 100.{0}03000 <... vfork resumed>) = 8 <0.003000>\n"
+        "7 100.{0}04000 wait4(-1, NULL, 0, NULL) = 8 <0.000010>\n"
+    )
+    recording = _imported(
+        tmp_path,
+        '7 100.000000 openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT, 0644) = 3</w/a> <0.000010>\n'
+        + child.format(1)
+        + child.format(2),
+    )
+    rows = [(call.task, call.name, call.result) for call in recording.calls()]
+    assert [row for row in rows if row[1] in ("vfork", "mkdir", "wait4")] == [
+        (0, "vfork", 1), (1, "mkdir", 0), (0, "wait4", 1),
+        (0, "vfork", 2), (2, "mkdir", 0), (0, "wait4", 2),
+    ]  # fmt: skip
+
+
 def test_a_clock_that_was_set_back_stands_still(tmp_path: Path) -> None:
     recording = _imported(
         tmp_path,

@@ -59,6 +59,9 @@ def _copied(source: int, new: int) -> Mapping[str, str]:
         refused = refusal(Path(f"/proc/self/fd/{new}"))
         if refused:
             return {"system": refused}
+        if not isinstance(why, Exception):
+            # Its words are of code: "internal error: entered unreachable code".
+            return {"damaged": "Polars gave up in the middle of it"}
         return {"damaged": str(why)[:_REASON_CHARACTERS]}
     return {}
 

@@ -145,7 +145,7 @@ def _command(folder: Path) -> str:
 
 def _suite(line: dict[str, Any]) -> dict[str, Any]:
     """A suite of the validation: whether it kept its limits; None if it has none."""
-    kept = [limit.kept for limit in line["limits"].values()]
+    kept = [limit["kept"] for limit in line["limits"].values()]
     return {
         "what": f"{line['board']}, {line['suite']}",
         "target": _TARGETS.get(line["target"], line["target"]),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from flashbed.errors import InputError
@@ -22,6 +23,8 @@ from flashbed.report.judged import judged_run
 from flashbed.report.page_summary import read_summary
 from flashbed.runner import run_target
 from flashbed.tables.run_directory import RunDirectory
+from flashbed.validation.comparison import MEASURES, Compared
+from flashbed.validation.results_table import keep
 from tests.layers.plan.test_study import CLAIM, STUDY
 from tests.support.fake import FakeTarget
 
@@ -215,6 +218,22 @@ def test_the_page_of_all_results_names_studies_own_runs_and_findings(
     assert "1 without a page" not in text, "a run of the study's experiment is no run of its own"
     assert len(summary.findings) <= FINDINGS_MAX
     assert own.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("simulated", "said"), [(100, "within its limits"), (150, "not within its limits")]
+)
+def test_the_page_says_whether_the_simulator_kept_its_limits(
+    simulated: int, said: str, tmp_path: Path
+) -> None:
+    numbers = {f"{name}{end}": [100] for name in MEASURES for end in ("", "_real")}
+    errors = {f"{name}_error_pct": [float(simulated - 100)] for name in MEASURES}
+    table = pl.DataFrame({"case_id": ["validate-jffs2-a"], **numbers, **errors})
+    run = {"board": "emulated", "kernel": "6.1", "target": "uml", "suite": "reads"}
+    compared = Compared(table, {"validate-jffs2-a": "x"}, {}, {}, {})
+    keep(tmp_path / "results" / "validation", run, compared, {})
+    text = write_all_results(tmp_path / "results", tmp_path / "index.html").read_text()
+    assert f">{said}<" in text
 
 
 def test_a_page_that_is_older_than_its_tables_says_so(write: Write, tmp_path: Path) -> None:

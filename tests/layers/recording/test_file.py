@@ -18,6 +18,7 @@ from flashbed.recording.file import (
 )
 from flashbed.recording.order import InOrder
 from flashbed.recording.recognised import KEY, is_recording
+from flashbed.recording.recording_tools import merged
 
 ABOUT = About(source="test", command=("sh", "-c", "echo"), machine="Linux", think="cpu")
 PIECES = (Piece(10, 10, 9, 9, 8, 8), Piece(4096, 4096, 4096, 4096, 4096, 4096))
@@ -162,3 +163,11 @@ def test_calls_seen_at_their_end_come_in_the_order_of_their_beginning() -> None:
     assert came == [first, second]
     came += order.end(2, third)
     assert came == [first, second, third]
+
+
+def test_recordings_with_too_many_tasks_are_not_merged(tmp_path: Path) -> None:
+    row = {**ROW, "call": "fork", "result": 1 << 31}
+    path = _rows(tmp_path / "a.rec", [row])
+    with pytest.raises(InputError, match="fewer than 2\\^31"):
+        merged([path, path], tmp_path / "b.rec", together=False)
+    assert not (tmp_path / "b.rec").exists()

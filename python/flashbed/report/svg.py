@@ -176,7 +176,7 @@ class Drawing:
 
 
 def _is_empty(named: str, given: Mapping[str, str]) -> bool:
-    """A group's own rectangle that nobody sees."""
+    """Whether it is the background of a group, which draws nothing."""
     return named in ("background", "foreground") and not {"fill", "stroke"} & given.keys()
 
 

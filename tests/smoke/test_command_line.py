@@ -405,7 +405,7 @@ def test_a_time_that_no_chip_has_is_said_and_measured(small: Path, fakes: Fakes,
 
 def test_the_shell_completes_commands_and_options() -> None:
     program = Path(sys.executable).with_name("flashbed")
-    for words, at, found in (("re", 1, "reproduce record report"), ("run --s", 2, "--set")):
+    for words, at, found in (("re", 1, "reproduce record report"), ("run --se", 2, "--set")):
         done = subprocess.run(
             [program], capture_output=True, text=True, check=True,
             env={**os.environ, "_FLASHBED_COMPLETE": "complete_bash",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,10 @@ CASES = 200
 Class = Annotated[
     str,
     typer.Option("--class", metavar="reads|any|calls|full|cuts|faults", help="Kind of programs."),
+]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="RECORDING", help="Mutate this recording instead of a class."),
 ]
 Systems = Annotated[
     str | None,
@@ -67,12 +72,14 @@ def register(app: typer.Typer) -> None:
     app.command(
         "fuzz",
         epilog="Examples: `flashbed fuzz` · `flashbed fuzz --class any --fs ubifs --minutes 60`"
-        " · `flashbed fuzz --fs jffs2 --seed 4711 --cases 1`",
+        " · `flashbed fuzz --fs jffs2 --seed 4711 --cases 1`"
+        " · `flashbed fuzz --from logger.rec --cases 50`",
     )(fuzz)
 
 
 def fuzz(
     kind: Class = "reads",
+    recording: From = None,
     fs: Systems = None,
     cases: Cases = None,
     seed: Seed = 0,
@@ -89,10 +96,12 @@ def fuzz(
     """Runs random programs on the simulator and a real kernel until they differ.
 
     Results, bytes read and flash operations are compared in order; a difference is made as
-    short as it goes. Class cuts cuts the power instead and judges what is left, also with --on
-    sim. docs/fuzzing.md tells how to read it. Exit status 1 if there was one.
+    short as it goes. --from changes a recording at random instead. Class cuts cuts the power and
+    judges what is left, also with --on sim. docs/fuzzing.md tells how to read it. Exit status 1 if
+    there was a difference.
     """
     from flashbed.fuzz.campaign import Plan, Report
+    from flashbed.fuzz.mutations import Recorded
 
     _checked(kind, on, output)
     if cases is None:
@@ -106,6 +115,7 @@ def fuzz(
         batch=batch,
         keep_going=keep_going,
         shrink=shrink,
+        recorded=Recorded(recording, kernel) if recording else None,
     )
     bench, report = _bench(kind, on, board, kernel), Report(plan)
     try:

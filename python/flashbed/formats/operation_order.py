@@ -35,7 +35,8 @@ class Operation:
 class Order:
     """What has to hold from line to line: slots, mappings, database and tasks; what was seen."""
 
-    open_slots: set[int] = field(default_factory=set)
+    open_slots: dict[int, None] = field(default_factory=dict)
+    """Those that are open, in the order in which they were opened."""
     database: str | None = None
     mappings: dict[int, tuple[int, bool]] = field(default_factory=dict)
     """Bytes in whole pages, and whether it is written to."""
@@ -67,11 +68,11 @@ class Order:
         elif name == "open":
             if operation.fields[0] in self.open_slots:
                 raise Refused("slot-open", f"slot {operation.fields[0]} is open already")
-            self.open_slots.add(int(operation.fields[0]))
+            self.open_slots[int(operation.fields[0])] = None
         elif name in _USES_SLOT:
             self._must_be_open(int(operation.fields[0]))
             if name == "close":
-                self.open_slots.discard(int(operation.fields[0]))
+                del self.open_slots[int(operation.fields[0])]
         elif name.startswith("sql"):
             self._check_database(name, str(operation.fields[0]))
         elif name in ("mark", "prepared", "remount"):

@@ -17,6 +17,7 @@ from flashbed.fuzz.bench import Bench, Verdict
 from flashbed.fuzz.cuts import CutsBench
 from flashbed.fuzz.differences import Difference
 from flashbed.fuzz.generator import generate
+from flashbed.fuzz.mutations import Recorded
 from flashbed.fuzz.program import FuzzCase
 from flashbed.fuzz.shrink import Budget, Shrunk, shrink
 
@@ -41,6 +42,20 @@ class Plan:
     keep_going: bool = False
     shrink: bool = True
     budget: Budget = field(default_factory=Budget)
+    recorded: Recorded | None = None
+    """What the programs are mutations of, instead of a class's."""
+
+    @property
+    def option(self) -> str:
+        """The option of `flashbed fuzz` that says which programs."""
+        return f"--from {self.recorded.path}" if self.recorded else f"--class {self.kind}"
+
+    @property
+    def what(self) -> str:
+        """What the programs are, as the summary says it behind their number."""
+        if self.recorded:
+            return f"mutations of {self.recorded.path}"
+        return f"programs of class {self.kind}"
 
     @property
     def programs(self) -> int | None:
@@ -54,7 +69,12 @@ class Plan:
         numbers = iter(seeds)
         while part := list(islice(numbers, each)):
             for fs in self.file_systems:
-                yield from (generate(self.kind, fs, seed, self.without) for seed in part)
+                yield from (self._program(fs, seed) for seed in part)
+
+    def _program(self, fs: str, seed: int) -> FuzzCase:
+        if self.recorded:
+            return self.recorded.program(fs, seed)
+        return generate(self.kind, fs, seed, self.without)
 
 
 @dataclass(frozen=True)
@@ -111,7 +131,8 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """What `flashbed fuzz --format json` prints."""
         return {
-            "class": self.plan.kind,
+            "class": None if self.plan.recorded else self.plan.kind,
+            "from": str(self.plan.recorded.path) if self.plan.recorded else None,
             "fs": list(self.plan.file_systems),
             "seed": self.plan.seed,
             "next_seed": self.next_seed,

@@ -7,10 +7,11 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from flashbed.formats.operation_fields import FIELDS, Refused, check_pieces
+from flashbed.formats.operation_order import Order
 from flashbed.formats.operations import HEADER, HEADER_2, Operation, canonical
 from flashbed.formats.profiles import Board, Kernel
 from flashbed.plan.conditions import NONE, Faults
@@ -20,13 +21,6 @@ __all__ = ["MARK", "FoundCut", "FuzzCase", "header_for", "packed", "repaired"]
 
 MARK = Operation("mark")
 _PREPARED = Operation("prepared")
-_NO_SLOT = frozenset(
-    {"mkdir", "unlink", "rmdir", "rename", "sync", "drop_caches", "remount", "pause", "compute",
-     "prepared", "mark", "stat"}
-)  # fmt: skip
-
-
-_OF_TASKS = frozenset({"task", "spawn", "wait"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,9 @@ class FuzzCase:
     bulk_read: bool = False
     cut: FoundCut | None = None
     """Of a program that is being made shorter."""
+    recorded: bool = False
+    """It comes from a recording: the oracle does not know all of its operations, and its
+    preparation is not the generator's."""
 
     @property
     def measured(self) -> tuple[Operation, ...]:
@@ -70,7 +67,8 @@ class FuzzCase:
     @property
     def text(self) -> str:
         """The whole program as one flashbed-ops file."""
-        return canonical((*self.prepare, _PREPARED, *self.body), header_for(self.body))
+        whole = (*self.prepare, _PREPARED, *self.body)
+        return canonical(whole, header_for(whole))
 
     def program(self, board: Board, kernel: Kernel) -> Program:
         """What a target is given."""
@@ -80,7 +78,7 @@ class FuzzCase:
             board=board,
             kernel=kernel,
             read_ahead_kib=self.read_ahead_kib,
-            prepare=canonical((*self.prepare, _PREPARED)),
+            prepare=canonical((*self.prepare, _PREPARED), header_for(self.prepare)),
             body=canonical(self.body, header_for(self.body)),
             check_contents=True,
             faults=self.faults,
@@ -90,47 +88,20 @@ class FuzzCase:
 
 def header_for(operations: Iterable[Operation]) -> str:
     """The first version of the format that has all of these."""
-    new = any(operation.name not in FIELDS or _is_new(operation) for operation in operations)
-    return HEADER_2 if new else HEADER
+    return HEADER_2 if any(map(_is_new, operations)) else HEADER
 
 
 def _is_new(operation: Operation) -> bool:
-    """Whether only version 2 has this form of an operation that both have."""
-    fields = operation.fields
-    match operation.name:
-        case "write":
-            return isinstance(fields[-1], str)
-        case "open":
-            return fields[1] == "." or not {"directory", "nofollow"}.isdisjoint(
-                str(fields[2]).split(",")
-            )
-        case _:
-            return False
-
-
-class _Tasks:
-    """Which tasks run, so that what is no longer right is left out."""
-
-    def __init__(self) -> None:
-        self.current: object = 0
-        self.running: set[object] = {0}
-        self.started: set[object] = {0}
-
-    def allows(self, operation: Operation) -> bool:
-        """Whether the operation may stand here; it has taken place then."""
-        task = operation.fields[0]
-        match operation.name:
-            case "spawn":
-                fits = task not in self.started
-                self.started.add(task)
-                self.running.add(task)
-            case "wait":
-                fits = task in self.running and task != self.current
-                self.running -= {task} if fits else set()
-            case _:
-                fits = task in self.running
-                self.current = task if fits else self.current
-        return fits
+    """Whether only version 2 has this operation, or this form of it."""
+    if operation.name not in FIELDS:
+        return True
+    done: list[str | int] = []
+    try:
+        for read, given in zip(FIELDS[operation.name], operation.fields, strict=True):
+            done.append(read(str(given), done))
+    except Refused:
+        return True
+    return False
 
 
 def _fitting(operation: Operation) -> Operation:
@@ -146,36 +117,41 @@ def _fitting(operation: Operation) -> Operation:
 
 
 def repaired(operations: Iterable[Operation], *, close: bool) -> tuple[Operation, ...]:
-    """The operations with slots and tasks put right, whatever was taken out of them.
+    """The operations without those that may not stand where they stand.
 
-    An `open` of an open slot and any use of a closed one are left out, and so is a task that does
-    not run; before a `remount`, and at
-    the end if `close`, every slot is closed.
+    Whatever was taken out of them, slots, mappings and tasks are right then: an `open` of an open
+    slot goes, so does any use of a closed one, and a task that does not run. What is open is closed
+    before a `remount`, and at the end if `close`.
     """
-    opened: list[int] = []
     result: list[Operation] = []
-    tasks = _Tasks()
+    data: list[Operation] = []
+    order = Order()
+
+    def take(operation: Operation) -> None:
+        try:
+            order.check(operation)
+        except Refused:
+            data.clear()
+            return
+        data.append(operation)
+        if operation.name != "data":  # which goes with the operation below it
+            result.extend(data)
+            data.clear()
+
     for operation in map(_fitting, operations):
-        if operation.name in _OF_TASKS:
-            if not tasks.allows(operation):
-                continue
-        elif operation.name == "copy":
-            if not {operation.fields[0], operation.fields[2]} <= set(opened):
-                continue
-        elif operation.name == "remount":
-            result += _closes(opened)
-        elif operation.name not in _NO_SLOT:
-            slot = int(operation.fields[0])
-            if (slot in opened) == (operation.name == "open"):
-                continue
-            if operation.name == "open":
-                opened.append(slot)
-            elif operation.name == "close":
-                opened.remove(slot)
-        result.append(operation)
+        if operation.name == "remount":
+            for closing in _closes(order):
+                take(closing)
+        take(operation)
     if close:
-        result += _closes(opened)
+        for closing in _closes(order):
+            take(closing)
     return tuple(result)
+
+
+def _closes(order: Order) -> Iterator[Operation]:
+    yield from [Operation("munmap", (mapping,)) for mapping in order.mappings]
+    yield from [Operation("close", (slot,)) for slot in order.open_slots]
 
 
 def packed(prepare: Iterable[Operation]) -> tuple[Operation, ...]:
@@ -194,9 +170,3 @@ def packed(prepare: Iterable[Operation]) -> tuple[Operation, ...]:
             operation = Operation("write", (slot, at, length, *content))
         result.append(operation)
     return tuple(result)
-
-
-def _closes(opened: list[int]) -> Sequence[Operation]:
-    closes = [Operation("close", (slot,)) for slot in opened]
-    opened.clear()
-    return closes

@@ -25,7 +25,7 @@ def summary(report: Report) -> str:
     plan = report.plan
     refused = sum(report.refused.values())
     lines = [
-        f"{report.programs:,} programs of class {plan.kind} on {', '.join(plan.file_systems)},"
+        f"{report.programs:,} {plan.what} on {', '.join(plan.file_systems)},"
         f" seeds from {plan.seed}: {report.exact:,} exact, {len(report.found)} differing,"
         f" {refused:,} refused by the simulator, {len(report.errors)} that did not run"
     ]
@@ -99,7 +99,4 @@ def _again(case: FuzzCase, report: Report, on: str) -> str:
     plan = report.plan
     seed = case.case_id.rpartition("-")[2]
     without = f" --without {','.join(plan.without)}" if plan.without else ""
-    return (
-        f"flashbed fuzz --class {plan.kind} --fs {case.fs} --seed {seed} --cases 1 --on {on}"
-        f"{without}"
-    )
+    return f"flashbed fuzz {plan.option} --fs {case.fs} --seed {seed} --cases 1 --on {on}{without}"

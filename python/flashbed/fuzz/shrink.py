@@ -111,7 +111,8 @@ def _applied(case: FuzzCase, edits: Sequence[_Edit]) -> FuzzCase:
     dropped = _with_runs_of_drops(lines, dropped)
     kept = [(at, line) for at, line in enumerate(lines) if at not in dropped or line == MARK]
     rest = cut - _rest_lines(case)
-    files = packed(repaired((line for at, line in kept if at < rest), close=True))
+    files = repaired((line for at, line in kept if at < rest), close=True)
+    files = files if case.recorded else packed(files)
     prepare = (*files, *(line for at, line in kept if rest <= at < cut))
     body = repaired((line for at, line in kept if at >= cut), close=False)
     return replace(case, prepare=prepare, body=body, read_ahead_kib=window)

@@ -197,13 +197,21 @@ impl FileCache {
 
     /// clear_page_dirty_for_io of a dirty page. The end of write-back (folio_end_writeback) takes
     /// PG_reclaim, and so the marker, away.
+    #[inline]
     pub fn clear_dirty(&mut self, page: u32) {
-        assert!(self.is_page_dirty(page), "page {page} is clean");
-        if self.get(page) & MAPPED != 0 {
-            self.cleaned.push(page);
-        }
-        *self.get_mut(page) &= !(DIRTY | MARKER);
+        let flags = self.get_mut(page);
+        assert!(*flags & DIRTY != 0, "page {page} is clean");
+        let is_mapped = *flags & MAPPED != 0;
+        *flags &= !(DIRTY | MARKER);
         self.dirty_pages -= 1;
+        if is_mapped {
+            self.note_cleaned(page);
+        }
+    }
+
+    #[cold]
+    fn note_cleaned(&mut self, page: u32) {
+        self.cleaned.push(page);
     }
 
     /// Whether the page has the marker (PageReadahead).

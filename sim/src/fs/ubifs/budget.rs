@@ -197,6 +197,7 @@ impl Budget {
     }
 
     /// ubifs_budget_space with `fast`: does nothing to make it fit.
+    #[inline]
     pub fn promise(&mut self, geometry: &Geometry, lpt: &Lpt, request: &Request) -> bool {
         if self.is_full {
             return false;

@@ -70,7 +70,7 @@ def _translated(
     path: Path, kernel: str, fs: str
 ) -> tuple[tuple[Operation, ...], tuple[Operation, ...]]:
     """Preparation without `prepared`, and body; a mark begins it where it has none."""
-    experiment = load_experiment(path)
+    experiment = load_experiment(str(path))
     asked = {"fs": (fs,), "kernel": (kernel,), "pattern": ("recorded",)}
     (planned,) = plan(experiment, asked)
     settle_ns = experiment.workload.settle_ns

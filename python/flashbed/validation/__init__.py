@@ -5,17 +5,20 @@ experiment (a test says so). It runs on the simulator and on a real kernel; coun
 operations and times are compared case by case (compare.py). Chip timing and software costs are
 those of the board's profile, and nothing is fitted on the way.
 
-The suites: reads.py, writes.py, compressors.py. Left out so far: a second chip.
+The suites: reads.py, writes.py, compressors.py; a recording is one of its own. Left out so far: a
+second chip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from flashbed.formats.operations import HEADER
 from flashbed.formats.profiles import Board, Kernel
+from flashbed.recording.recognised import is_recording
 from flashbed.targets.base import Program
-from flashbed.validation import compressors, reads, writes
+from flashbed.validation import compressors, reads, recorded, writes
 from flashbed.validation.comparison import LIMITS, MEASURES, Compared, compare, summary
 from flashbed.validation.suite_case import FILE_SYSTEMS, SuiteCase
 
@@ -26,6 +29,7 @@ __all__ = [
     "SUITES",
     "Compared",
     "compare",
+    "is_suite",
     "kinds",
     "programs",
     "summary",
@@ -45,8 +49,15 @@ def _cases(suite: str, board: Board) -> Iterator[tuple[str, str, SuiteCase]]:
             yield f"validate-{fs}-{case.name}", fs, case
 
 
+def is_suite(suite: str) -> bool:
+    """Whether there is a suite of this name, or a recording in this file."""
+    return suite in SUITES or is_recording(Path(suite))
+
+
 def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
     """The cases of a suite on a board, those of one file system together."""
+    if suite not in SUITES:
+        return recorded.programs(Path(suite), board, kernel)
     return [
         Program(
             case_id=case_id,
@@ -65,4 +76,6 @@ def programs(suite: str, board: Board, kernel: Kernel) -> list[Program]:
 
 def kinds(suite: str, board: Board) -> dict[str, str]:
     """case_id -> the kind of case it is, in the order of the suite."""
+    if suite not in SUITES:
+        return {f"validate-{fs}-{Path(suite).stem}": "recorded" for fs in FILE_SYSTEMS}
     return {case_id: case.kind for case_id, _, case in _cases(suite, board)}

@@ -106,7 +106,7 @@ test: system $(STAMPS)/packages
 	@$(MAKE) build
 	@$(MAKE) -j3 uml-kernel exec-kernel guest-sqlite agents lint sim-test
 	@$(MAKE) qemu uml
-	@echo "== all other tests" && $(BIN)/python -m pytest --durations=30 -n auto --dist loadfile --no-loadscope-reorder
+	@echo "== all other tests" && $(BIN)/python -m pytest --durations=120 -n auto --dist loadfile --no-loadscope-reorder
 
 agreement: build qemu uml $(STAMPS)/test-tools
 	@$(BIN)/python -m pytest --long -m "long or sampled" -n auto --dist loadfile --no-loadscope-reorder

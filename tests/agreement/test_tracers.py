@@ -48,13 +48,26 @@ PROGRAMS = [
     for board in ("emulated", "emulated-4k")
     for fs in ("jffs2", "ubifs", "yaffs2")
 ]
+USUAL = PROGRAMS[:3]
+"""The second board is for `--long`."""
+CASES = [
+    pytest.param(
+        case,
+        id=f"{case.fs}-{case.board.name}",
+        marks=() if case in USUAL else pytest.mark.long,
+    )
+    for case in PROGRAMS
+]
 SMALL = replace(PROGRAMS[0], case_id="overflow", tracers="flash vfs buffer_kib=8")
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Batch]:
+def measured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Batch]:
     target = EmulatorTarget(work_dir=tmp_path_factory.mktemp("boards"), patience_s=120)
-    batches = target.run([*PROGRAMS, SMALL], RunOptions(trace_flash=True))
+    programs = PROGRAMS if request.config.getoption("--long") else USUAL
+    batches = target.run([*programs, SMALL], RunOptions(trace_flash=True))
     found: dict[str, Batch] = {}
     for batch in batches:
         assert not batch.failures
@@ -67,7 +80,7 @@ def rows(batch: Batch, word: str) -> list[list[str]]:
     return [row.split(" ")[1:] for row in traced if row.startswith(f"{word} ")]
 
 
-@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: f"{case.fs}-{case.board.name}")
+@pytest.mark.parametrize("case", CASES)
 def test_flashmon_agrees_with_the_chip_event_by_event(
     measured: dict[str, Batch], case: Program
 ) -> None:
@@ -88,7 +101,7 @@ def test_flashmon_agrees_with_the_chip_event_by_event(
     assert min(late) >= 0
 
 
-@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: f"{case.fs}-{case.board.name}")
+@pytest.mark.parametrize("case", CASES)
 def test_vfsmon_agrees_with_the_programs_calls(measured: dict[str, Batch], case: Program) -> None:
     batch = measured[case.case_id]
     asked = batch.requests.filter(pl.col("op").is_in(["read", "write", "fdatasync", "fsync"]))
@@ -111,7 +124,7 @@ def test_vfsmon_agrees_with_the_programs_calls(measured: dict[str, Batch], case:
 
 
 def test_every_page_that_is_read_enters_the_cache(measured: dict[str, Batch]) -> None:
-    for case in PROGRAMS[:3]:
+    for case in USUAL:
         traced = rows(measured[case.case_id], "vfs")
         added = {(row[3], row[4]) for row in traced if row[2] == "cache-add"}
         read = {(row[3], row[4]) for row in traced if row[2] == "read" and row[9] == "old"}

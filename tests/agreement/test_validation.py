@@ -24,7 +24,9 @@ def measured(target: str, suite: list[Program], *, trace_flash: bool = False) ->
     return [pl.concat(frames, how="diagonal") for frames in tables]
 
 
-@pytest.fixture(scope="module", params=["emulated", "emulated-4k"])
+@pytest.fixture(
+    scope="module", params=["emulated", pytest.param("emulated-4k", marks=pytest.mark.long)]
+)
 def suite(request: pytest.FixtureRequest) -> list[Program]:
     return programs("reads", load_board(request.param), load_kernel("6.1"))
 

@@ -438,10 +438,10 @@ def peak_kib(process: int) -> int:
 
 
 @pytest.mark.timeout(900)
-def test_a_million_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> None:
+def test_many_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> None:
     program = compiled(MANY, tmp_path)
     peaks = {}
-    for count in (100_000, 1_000_000):
+    for count in (30_000, 300_000):
         out = tmp_path / f"{count}.parquet"
         command = [FLASHBED, "record", "-o", str(out), "--", str(program), str(count)]
         with subprocess.Popen(command, cwd=tmp_path) as child:
@@ -460,7 +460,7 @@ def test_a_million_calls_are_recorded_in_the_memory_of_few(tmp_path: Path) -> No
         kept = recording.rows().filter(call="pwrite64").select(pl.len()).collect().item()
         assert kept == count
         peaks[count] = (command_peak, recorder_peak)
-    few, many = peaks[100_000], peaks[1_000_000]
+    few, many = peaks[30_000], peaks[300_000]
     assert 256 < many[1] < few[1] + 256
     assert many[0] < few[0] * 1.3 + 64 * 1024
 

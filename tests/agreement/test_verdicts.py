@@ -29,8 +29,15 @@ pytestmark = [pytest.mark.extension, pytest.mark.sampled, pytest.mark.timeout(90
 
 SOURCES = ("readahead", "sqlite", "methodology")
 STUDIES = (*SOURCES, "aged")
-LONG = ("sqlite/requests", "aged/sql")
-"""Two minutes of processor time, and one."""
+LONG = (
+    "readahead/figure4",
+    "readahead/postmark",
+    "readahead/sqlite",
+    "sqlite/requests",
+    "sqlite/statements",
+    "aged/sql",
+)
+"""Each takes 20 s of processor time and more, those of SQLite more than a minute."""
 
 
 def measured(experiment: Experiment, folder: Path) -> JudgedRun:

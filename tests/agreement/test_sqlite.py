@@ -58,7 +58,7 @@ def both() -> Ran:
 def test_every_call_answers_the_same_and_the_flash_does_as_much(
     both: Ran, case: tuple[str, str, str]
 ) -> None:
-    """In which call JFFS2's thread takes the processor may differ by some (docs/jffs2.md)."""
+    """JFFS2's thread may take the processor in another call (docs/models/jffs2.md)."""
     name = program(*case).case_id
     counts = ["flash_reads", "flash_programs", "flash_erases", "flash_time_ns"]
     (sim, asked), (uml, answered) = (

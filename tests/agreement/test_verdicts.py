@@ -124,11 +124,11 @@ def test_a_number_is_of_an_experiment_that_has_it(runs: dict[str, JudgedRun]) ->
 
 
 def test_the_table_of_verdicts_is_the_commands(runs: dict[str, JudgedRun], project: Path) -> None:
-    """docs/verdicts.md has what `flashbed verdicts … --format markdown` prints.
+    """docs/evidence/verdicts.md has what `flashbed verdicts … --format markdown` prints.
 
     A source is counted where all its experiments were run.
     """
-    page = (project / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    page = (project / "docs" / "evidence" / "verdicts.md").read_text(encoding="utf-8")
     left_out = {name.split("/")[0] for name in set(LONG) - runs.keys()}
     whole = [source for source in SOURCES if source not in left_out]
     assert whole

@@ -84,7 +84,7 @@ def test_a_page_is_two_flash_reads_on_the_emulated_board(tmp_path: Path) -> None
 
 @pytest.mark.uml
 def test_sixty_random_programs_do_what_the_simulator_does(tmp_path: Path) -> None:
-    """Its thread may come a tick earlier or later (docs/yaffs2.md), so not all are exact."""
+    """Its thread may come a tick earlier or later (docs/models/yaffs2.md), so not all are exact."""
     bench = Bench(
         SimTarget(), UmlTarget(work_dir=tmp_path), load_board("emulated"), load_kernel("6.1")
     )

@@ -1,4 +1,4 @@
-"""`flashbed cost fit` and `predict` as a user meets them; the examples of docs/models.md."""
+"""`flashbed cost fit` and `predict` as a user meets them; the examples of its reference."""
 
 from __future__ import annotations
 
@@ -126,12 +126,13 @@ def test_the_examples_of_the_document_are_true(
     project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run is what is shown of the grid; the errors of what was held out keep to bounds."""
-    document = project / "docs" / "models.md"
+    document = project / "docs" / "reference" / "cost-model.md"
     monkeypatch.chdir(tmp_path)
     axes = ["--set", "fs=ubifs", "--set", "pattern=insert,update"]
     assert run("run", "models/sqlite", *axes, "--out", "costs")[0] == 0
     assert run("cost", "fit", "costs", "--out", "model.json")[0] == 0
-    examples = steps(document, "The answer") + steps(document, "The model")
+    sections = ("The answer", "The lifetime", "The prices")
+    examples = [example for section in sections for example in steps(document, section)]
     assert len(examples) == 3
     for example in examples:
         status, out, _ = run(*shlex.split(example.command)[1:])

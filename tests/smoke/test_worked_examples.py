@@ -66,19 +66,28 @@ def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoa
 @pytest.mark.emulator
 @pytest.mark.timeout(1200)
 def test_calibrate_and_predict(project: Path, tmp_path: Path) -> None:
-    found = steps(project / "docs" / "models.md", "Calibrate and predict")
+    guide = project / "docs" / "guide" / "predict.md"
+    found = [
+        *steps(project / "docs" / "models" / "costs.md", "Calibrate a board"),
+        *steps(guide, "Steps"),
+        *steps(guide, "Check the answer on Linux"),
+    ]
     names = [step.command.split()[1] for step in found]
     assert names == ["calibrate", "run", "cost", "cost", "run"]
     profile = (project / "boards" / "emulated.toml").read_bytes()
     follow(found, tmp_path)
     assert (project / "boards" / "emulated.toml").read_bytes() == profile
     # What the board itself does is within the band of what was predicted.
-    asked = shlex.split(found[3].command.replace("/tmp/", f"{tmp_path}/"))[1:]
+    predict = shlex.split(found[3].command)[1:]
     done = subprocess.run(
-        [FLASHBED, *asked, "--format", "json"], capture_output=True, text=True, check=True
+        [FLASHBED, *predict, "--format", "json"],
+        cwd=tmp_path / "here",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     predicted = json.loads(done.stdout)["prediction"]
-    (real,) = pl.read_parquet(tmp_path / "real" / "cases.parquet").to_dicts()
+    (real,) = pl.read_parquet(tmp_path / "here" / "real" / "cases.parquet").to_dicts()
     assert real["target"] == "emulator"
     for cost in ("time_ns", "flash_reads", "flash_programs", "flash_erases"):
         band = predicted[cost]

@@ -1,7 +1,7 @@
 """C uses what stands below it, and nothing else.
 
-The agent is in rooms: docs/agent.md says which a room may include. The files of flashbed_nand are
-layers: its header says in which order. Both orders are read from there.
+docs/models/agent.md lists the agent's folders and the folders that each may include. The header of
+flashbed_nand lists its layers. The tests read both orders from there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def _named(cell: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", cell))
 
 
-def _rooms() -> dict[str, frozenset[str]]:
-    """Each room, and `main`, with what it may include, in the order of docs/agent.md."""
-    section = text("docs/agent.md").split("## Rooms")[1].split("| file |")[0]
+def _folders() -> dict[str, frozenset[str]]:
+    """Each folder, and `main`, with what it may include, in the order of docs/models/agent.md."""
+    section = text("docs/models/agent.md").split("\n## Folders\n")[1].split("| file |")[0]
     return {row[1]: _named(row[2]) for row in _ROW.finditer(section)}
 
 
@@ -36,7 +36,7 @@ def _layers() -> list[str]:
     return _LAYER.findall(listed)
 
 
-def _room_of(path: str) -> str:
+def _folder_of(path: str) -> str:
     return PurePosixPath(path).relative_to(AGENT).with_suffix("").parts[0]
 
 
@@ -44,43 +44,43 @@ def _own(folder: str, *suffixes: str) -> list[str]:
     return [path for path in files(*suffixes) if path.startswith(f"{folder}/")]
 
 
-def test_every_room_is_in_the_order_and_has_one_header() -> None:
+def test_every_folder_is_in_the_order_and_has_one_header() -> None:
     paths = _own(AGENT, ".c", ".h")
-    assert {_room_of(path) for path in paths} == set(_rooms())
+    assert {_folder_of(path) for path in paths} == set(_folders())
     headers = {path for path in paths if path.endswith(".h")}
-    assert headers == {f"{AGENT}/{room}/{room}.h" for room in _rooms() if room != "main"}
+    assert headers == {f"{AGENT}/{folder}/{folder}.h" for folder in _folders() if folder != "main"}
 
 
-def test_a_room_may_include_only_rooms_above_it_in_the_list() -> None:
+def test_a_folder_may_include_only_folders_above_it_in_the_list() -> None:
     above: set[str] = set()
-    for room, may in _rooms().items():
-        assert may <= above, room
-        above.add(room)
+    for folder, may in _folders().items():
+        assert may <= above, folder
+        above.add(folder)
 
 
 @pytest.mark.parametrize("path", _own(AGENT, ".c", ".h"))
-def test_a_file_of_the_agent_includes_what_its_room_may(path: str) -> None:
-    room = _room_of(path)
+def test_a_file_of_the_agent_includes_what_its_folder_may(path: str) -> None:
+    folder = _folder_of(path)
     includes = re.findall(r'^#include "([^"]+)"', text(path), re.MULTILINE)
     # SQLite's own header is compiled in, not ours.
-    rooms = {PurePosixPath(name).parts[0] for name in includes if name != "sqlite3.h"}
-    assert rooms <= _rooms()[room] | {room}
+    folders = {PurePosixPath(name).parts[0] for name in includes if name != "sqlite3.h"}
+    assert folders <= _folders()[folder] | {folder}
 
 
-@pytest.mark.parametrize("room", [room for room in _rooms() if room != "main"])
-def test_a_header_says_which_rooms_it_includes(room: str) -> None:
-    path = f"{AGENT}/{room}/{room}.h"
+@pytest.mark.parametrize("folder", [folder for folder in _folders() if folder != "main"])
+def test_a_header_says_which_folders_it_includes(folder: str) -> None:
+    path = f"{AGENT}/{folder}/{folder}.h"
     said = _INCLUDES.search(text(path))
     assert said, f"{path} has no line ` * Includes: ….`"
-    assert _named(said[1].removeprefix("nothing of the agent's")) == _rooms()[room]
+    assert _named(said[1].removeprefix("nothing of the agent's")) == _folders()[folder]
 
 
 def test_files_of_the_agent_do_not_use_each_other_in_a_circle() -> None:
     uses = symbols_of_c(AGENT, without=("agent/sql/none.c",))
     assert circle(uses) == []
     for path, others in uses.items():
-        room = _room_of(path)
-        assert {_room_of(other) for other in others} <= _rooms()[room] | {room}, path
+        folder = _folder_of(path)
+        assert {_folder_of(other) for other in others} <= _folders()[folder] | {folder}, path
 
 
 def test_the_layers_of_the_chip_are_its_files() -> None:

@@ -342,6 +342,19 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
     assert run("doctor")[1].startswith("ok       python: 3.")
 
 
+def test_a_profile_is_begun_in_the_working_folder(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had gone into the folder of the shipped boards, in a wheel into the package."""
+    monkeypatch.delenv("FLASHBED_ROOT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert run("doctor", "--profile", "mine")[:2] == (0, "boards/mine.toml\n")
+    assert (tmp_path / "boards" / "mine.toml").is_file()
+    assert run("doctor", "--profile", "mine")[0] == 2
+    assert run("doctor", "--profile", "emulated")[0] == 2  # a name that is taken
+    assert not (tmp_path / "boards" / "emulated.toml").exists()
+
+
 def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run) -> None:
     status, out, _ = run("doctor", "--profile", "mine")
     assert (status, out) == (0, "project/boards/mine.toml\n")

@@ -299,7 +299,7 @@ def test_powercut_says_what_recovered(small: Path, fakes: Fakes, run: Run) -> No
     fakes["emulator"].changes = 9
     status, out, _ = run(*CUT, "--every", "2", "--out", "r")
     assert status == 0
-    assert ": 5 of 5 cuts recovered; mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)" in out
+    assert ": 5 of 5 cuts recovered\n  mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)\n" in out
     rows = json.loads(run("table", "r", "power_cuts", "--format", "json")[1])
     assert [row["change"] for row in rows] == [1, 3, 5, 7, 9]
     assert {row["target"] for row in rows} == {"emulator"}

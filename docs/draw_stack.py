@@ -161,7 +161,7 @@ def panel(y: float, title: str, kind: str, trace: Path, ops: list[str], begin_s:
     top = y + 52
     for at, lane in enumerate(of):
         line = top + at * lane_high
-        own = text(WIDTH - 12, line + 26, f"{lane.own_ns / 1000:,.0f} µs its own", "own small")
+        own = text(WIDTH - 12, line + 26, f"own {lane.own_ns / 1000:,.0f} µs", "own small")
         parts += [text(left, line + 26, lane.name), own]
         for start, long in lane.spans:
             x = left + wide * start / took
@@ -187,8 +187,10 @@ def traced(trace: Path) -> str:
     parts = ["<style>.own { text-anchor: end }</style>"]
     parts += panel(0, "read() of 4 KiB", "read", trace, ["read"], 0)
     parts += panel(520, "write() of 4 KiB and fsync()", "write", trace, ["write", "fsync"], 7)
-    parts += [text(12, 1062, "UBIFS on the emulated board, Linux 6.1, traced. A layer's own", "small"),
-              text(12, 1092, "time is that without the layers below it.", "small")]  # fmt: skip
+    parts += [
+        text(12, 1062, "UBIFS on the emulated board, Linux 6.1. Own: the time", "small"),
+        text(12, 1092, "of a layer without the layers below it.", "small"),
+    ]
     title = "The time of each layer in a read and in a synced write, from a trace"
     return page(1112, title, parts)
 

@@ -54,7 +54,6 @@ def test_the_picture_of_the_stack_is_what_its_script_draws(project: Path) -> Non
 
 
 @pytest.mark.extension
-@pytest.mark.uml
 def test_every_command_of_the_readme_does_what_it_says(project: Path, tmp_path: Path) -> None:
     """`make` is what runs this test."""
     for words in commands((project / "README.md").read_text()):

@@ -26,7 +26,7 @@ COMMANDS |= {group.name for group in app.registered_groups}
 
 def commands(text: str) -> list[list[str]]:
     """The words of every line of a document's shell blocks, without comments."""
-    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
     lines = (shlex.split(line.split(" #")[0]) for line in blocks.splitlines())
     return [words for words in lines if words and not words[0].startswith("#")]
 

@@ -48,9 +48,12 @@ def test_links_lead_somewhere(project: Path, name: str) -> None:
         assert (document.parent / link).exists(), link
 
 
-def test_the_picture_of_the_stack_is_what_its_script_draws(project: Path) -> None:
-    drawn = runpy.run_path(str(project / "docs" / "draw_stack.py"))["stack"]()
-    assert (project / "docs" / "stack.svg").read_text(encoding="utf-8") == drawn
+@pytest.mark.parametrize(
+    ("picture", "draws"), [("stack.svg", "stack"), ("guide/power-cut.svg", "power_cut")]
+)
+def test_a_picture_is_what_its_script_draws(project: Path, picture: str, draws: str) -> None:
+    drawn = runpy.run_path(str(project / "docs" / "draw_pictures.py"))[draws]()
+    assert (project / "docs" / picture).read_text(encoding="utf-8") == drawn
 
 
 @pytest.mark.extension

@@ -1,13 +1,13 @@
-"""Draws docs/stack.svg and docs/stack-trace.svg: what a call becomes in each layer of the stack.
+"""Draws the pictures of the documents: the stack, a real trace of it, and a power cut.
 
-The second picture is of a real trace, whose folder is the only argument:
+docs/stack-trace.svg is of a real trace, whose folder is the only argument:
 
     flashbed trace --on emulator --flash --vfs \
         --func vfs_read --func vfs_write --func vfs_fsync_range --func ubifs_read_folio \
         --func ubifs_write_begin --func ubifs_write_end --func ubifs_fsync \
         --func ubi_eba_read_leb --func ubi_eba_write_leb --func mtd_read --func mtd_write \
         --fs ubifs --out trace docs/examples/stack.ops
-    python docs/draw_stack.py trace
+    python docs/draw_pictures.py trace
 """
 
 from __future__ import annotations
@@ -195,7 +195,38 @@ def traced(trace: Path) -> str:
     return page(1112, title, parts)
 
 
+def power_cut() -> str:
+    """Changes to the chip up to the cut, and what flashbed does after it."""
+    wide, gap, top, cut_at = 66, 20, 70, 5
+    parts = [text(12, 34, "Changes to the chip", "name")]
+    for at in range(8):
+        x = 12 + at * (wide + gap)
+        kind = "write" if at < cut_at else "box"
+        parts.append(rect(x, top, wide, 66, kind, 8))
+        if at == cut_at:
+            parts.append(rect(x, top, wide / 2, 66, "write", 8))
+        label = "amount page-text" if at < cut_at else "amount"
+        parts.append(text(x + wide / 2, top + 42, str(at + 1), label))
+    x = 12 + cut_at * (wide + gap) + wide / 2
+    parts += [
+        f'<path class="cut" d="M{x:g} 48v118"/>',
+        text(x, 40, "power fails", "amount"),
+        text(12, 200, "Change 6 is torn: a part of its bits is on the chip.", "small"),
+        text(12, 232, "Changes 7 and 8 never happened.", "small"),
+    ]
+    steps = ["1  Mount the file system", "2  Read every file", "3  Write a new file and sync it",
+             "4  Compare with all that was acknowledged"]  # fmt: skip
+    parts.append(text(12, 290, "Then, for each cut", "name"))
+    for at, step in enumerate(steps):
+        parts += [rect(12, 308 + at * 54, WIDTH - 24, 46, "box", 8),
+                  text(28, 339 + at * 54, step)]  # fmt: skip
+    style = "<style>.cut { stroke: var(--read); stroke-width: 4; stroke-dasharray: 10 6 }"
+    parts.insert(0, style + " .page-text { fill: var(--page) }</style>")
+    return page(534, "A power cut tears a change, and flashbed looks at what is left", parts)
+
+
 if __name__ == "__main__":
+    (HERE / "guide" / "power-cut.svg").write_text(power_cut(), encoding="utf-8")
     (HERE / "stack.svg").write_text(stack(), encoding="utf-8")
     if len(sys.argv) > 1:
         (HERE / "stack-trace.svg").write_text(traced(Path(sys.argv[1])), encoding="utf-8")

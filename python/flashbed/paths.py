@@ -24,6 +24,7 @@ __all__ = [
     "in_checkout",
     "kernel_file",
     "kernel_files",
+    "new_board_file",
     "root",
     "sha256_of",
     "shown",
@@ -128,6 +129,11 @@ def _is_there(file: Path) -> bool:
 def board_file(name: str) -> Path:
     """The profile of a board."""
     return _file("boards", f"{name}.toml")
+
+
+def new_board_file(name: str) -> Path:
+    """Where a profile is begun: in boards/ of the working folder, or of `FLASHBED_ROOT`."""
+    return _places()[0] / "boards" / f"{name}.toml"
 
 
 def kernel_file(name: str) -> Path:

@@ -299,7 +299,7 @@ def test_powercut_says_what_recovered(small: Path, fakes: Fakes, run: Run) -> No
     fakes["emulator"].changes = 9
     status, out, _ = run(*CUT, "--every", "2", "--out", "r")
     assert status == 0
-    assert ": 5 of 5 cuts recovered; mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)" in out
+    assert ": 5 of 5 cuts recovered\n  mounted in 0.0 / 0.0 / 0.0 ms (min / median / max)\n" in out
     rows = json.loads(run("table", "r", "power_cuts", "--format", "json")[1])
     assert [row["change"] for row in rows] == [1, 3, 5, 7, 9]
     assert {row["target"] for row in rows} == {"emulator"}
@@ -340,6 +340,19 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(run: Run) -> None:
     assert checks["python"]["found"]
     assert all(check["how"] for check in checks.values())
     assert run("doctor")[1].startswith("ok       python: 3.")
+
+
+def test_a_profile_is_begun_in_the_working_folder(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had gone into the folder of the shipped boards, in a wheel into the package."""
+    monkeypatch.delenv("FLASHBED_ROOT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert run("doctor", "--profile", "mine")[:2] == (0, "boards/mine.toml\n")
+    assert (tmp_path / "boards" / "mine.toml").is_file()
+    assert run("doctor", "--profile", "mine")[0] == 2
+    assert run("doctor", "--profile", "emulated")[0] == 2  # a name that is taken
+    assert not (tmp_path / "boards" / "emulated.toml").exists()
 
 
 def test_a_profile_is_begun_without_a_board(small: Path, fakes: Fakes, run: Run) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flashbed.errors import InputError
-from flashbed.paths import shown
+from flashbed.paths import new_board_file, shown
 
 if TYPE_CHECKING:
     from flashbed.targets.ssh.facts import BoardFacts
@@ -195,7 +195,10 @@ def _write_profile(name: str, text: str) -> Path:
     from flashbed.formats.profiles import board_path
 
     path = board_path(name)
+    if not path.exists():
+        path = new_board_file(name)
     try:
+        path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as out:
             out.write(text)
     except OSError as why:

@@ -46,9 +46,8 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     """A summary for the terminal: a line a case, one a verdict but `recovered`, the first cuts."""
     said = []
     for row in rows:
-        said.append(
-            f"{row['case_id']} on {row['target']}: {_counted(row)}; mounted in {_times(row)}"
-        )
+        said.append(f"{row['case_id']} on {row['target']}: {_counted(row)}")
+        said.append(f"  mounted in {_times(row)}")
         for bad in row["first_bad"]:
             said.append(f"  cut {bad['change']}: {bad['verdict']}: {bad['reason']}")
         more = row["cuts"] - row[RECOVERED] - len(row["first_bad"])

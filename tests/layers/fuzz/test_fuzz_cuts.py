@@ -43,7 +43,7 @@ def ran(plan: Plan, target: Target) -> Report:
     ("fs", "without"), [("jffs2", ()), ("yaffs2", ("truncate", "trunc")), ("ubifs", ())]
 )
 def test_two_hundred_programs_recover(fs: str, without: tuple[str, ...]) -> None:
-    """A truncation of YAFFS2 is not atomic (docs/powercut.md)."""
+    """A truncation of YAFFS2 is not atomic (docs/evidence/power-cuts.md)."""
     report = ran(Plan("cuts", (fs,), cases=200, without=without), SimTarget())
     assert [block(found, report, "sim") for found in report.found] == []
     assert (report.exact, report.errors, dict(report.refused)) == (200, [], {}), summary(report)

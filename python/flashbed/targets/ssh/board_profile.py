@@ -84,7 +84,7 @@ def _text(
         "program_array_ns": f"{_BLANK}  # tPROG",
         "erase_array_ns": f"{_BLANK}  # tBERS",
         "transfer": f'{_BLANK}  # "page" if the controller moves whole pages, else "bytes"',
-        "bus_read_ns": f"{_BLANK}  # of a page, or of a byte",
+        "bus_read_ns": f"{_BLANK}  # of a whole page with its spare area",
         "bus_program_ns": f"{_BLANK}  # likewise",
         "column_change_ns": f"{_BLANK}  # tCCS",
     }

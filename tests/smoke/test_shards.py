@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.smoke.conftest import Run
+from tests.smoke.examples import check, steps
 
 pytestmark = pytest.mark.extension
 
@@ -118,18 +118,17 @@ def test_each_shard_has_a_folder_of_its_own_if_none_is_named(small: Path, run: R
     assert "results/small/one-shard-2-of-2\n" in out
 
 
-def test_the_commands_of_the_document_do_what_it_shows(
+def test_the_commands_of_the_document_make_the_folder_of_one_run(
     project: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (project / "docs/parallel.md").read_text()
-    said = []
-    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
-        for line in block.splitlines():
-            words = [word.replace("/tmp", str(tmp_path)) for word in shlex.split(line)]
-            status, out, err = run(*words[1:])
-            assert status == 0, err
-            said += [*out.splitlines(), *err.splitlines()]
-    assert bytes_of("figure3") == bytes_of("results/readahead/figure3")
-    (shown,) = re.findall(r"    2 shards: .*?(?=\n     …)", text, re.DOTALL)
-    assert {line.strip() for line in shown.splitlines()} <= {line.strip() for line in said}
+    page = project / "docs" / "guide" / "many-machines.md"
+    found = [*steps(page, "Several processors"), *steps(page, "Several machines by hand")]
+    for step in found:
+        words = shlex.split(step.command)
+        assert words.pop(0) == "flashbed"
+        status, out, err = run(*words)
+        assert status == 0, err
+        check(step.shown, out.splitlines())
+    assert len(found) == 4
+    assert bytes_of("merged") == bytes_of("whole")

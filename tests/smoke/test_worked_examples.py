@@ -24,10 +24,7 @@ def follow(found: list[Step], work: Path, env: dict[str, str] | None = None) -> 
     here = work / "here"
     here.mkdir()
     for step in found:
-        command = step.command.replace("/tmp/", f"{work}/")
-        words = shlex.split(
-            command.replace("sudo flashbed trace", "flashbed trace --on ssh://board")
-        )
+        words = shlex.split(step.command.replace("/tmp/", f"{work}/"))
         assert words[0] == "flashbed", words
         done = subprocess.run(
             [FLASHBED, *words[1:]], cwd=here, env=env, capture_output=True, text=True, check=False,
@@ -51,10 +48,15 @@ def board_with_data(
 @pytest.mark.timeout(900)
 def test_trace_my_program(project: Path, tmp_path: Path, board_with_data: SshBoard) -> None:
     """Not on the machine of the tests, which may have no kprobes: on the emulated board."""
-    found = steps(project / "docs" / "tracing.md", "Trace my program")
+    page = project / "docs" / "guide" / "trace.md"
+    found = [
+        *steps(page, "A program on a board"),
+        *steps(page, "A case of an experiment"),
+        *steps(page, "Look at it")[:1],
+    ]
     assert [step.command.split(" --")[0] for step in found] == [
-        "sudo flashbed trace", "flashbed trace", "flashbed report /tmp/insert",
-        "flashbed table /tmp/insert functions",
+        "flashbed trace", "flashbed trace", "flashbed table /tmp/insert functions",
+        "flashbed report /tmp/insert",
     ]  # fmt: skip
     ssh = {**os.environ, "FLASHBED_SSH": f"ssh -F {board_with_data.config}"}
     follow(found, tmp_path, ssh)

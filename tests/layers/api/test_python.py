@@ -16,7 +16,7 @@ import flashbed as fb
 from flashbed import errors
 from tests.support import PROJECT
 
-PAGE = (PROJECT / "docs" / "python.md").read_text()
+PAGE = (PROJECT / "docs" / "guide" / "python.md").read_text()
 README = (PROJECT / "README.md").read_text()
 STUBS = (PROJECT / "python" / "flashbed" / "__init__.py").read_text()
 CLASSES = ("Board", "Experiment", "File", "Plot", "Program", "Result")
@@ -62,7 +62,7 @@ def test_importing_it_imports_nothing_else() -> None:
 
 
 @pytest.mark.extension
-@pytest.mark.parametrize("text", [README, PAGE], ids=["README", "docs/python.md"])
+@pytest.mark.parametrize("text", [README, PAGE], ids=["README", "docs/guide/python.md"])
 def test_examples_run(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = EXAMPLE.findall(text)

@@ -41,7 +41,7 @@ def measured(folder: Path, *settings: str, wear: bool = False) -> pl.DataFrame:
 
 
 def test_the_documents_have_a_row_for_every_axis_and_name_its_column() -> None:
-    rows = (DOCS / "experiments.md").read_text()
+    rows = (DOCS / "reference/experiment-file.md").read_text()
     columns = (DOCS / "formats.md").read_text()
     for axis, about in AXES.items():
         assert f"| `{axis}` | {about.means} |" in rows, axis

@@ -38,7 +38,7 @@ def test_the_bytes_are_those_the_simulator_generates() -> None:
 
 
 def by_definition(offset: int, length: int, seed: int, fill: str) -> bytes:
-    """docs/operations.md, byte by byte."""
+    """docs/reference/operations.md, byte by byte."""
     content = bytearray()
     sizes = [piece for piece in pieces(fill) for _ in range(piece.times)]
     for at in range(offset, offset + length):

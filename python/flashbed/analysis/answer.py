@@ -32,6 +32,8 @@ HEADS = {
 """Measures of a case or an answer, in the order in which they are shown -> their heads."""
 _TIMES = ("time_ns", "flash_time_ns")
 _FLUSHED = "flush_programs"
+_PAGE_BYTES = r"(?:^|\+)page_bytes=(\d+)"
+"""In the name of a chip: its pages, where they are not those of the board's profile."""
 _CHOICES = ["target", *(name for name, about in AXES.items() if about.chosen), "window"]
 _WORKS = [name for name in AXIS_COLUMNS if name not in _CHOICES]
 COLUMNS = (*_CHOICES, *_WORKS, *_TIMES, *COUNTS, _FLUSHED)
@@ -89,7 +91,8 @@ def answer(cases: pl.DataFrame, page_bytes: Mapping[str, int]) -> Answer:
         pl.len().alias("cases"),
         *(_sum(column) for column in (*_TIMES, *COUNTS, _FLUSHED)),
     )
-    page = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
+    profiled = pl.col("board").replace_strict(page_bytes, default=None, return_dtype=pl.Int64)
+    page = pl.coalesce(pl.col("chip").str.extract(_PAGE_BYTES).cast(pl.Int64), profiled)
     programmed = (pl.col("flash_programs") + pl.col(_FLUSHED).fill_null(0)) * page
     written = pl.when(pl.col("bytes_written") > 0).then(pl.col("bytes_written"))
     rows = summed.with_columns((programmed / written).alias("amplification")).drop(_FLUSHED)

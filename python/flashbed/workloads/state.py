@@ -21,6 +21,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from flashbed.errors import InputError
+from flashbed.formats.operation_fields import pieces
 from flashbed.formats.operations import Operation, parse, text_of
 from flashbed.formats.profiles import Board
 from flashbed.plan.conditions import State
@@ -65,7 +66,18 @@ def _in_state(state: State, fs: str, room: int, block_bytes: int, prepare: str) 
     if state.valid or state.invalid:
         lines += _filled(state, fs, room, block_bytes, _bytes_of_files(operations, fs))
     lines += _fragmented(state, fs, operations) if state.fragmented else map(str, operations)
-    return text_of(lines)
+    return text_of(lines, prepare.split("\n", 1)[0])
+
+
+def _saved_percent(operation: Operation) -> int:
+    """What a compressor saves of a write: of recorded pieces the zeroes they end with."""
+    fill = str(operation.fields[4])
+    if fill.isdigit():
+        return int(fill)
+    if fill == "data":
+        return 0
+    kept = sum((one.common_bytes + one.own_bytes) * one.times for one in pieces(fill))
+    return max(0, 100 - 100 * kept // int(operation.fields[2]))
 
 
 def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
@@ -85,7 +97,7 @@ def _bytes_of_files(operations: Sequence[Operation], fs: str) -> int:
             case "write":
                 first, end = int(fields[1]), int(fields[1]) + int(fields[2])
                 sectors = range(first // SECTOR_BYTES, -(-end // SECTOR_BYTES))
-                saved = 0 if fs in UNCOMPRESSED else int(fields[4])
+                saved = 0 if fs in UNCOMPRESSED else _saved_percent(operation)
                 files[slots[fields[0]]] |= dict.fromkeys(sectors, saved)
             case "truncate":
                 path, end = slots[fields[0]], -(-int(fields[1]) // SECTOR_BYTES)
@@ -288,6 +300,8 @@ def _joined(operations: Sequence[Operation]) -> Iterator[Operation | _Written]:
     slot, end = -1, 0
     parts: list[tuple[int, tuple[int, int]]] = []
     for operation in operations:
+        if operation.name == "write" and not str(operation.fields[4]).isdigit():
+            raise InputError("fragmented: files of a recorded program are written in order only")
         numbers = tuple(map(int, operation.fields)) if operation.name == "write" else ()
         if parts and numbers[:2] != (slot, end):
             yield _Written(slot, tuple(parts), end)

@@ -48,7 +48,7 @@ def word(seed: int, k: int) -> int:
 
 
 def generated(offset: int, length: int, seed: int, compressibility: int) -> bytes:
-    """Byte by byte as docs/formats.md has it."""
+    """Byte by byte as docs/reference/operations.md has it."""
 
     def byte(i: int) -> int:
         if word(seed, 2**62 + i // 64) % 100 < compressibility:

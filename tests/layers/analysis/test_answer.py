@@ -47,6 +47,14 @@ def test_amplification_counts_what_the_flush_programmed_and_the_chips_own_pages(
     assert found.rows["amplification"].to_list() == [5 * 2048 / 8192, 5 * 4096 / 8192, None]
 
 
+def test_amplification_counts_the_pages_of_a_changed_chip() -> None:
+    """With `--set chip.page_bytes=4096` it was half of what it is."""
+    chips = ("default", "read_array_ns=7+page_bytes=512", "page_bytes=4096+oob_bytes=128")
+    found = answer(cases(*({"chip": chip} for chip in chips)), PAGE)
+    amplified = dict(found.rows.select("chip", "amplification").rows())
+    assert amplified == dict(zip(chips, (5 * n / 8192 for n in (2048, 512, 4096)), strict=True))
+
+
 def test_amplification_of_nothing_written_is_not_known() -> None:
     found = answer(cases({"bytes_written": 0}, {"bytes_written": None, "fs": "ubifs"}), PAGE)
     assert found.rows["amplification"].null_count() == 2

@@ -1,4 +1,4 @@
-"""The reader of flashbed-ops 1 refuses what docs/operations.md refuses, with its line and code."""
+"""The reader of flashbed-ops 1 refuses what docs/reference/operations.md refuses."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ def phases(table: str) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, int]:
-    section = (PROJECT / "docs/formats.md").read_text().split("## Phases of a case")[1]
-    rows = _ROW.findall(section.split("\n## ")[0])
+    page = (PROJECT / "docs/reference/agent-protocol.md").read_text()
+    section = page.split("## Phases of a case")[1].split("\n## ")[0]
+    rows = _ROW.findall(section)
     return {name: int(value.replace(",", "")) for name, value in rows}
 
 

@@ -164,6 +164,25 @@ def test_a_file_that_compresses_leaves_the_filler_its_share(fs: str) -> None:
 
 
 @pytest.mark.extension
+@pytest.mark.parametrize("fs", ["jffs2", "ubifs", "yaffs2"])
+def test_the_files_of_a_recorded_program_leave_the_filler_its_share(fs: str) -> None:
+    """A recording on a filled partition ended in a traceback: its bytes were read as a number."""
+    writes = "write 0 0 8192 1 1000+24x2\nwrite 0 8192 100 1 36+64\ndata aGFsbG8=\n"
+    prepare = (
+        f"flashbed-ops 2\nopen 0 a%20b rw,create\n{writes}write 0 8292 5 0 data\nfsync 0\n"
+        "close 0\nprepared\n"
+    )
+    board = load_board("emulated")
+    text = in_state(State(valid=0.5), fs, board, (), prepare)
+    assert text.startswith("flashbed-ops 2\n")
+    assert writes in text
+    filled = [int(op.fields[2]) for op in parse(text) if op.name == "write"][:-3]
+    assert sum(filled) > 10 * MIB
+    with pytest.raises(InputError, match="recorded program are written in order only"):
+        in_state(State(fragmented=0.5), fs, board, (), prepare)
+
+
+@pytest.mark.extension
 @pytest.mark.parametrize(
     ("fs", "state", "says"),
     [

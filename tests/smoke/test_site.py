@@ -48,9 +48,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The site, and the warnings there were."""
     folder = tmp_path_factory.mktemp("site")
     said = folder / "warnings"
-    command = [str(SPHINX), "-q", "-c", "docs/site", "-d", str(folder / "doctrees"), "-w", said]
+    command = [str(SPHINX), "-q", "-c", "docs/site", "-d", str(folder / "doctrees"), "-w"]
     subprocess.run(
-        [*command, ".", folder / "html"], cwd=PROJECT, check=True, capture_output=True, timeout=250
+        [*command, str(said), ".", str(folder / "html")],
+        cwd=PROJECT,
+        check=True,
+        capture_output=True,
+        timeout=250,
     )
     return folder / "html", said.read_text().replace(f"{PROJECT}/", "").splitlines()
 

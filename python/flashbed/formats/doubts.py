@@ -6,7 +6,8 @@ Ranges are those of data sheets from SLC of 2004 to TLC, with a factor to spare 
 
 from __future__ import annotations
 
-from flashbed.formats.profiles import Board, Chip
+from flashbed.formats.board_tables import Chip
+from flashbed.formats.profiles import Board
 from flashbed.paths import shown
 
 __all__ = ["doubts"]

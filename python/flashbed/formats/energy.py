@@ -35,9 +35,15 @@ class MeanPower(Strict):
     """For what a row holds; a key that is missing holds for all."""
 
     activity: Activity
+    """What the program did: `read`, `write`, `select` (an SQL SELECT).
+    From: the measurement.
+    """
     fs: FileSystem | None = None
+    """The file system; missing: all."""
     pattern: Pattern | None = None
+    """The pattern of access; missing: all."""
     read_ahead: Literal["on", "off"] | None = None
+    """Whether read-ahead was on; missing: both."""
     source: Text | None = None
     """Its own, where it is not the table's."""
 
@@ -51,13 +57,22 @@ class RailPower(MeanPower):
     """A row of `[energy.paper]`: mean power above idle by rail; `mem` is RAM and flash."""
 
     cpu_uw: MicroWatt
+    """Mean power of the CPU's rail above idle.
+    From: `flashbed power fit --write`.
+    """
     mem_uw: MicroWatt
+    """Mean power of the rail of RAM and flash above idle.
+    From: `flashbed power fit --write`.
+    """
 
 
 class SupplyPower(MeanPower):
     """A row of `[energy.supply]`: mean power above idle of the whole board."""
 
     supply_uw: MicroWatt
+    """Mean power of the whole board above idle.
+    From: `flashbed power fit --write`.
+    """
 
 
 class _Rows(Strict):
@@ -77,6 +92,7 @@ class PaperConstants(_Rows):
     """`[energy.paper]`."""
 
     power: Annotated[tuple[RailPower, ...], Field(min_length=1, strict=False)]
+    """A row for each activity that was measured."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -88,6 +104,7 @@ class SupplyConstants(_Rows):
     """`[energy.supply]`."""
 
     power: Annotated[tuple[SupplyPower, ...], Field(min_length=1, strict=False)]
+    """A row for each activity that was measured."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -105,27 +122,70 @@ class ComponentConstants(Strict):
     """
 
     source: Text
+    """Where the numbers of this table come from."""
     cpu_busy_uw: MicroWatt | None = None
+    """Power of the busy CPU above idle.
+    From: a measurement of the CPU's rail.
+    """
     memory_byte_pj: Pj | None = None
+    """Energy of memory for a byte that a program reads or writes.
+    From: a measurement of the memory's rail.
+    """
     driver_read_ns: DriverNs | None = None
+    """What reading a page takes in the driver in all.
+    From: a measurement of the driver.
+    """
     driver_program_ns: DriverNs | None = None
+    """What programming a page takes in the driver in all.
+    From: a measurement of the driver.
+    """
     driver_erase_ns: DriverNs | None = None
+    """What erasing a block takes in the driver in all.
+    From: a measurement of the driver.
+    """
     driver_read_nj: Nj | None = None
+    """Energy of the CPU while a page is read.
+    From: a measurement of the driver.
+    """
     driver_program_nj: Nj | None = None
+    """Energy of the CPU while a page is programmed.
+    From: a measurement of the driver.
+    """
     driver_erase_nj: Nj | None = None
+    """Energy of the CPU while a block is erased.
+    From: a measurement of the driver.
+    """
     flash_read_nj: Nj | None = None
+    """Energy of the array for reading a page.
+    From: data sheet, ICC1 times VCC times tR.
+    """
     flash_program_nj: Nj | None = None
+    """Energy of the array for programming a page.
+    From: data sheet, ICC2 times VCC times tPROG.
+    """
     flash_erase_nj: Nj | None = None
+    """Energy of the array for erasing a block.
+    From: data sheet, ICC3 times VCC times tBERS.
+    """
     bus_read_nj: Nj | None = None
+    """Energy of moving a page that is read.
+    From: a measurement, less the array's.
+    """
     bus_program_nj: Nj | None = None
+    """Energy of moving a page that is programmed.
+    From: a measurement, less the array's.
+    """
 
 
 class Energy(Strict):
     """`[energy]`."""
 
     paper: PaperConstants | None = None
+    """Mean power by rail; not together with `supply`."""
     supply: SupplyConstants | None = None
+    """Mean power of the whole supply; not together with `paper`."""
     component: ComponentConstants | None = None
+    """What each component takes."""
 
     @model_validator(mode="after")
     def _one_measured(self) -> Self:

@@ -127,6 +127,7 @@ class CompressorCosts(Strict):
     """
 
     included: Annotated[tuple[Literal["lzo-2.02", "zlib", "rtime"], ...], Field(strict=False)] = ()
+    """Compressors whose work is part of the file systems' own costs."""
 
     lzo: LzoCosts | None = None
     lzo_2_02: LzoCosts | None = None
@@ -139,6 +140,7 @@ class Software(Strict):
     """`[software]`: what the CPU needs, layer by layer."""
 
     source: Text
+    """Where the numbers of this table come from."""
     syscall_ns: Ns = fitted("A read or write system call: entry, fd, exit.")
     wake_ns: Ns = folded(
         "From the interrupt of a timer to the program that it wakes (try_to_wake_up, "

@@ -12,27 +12,32 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Any, Self, TypeVar, get_args
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import PrivateAttr, model_validator
 
 from flashbed import paths
 from flashbed.errors import InputError
-from flashbed.formats.bounds import (
-    PAGES_MAX,
-    Blocks,
-    Erases,
-    Hertz,
-    Kib,
-    Mib,
-    Ns,
-    OobBytes,
-    PageBytes,
-    PagesPerBlock,
-    RaPages,
+from flashbed.formats.board_tables import (
+    BoardFacts,
+    Chip,
+    Ecc,
+    Emulator,
+    EnduranceFacts,
+    Memory,
+    Partition,
 )
 from flashbed.formats.energy import Energy
-from flashbed.formats.names import Name, Text, is_name
+from flashbed.formats.kernel_tables import (
+    FILE_SYSTEMS,
+    BackingDevices,
+    Jffs2Options,
+    KernelFacts,
+    ReadAheadRules,
+    UbifsOptions,
+    UserMode,
+)
+from flashbed.formats.names import is_name
 from flashbed.formats.prices import CompressorCosts, Software
 from flashbed.formats.toml import FromFile, Strict, read_model, read_toml
 from flashbed.paths import sha256_of
@@ -50,14 +55,11 @@ __all__ = [
     "load_kernel",
 ]
 
-FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
 """CONFIG_HZ of 250 in kernel/uml/config."""
 HOST_POINTER_BYTES = 8
 
-HAMMING_STEP_BYTES = (256, 512)
-HAMMING_STRENGTH_BITS = 1
 HAMMING_CODE_BYTES = 3
 HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
 """By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
@@ -74,11 +76,6 @@ class ProfileError(InputError):
     """A profile that cannot be used; the message names the file and the key."""
 
 
-def _power_of_two(name: str, value: int) -> None:
-    if value & (value - 1):
-        raise ValueError(f"{name} = {value} is not a power of two")
-
-
 def _without_sources(profile: Strict, names: set[str]) -> str:
     """These tables as JSON, without `source`."""
     tables = profile.model_dump(include=names)
@@ -90,118 +87,27 @@ def _without_sources(profile: Strict, names: set[str]) -> str:
     )
 
 
-class Chip(Strict):
-    """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
-
-    source: Text
-    page_bytes: PageBytes
-    oob_bytes: OobBytes
-    pages_per_block: PagesPerBlock
-    blocks: Blocks
-    read_array_ns: Ns
-    program_array_ns: Ns
-    erase_array_ns: Ns
-    transfer: Literal["bytes", "page"]
-    bus_read_ns: Ns
-    bus_program_ns: Ns
-    column_change_ns: Ns
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        _power_of_two("page_bytes", self.page_bytes)
-        _power_of_two("pages_per_block", self.pages_per_block)
-        pages = self.pages_per_block * self.blocks
-        if pages > PAGES_MAX:
-            raise ValueError(f"blocks: {pages:,} pages, {PAGES_MAX:,} at most")
-        if self.oob_bytes > self.page_bytes:
-            raise ValueError(f"oob_bytes = {self.oob_bytes} is more than a page")
-        if min(self.read_array_ns, self.program_array_ns, self.erase_array_ns) == 0:
-            raise ValueError("read_array_ns, program_array_ns and erase_array_ns cannot be 0")
-        return self
-
-
-class Ecc(Strict):
-    """`[ecc]`: who corrects, over how many bytes, and how many bits of them.
-
-    `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
-    """
-
-    source: Text
-    kind: Literal["hardware-page", "software-subpage", "none"]
-    step_bytes: PageBytes
-    strength_bits: Annotated[int, Field(ge=0, le=1_024)]
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if (self.strength_bits == 0) != (self.kind == "none"):
-            raise ValueError(
-                f"strength_bits = {self.strength_bits} with kind = {self.kind!r}: it is 0 with"
-                " 'none' and with nothing else"
-            )
-        if self.kind == "software-subpage":
-            if self.strength_bits != HAMMING_STRENGTH_BITS:
-                raise ValueError("strength_bits: the kernel's software ECC is a Hamming code, 1")
-            if self.step_bytes not in HAMMING_STEP_BYTES:
-                raise ValueError("step_bytes: the kernel's Hamming code has steps of 256 or 512")
-        return self
-
-
-class Partition(Strict):
-    """`[partition]`: the blocks the file system lives on."""
-
-    source: Text
-    first_block: Annotated[int, Field(ge=0, lt=65_536)]
-    blocks: Blocks
-
-
-class EnduranceFacts(Strict):
-    """`[endurance]`: how often a block may be erased, by the chip's data sheet."""
-
-    source: Text
-    cycles: Erases
-
-
-class Emulator(Strict):
-    """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
-
-    Without `nandsim` the chip is none that nandsim can be.
-    """
-
-    source: Text
-    machine: Text
-    cpu: Text
-    icount_shift: Annotated[int, Field(ge=0, le=10)]
-    nandsim: Text | None = None
-
-
-class BoardFacts(Strict):
-    """`[board]`: what it is."""
-
-    name: Name
-    title: Text
-    ram_mib: Mib
-    source: Text
-
-
-class Memory(Strict):
-    """`[memory]`: what the page cache may become."""
-
-    source: Text
-    free_kib: Kib
-
-
 class Board(FromFile):
     """A board: its chip, its driver's ECC, the partition, the costs of its CPU."""
 
     board: BoardFacts
+    """What the board is."""
     chip: Chip
+    """The NAND chip."""
     ecc: Ecc
+    """How its pages are corrected."""
     partition: Partition
+    """The blocks that the file system lives on."""
     memory: Memory
+    """What the page cache may grow into."""
     software: Software
+    """What the code of its kernel costs."""
     endurance: EnduranceFacts | None = None
+    """How often a block may be erased."""
     energy: Energy | None = None
+    """Constants of energy."""
     emulator: Emulator | None = None
+    """How QEMU becomes this board."""
     _changes: dict[str, dict[str, int]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
@@ -318,137 +224,21 @@ def _is_table(given: Any) -> bool:
     return isinstance(given, type) and issubclass(given, Strict)
 
 
-Rcu = Literal["tiny", "tree", "softirqs"]
-
-
-class Configuration(Strict):
-    """How a kernel is configured for its machine, as far as tasks and counters show it.
-
-    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
-    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
-    """
-
-    source: Text
-    smp: bool
-    rcu: Rcu
-    task_groups: bool
-    first_idle_tick: bool
-    longest_idle_ms: Annotated[int, Field(gt=0, le=1_000_000)]
-
-
-Xattr = Literal["off", "on", "unknown"]
-
-
-class UserMode(Configuration):
-    """`[uml]`: how the kernel is configured as user-mode Linux.
-
-    `jffs2_xattr` is CONFIG_JFFS2_FS_XATTR.
-    """
-
-    jffs2_xattr: Xattr
-
-
-class KernelFacts(Configuration):
-    """`[kernel]`: what it is, and which targets can run it.
-
-    `ticks_per_second` is CONFIG_HZ.
-    """
-
-    name: Name
-    title: Text
-    targets: tuple[str, ...] = Field(min_length=1, strict=False)
-    ticks_per_second: Hertz
-
-
-class ReadAheadRules(Strict):
-    """`[readahead]`: the peculiarities of mm/readahead.c in this kernel."""
-
-    source: Text
-    backward_jump_is_sequential: bool
-    context: Literal["none", "eager", "conservative"]
-    first_page_starts_window: bool
-    hole_window_adds_request: bool
-    window_overflow: Literal["grows", "capped"]
-    previous_position: Literal["last-page", "next-byte", "next-byte-at-end"]
-    hole_not_found: Literal["page-after", "last-page"]
-    hole_not_found_below: Literal["page-after", "last-page"]
-    miss_never_continues: bool
-    stream_keeps_its_window: bool
-    cut_window_moves_its_marker: bool
-    window_is_added_first: bool
-    faults_around: bool
-
-
-class Jffs2Options(Strict):
-    """`[jffs2]`: how the kernel's JFFS2 is built.
-
-    `compr_option` is what its mount option `compr=` takes; none before 3.2.
-    """
-
-    source: Text
-    summary: bool
-    compressors: list[Literal["lzo", "lzo-2.02", "zlib", "rtime"]]
-    compr_option: list[Literal["none", "lzo", "zlib"]]
-    collector_keeps_signals: bool
-    wbuf_flush: Literal["delayed-work", "sync-supers"]
-    xattr: Xattr
-
-
-class UbifsOptions(Strict):
-    """`[ubifs]`: how the kernel's UBIFS is built.
-
-    `compr_option` is what its mount option `compr=` takes.
-    """
-
-    source: Text
-    compressor: Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]
-    compr_option: list[Literal["none", "lzo", "lzo-2.02", "zlib", "zstd-1.4.10"]]
-
-
-BackingDevice = Literal["default", "mtd", "block", "ubifs"]
-
-
-class BackingDevices(Strict):
-    """`[backing_devices]`: whose `ra_pages` become the window of a file when it is opened.
-
-    file_ra_state_init (mm/readahead.c) takes them from the inode's `mapping`, and since 4.0 from
-    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info's, but for file systems
-    on a block device, which have the disk's, and UBIFS, which sets its own. A superblock has that
-    of its MTD device, its disk or its UBIFS.
-    """
-
-    source: Text
-    looked_up: Literal["mapping", "superblock"]
-    yaffs2_mounts: Literal["block", "mtd"]
-    ra_pages: dict[BackingDevice, RaPages]
-
-    def device(self, fs: str) -> BackingDevice:
-        """The one that inodes of a file system look at."""
-        if fs == "ubifs":
-            return "ubifs"
-        if fs == "yaffs2" and self.yaffs2_mounts == "block":
-            return "block"
-        return "default" if self.looked_up == "mapping" else "mtd"
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        needed = {self.device(fs) for fs in FILE_SYSTEMS}
-        odd = sorted(needed ^ self.ra_pages.keys())
-        if odd:
-            problem = "missing" if odd[0] in needed else "no file system looks at it"
-            raise ValueError(f"ra_pages.{odd[0]}: {problem}")
-        return self
-
-
 class Kernel(FromFile):
     """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
 
     kernel: KernelFacts
+    """What the kernel is."""
     uml: UserMode | None = None
+    """The kernel in user mode; needed by the target `uml`."""
     readahead: ReadAheadRules | None = None
+    """Its read-ahead; needed by the target `sim`."""
     jffs2: Jffs2Options | None = None
+    """Its JFFS2; needed by the target `sim`."""
     ubifs: UbifsOptions | None = None
+    """Its UBIFS; needed by the target `sim`."""
     backing_devices: BackingDevices
+    """The read-ahead window of a fresh mount."""
 
     @model_validator(mode="after")
     def _simulated_whole(self) -> Self:

@@ -109,7 +109,7 @@ class Chip(Strict):
 
 
 class Ecc(Strict):
-    """`[ecc]`: who corrects, over how many bytes, and how many bits of them.
+    """`[ecc]`: what corrects wrong bits, over how many bytes, and how many bits of them.
 
     `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
     """
@@ -198,7 +198,7 @@ class Emulator(Strict):
 
 
 class BoardFacts(Strict):
-    """`[board]`: what it is."""
+    """`[board]`: the board's name and its memory."""
 
     name: Name
     """The board's name, that of its file without `.toml`."""
@@ -213,7 +213,7 @@ class BoardFacts(Strict):
 
 
 class Memory(Strict):
-    """`[memory]`: what the page cache may become."""
+    """`[memory]`: how large the page cache may become."""
 
     source: Text
     """Where the numbers of this table come from."""

@@ -79,6 +79,7 @@ class _Rows(Strict):
     """A table of mean powers. A case takes the row that names most of what it is."""
 
     source: Text
+    """Where the numbers of this table come from."""
 
     def _check(self, rows: tuple[MeanPower, ...]) -> None:
         conditions = [row.condition for row in rows]
@@ -89,7 +90,7 @@ class _Rows(Strict):
 
 
 class PaperConstants(_Rows):
-    """`[energy.paper]`."""
+    """`[energy.paper]`: mean power above idle of the CPU's rail, and of that of RAM and flash."""
 
     power: Annotated[tuple[RailPower, ...], Field(min_length=1, strict=False)]
     """A row for each activity that was measured."""
@@ -101,7 +102,7 @@ class PaperConstants(_Rows):
 
 
 class SupplyConstants(_Rows):
-    """`[energy.supply]`."""
+    """`[energy.supply]`: mean power above idle of the whole board."""
 
     power: Annotated[tuple[SupplyPower, ...], Field(min_length=1, strict=False)]
     """A row for each activity that was measured."""
@@ -113,7 +114,7 @@ class SupplyConstants(_Rows):
 
 
 class ComponentConstants(Strict):
-    """`[energy.component]`: what works, and what it takes above idle; missing is not known.
+    """`[energy.component]`: what each component takes above idle; a missing key is not known.
 
     A page operation of the driver takes `driver_*_ns` in all, of which the CPU's part is
     `driver_*_nj`, the chip's array `flash_*_nj`, and moving the page `bus_*_nj` (an erase moves

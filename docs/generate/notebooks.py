@@ -48,7 +48,7 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
     if printed.getvalue():
         text = printed.getvalue().splitlines(keepends=True)
         found.append({"name": "stdout", "output_type": "stream", "text": text})
-    if value is not None:
+    if value is not None and not source.rstrip().endswith(";"):
         data = {kind: text.splitlines(keepends=True) for kind, text in _shown(value).items()}
         found.append({"data": data, "execution_count": number, "metadata": {},
                       "output_type": "execute_result"})  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-from docs.generate.markdown import NOTE, table
 
+from docs.generate.markdown import NOTE, table
 from flashbed.tables.column_meanings import COLUMN_MEANINGS, ROWS
 from flashbed.tables.columns import SCHEMAS
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from docs.generate.markdown import NOTE, entry, prose, table
 from typer.main import get_command
 
+from docs.generate.markdown import NOTE, entry, prose, table
 from flashbed.cli import GROUPS, app
 from flashbed.errors import FlashbedError, InputError, Interrupted
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
 
-from docs.generate.markdown import NOTE, prose, table
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from docs.generate.markdown import NOTE, prose, table
 from flashbed.formats.energy import MeanPower
 from flashbed.formats.prices import Software, prices
 from flashbed.formats.profiles import Board, Kernel

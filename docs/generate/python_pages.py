@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from docs.generate.markdown import NOTE, entry, prose
-
 import flashbed as fb
+from docs.generate.markdown import NOTE, entry, prose
 
 __all__ = ["page"]
 

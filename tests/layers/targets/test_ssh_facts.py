@@ -121,7 +121,7 @@ def test_a_named_partition_is_confirmed_by_type() -> None:
     board = allowed("ssh://root@h", "mtd5:data")
     assert board == AllowedBoard(Address("h", "root"), ConfirmedPartition(5, "data"))
     assert str(board) == "ssh://root@h"
-    with pytest.raises(InputError, match="nobody can be asked"):
+    with pytest.raises(InputError, match="no terminal to confirm it on"):
         allowed("ssh://root@h", "mtd5")
 
 

@@ -196,7 +196,7 @@ def test_report_of_a_studys_folder_is_the_one_that_reproduce_wrote(
 def test_reproduce_and_report_write_the_page_of_all_results(
     small: Path, fakes: Fakes, run: Run
 ) -> None:
-    assert run("report") == (2, "", "flashbed: results: no results there; first"
+    assert run("report") == (2, "", "flashbed: results: holds no results; start with"
                              " `flashbed run figure3`\n")  # fmt: skip
     _, _, err = run("reproduce", "small", "--on", "sim")
     assert "all results on one page: results/index.html" in err

@@ -73,7 +73,7 @@ def test_only_the_cases_that_were_asked_for_are_judged(small: Path, fakes: Fakes
     assert names(chosen) == names(first)
     both = ("--set", "pattern=random", "--case", CASE)
     assert "no such case in" in run("lifetime", directory, *both)[2]
-    assert "no case that was asked for" in run("lifetime", directory, "--on", "emulator")[2]
+    assert "none of the chosen cases" in run("lifetime", directory, "--on", "emulator")[2]
     assert names(json_of(run, directory, "--on", "sim", "--repeat", "1/h")) == names(first) | {CASE}
 
 

@@ -198,7 +198,7 @@ def test_a_case_is_traced(unchanged: SshBoard, tmp_path: Path) -> None:
     ("change", "address", "said"),
     [
         ("key", "ssh://board", "the login is refused"),
-        ("known_hosts", "ssh://board", "its host key is not known, or another one"),
+        ("known_hosts", "ssh://board", "its host key is unknown or has changed"),
         (None, "ssh://127.0.0.1:1", "it cannot be reached: no ssh server answers there"),
         (None, "ssh://nowhere.invalid", "there is no host of that name"),
     ],

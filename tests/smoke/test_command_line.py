@@ -262,7 +262,7 @@ def test_an_interrupt_leaves_whole_results(small: Path, fakes: Fakes, run: Run) 
         ("run one --set fs=ext4", "--set fs=ext4: not in small/one: jffs2, ubifs, yaffs2"),
         ("run one --set fs=yaffs2 --on emulator", "none of the chosen cases of small/one runs"),
         ("run one --case jffs3", "--case jffs3: no such case in small/one"),
-        ("run one --trace disk", "flash and wear can be traced"),
+        ("run one --trace disk", "must be flash or wear"),
         ("run one --out boards.txt/x", "boards.txt/x: Not a directory"),
         ("table nowhere cases", "nowhere: not the result of a run"),
         ("table nowhere cases --format xml", "--format xml: csv, json, parquet"),

@@ -1,8 +1,8 @@
 """Board and kernel profiles: facts with sources, from boards/*.toml and boards/kernels/*.toml.
 
-A profile is complete or refused: every physical quantity is named with its unit, none has a
-default, every table says where its numbers come from. The simulator gets the numbers as JSON
-(`sim_json`, read by sim/src/profile.rs); what a number does is said there.
+A profile is complete or refused. Every physical quantity has a unit in its name and no default, and
+every table names the source of its numbers. The simulator gets the numbers as JSON (`sim_json`,
+read by sim/src/profile.rs, which says what each does).
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ __all__ = [
 FILE_SYSTEMS = ("jffs2", "yaffs2", "ubifs")
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
-"""CONFIG_HZ of 250 in kernel/uml/config."""
+"""CONFIG_HZ=250 of kernel/uml/config."""
 HOST_POINTER_BYTES = 8
 
 HAMMING_STEP_BYTES = (256, 512)
 HAMMING_STRENGTH_BITS = 1
 HAMMING_CODE_BYTES = 3
 HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
-"""By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
+"""OOB size -> bytes that the kernel keeps for Hamming codes (drivers/mtd/nand/ecc.c)."""
 
 
 USUAL_COMPRESSOR = "default"
-"""JFFS2 and UBIFS are mounted without the option `compr=`."""
+"""Mounts JFFS2 and UBIFS without the option `compr=`."""
 
 COMPR_OPTIONS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
-"""What the option takes, of some kernel."""
+"""All values of `compr=`, over all kernels."""
 
 
 class ProfileError(InputError):
@@ -91,7 +91,7 @@ def _without_sources(profile: Strict, names: set[str]) -> str:
 
 
 class Chip(Strict):
-    """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
+    """`[chip]`: geometry and the data sheet's times, array and bus separately."""
 
     source: Text
     page_bytes: PageBytes
@@ -121,9 +121,9 @@ class Chip(Strict):
 
 
 class Ecc(Strict):
-    """`[ecc]`: who corrects, over how many bytes, and how many bits of them.
+    """`[ecc]`: who corrects errors, over how many bytes, and how many bits.
 
-    `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
+    `none` corrects nothing: the page is its only step (nand_scan_tail), with strength 0.
     """
 
     source: Text
@@ -147,7 +147,7 @@ class Ecc(Strict):
 
 
 class Partition(Strict):
-    """`[partition]`: the blocks the file system lives on."""
+    """`[partition]`: the blocks of the file system."""
 
     source: Text
     first_block: Annotated[int, Field(ge=0, lt=65_536)]
@@ -164,7 +164,7 @@ class EnduranceFacts(Strict):
 class Emulator(Strict):
     """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
 
-    Without `nandsim` the chip is none that nandsim can be.
+    `nandsim` is missing if nandsim cannot imitate the chip.
     """
 
     source: Text
@@ -175,7 +175,7 @@ class Emulator(Strict):
 
 
 class BoardFacts(Strict):
-    """`[board]`: what it is."""
+    """`[board]`: what the board is."""
 
     name: Name
     title: Text
@@ -184,7 +184,7 @@ class BoardFacts(Strict):
 
 
 class Memory(Strict):
-    """`[memory]`: what the page cache may become."""
+    """`[memory]`: limits of the page cache."""
 
     source: Text
     free_kib: Kib
@@ -221,7 +221,7 @@ class Board(FromFile):
         return self
 
     def _check_ecc(self) -> None:
-        """What drivers/mtd/nand/raw/nand_base.c would refuse when it scans the chip."""
+        """Checks what drivers/mtd/nand/raw/nand_base.c checks when it scans the chip."""
         page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
         if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
             raise ValueError(
@@ -238,26 +238,26 @@ class Board(FromFile):
 
     @property
     def partition_bytes(self) -> int:
-        """Pages of the partition, without their spare areas."""
+        """Bytes of the partition's pages, without spare areas."""
         return self.partition.blocks * self.chip.pages_per_block * self.chip.page_bytes
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.board.name
 
     @cached_property
     def sha256(self) -> str:
-        """Of its file, and of what is other than there."""
+        """Hash of its file and of the changes to it."""
         own = sha256_of(self.path)
         changed = f"{own}\n{json.dumps(self._changes)}".encode()
         return hashlib.sha256(changed).hexdigest() if self._changes else own
 
     def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
-        """The board with other values in tables of its profile. Raises `ProfileError`.
+        """The board with other values in its profile's tables. Raises `ProfileError`.
 
-        What was measured with another chip is not known of this one: its energy, and which chip of
-        nandsim's it is.
+        What was measured with the original chip does not apply: the copy has no energy constants
+        and no nandsim chip.
         """
         other = {table: dict(values) for table, values in changes.items() if values}
         if not other:
@@ -273,7 +273,7 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip to software, without the sources."""
+        """The numbers for the simulator, from chip to software, without sources."""
         return self.sim_json_with(USUAL_COMPRESSOR)
 
     def sim_json_with(self, compressor: str) -> str:
@@ -290,8 +290,8 @@ class Board(FromFile):
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
 
-        Code takes no time but for the agent's two readings of the clock, the scheduler's clock
-        counts ticks, and pointers are those of a 64-bit machine.
+        Code takes no time except the agent's two readings of the clock, the scheduler's clock
+        counts ticks, and pointers have 64 bits.
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512}
@@ -304,7 +304,7 @@ _Costs = TypeVar("_Costs", bound=Strict)
 
 
 def _free(model: type[_Costs]) -> _Costs:
-    """All its prices 0."""
+    """Prices of 0."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if not field.is_required() and field.default == ():
@@ -322,10 +322,10 @@ Rcu = Literal["tiny", "tree", "softirqs"]
 
 
 class Configuration(Strict):
-    """How a kernel is configured for its machine, as far as tasks and counters show it.
+    """How a kernel is configured for its machine, as far as tasks and counters depend on it.
 
-    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
-    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
+    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for at most
+    `longest_idle_ms`; with `first_idle_tick` it still takes the first tick after becoming idle.
     """
 
     source: Text
@@ -349,7 +349,7 @@ class UserMode(Configuration):
 
 
 class KernelFacts(Configuration):
-    """`[kernel]`: what it is, and which targets can run it.
+    """`[kernel]`: which kernel it is, and which targets can run it.
 
     `ticks_per_second` is CONFIG_HZ.
     """
@@ -361,7 +361,7 @@ class KernelFacts(Configuration):
 
 
 class ReadAheadRules(Strict):
-    """`[readahead]`: the peculiarities of mm/readahead.c in this kernel."""
+    """`[readahead]`: how this kernel's mm/readahead.c differs from others."""
 
     source: Text
     backward_jump_is_sequential: bool
@@ -382,7 +382,7 @@ class ReadAheadRules(Strict):
 class Jffs2Options(Strict):
     """`[jffs2]`: how the kernel's JFFS2 is built.
 
-    `compr_option` is what its mount option `compr=` takes; none before 3.2.
+    `compr_option` lists the values of its mount option `compr=`; empty before 3.2.
     """
 
     source: Text
@@ -397,7 +397,7 @@ class Jffs2Options(Strict):
 class UbifsOptions(Strict):
     """`[ubifs]`: how the kernel's UBIFS is built.
 
-    `compr_option` is what its mount option `compr=` takes.
+    `compr_option` lists the values of its mount option `compr=`.
     """
 
     source: Text
@@ -409,12 +409,12 @@ BackingDevice = Literal["default", "mtd", "block", "ubifs"]
 
 
 class BackingDevices(Strict):
-    """`[backing_devices]`: whose `ra_pages` become the window of a file when it is opened.
+    """`[backing_devices]`: the device whose `ra_pages` become an opened file's window.
 
-    file_ra_state_init (mm/readahead.c) takes them from the inode's `mapping`, and since 4.0 from
-    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info's, but for file systems
-    on a block device, which have the disk's, and UBIFS, which sets its own. A superblock has that
-    of its MTD device, its disk or its UBIFS.
+    file_ra_state_init (mm/readahead.c) reads the device of the inode's `mapping`, since 4.0 that of
+    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info, except on a block
+    device, where it has the disk's, and on UBIFS, which sets its own. A superblock has that of its
+    MTD device, its disk or its UBIFS.
     """
 
     source: Text
@@ -423,7 +423,7 @@ class BackingDevices(Strict):
     ra_pages: dict[BackingDevice, RaPages]
 
     def device(self, fs: str) -> BackingDevice:
-        """The one that inodes of a file system look at."""
+        """The device that a file system's inodes refer to."""
         if fs == "ubifs":
             return "ubifs"
         if fs == "yaffs2" and self.yaffs2_mounts == "block":
@@ -435,13 +435,13 @@ class BackingDevices(Strict):
         needed = {self.device(fs) for fs in FILE_SYSTEMS}
         odd = sorted(needed ^ self.ra_pages.keys())
         if odd:
-            problem = "missing" if odd[0] in needed else "no file system looks at it"
+            problem = "missing" if odd[0] in needed else "no file system uses it"
             raise ValueError(f"ra_pages.{odd[0]}: {problem}")
         return self
 
 
 class Kernel(FromFile):
-    """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
+    """A kernel as storage sees it; the simulator needs its rules to model it."""
 
     kernel: KernelFacts
     uml: UserMode | None = None
@@ -460,7 +460,7 @@ class Kernel(FromFile):
 
     @cached_property
     def in_user_mode(self) -> Kernel:
-        """The kernel as user-mode Linux is configured; itself where it is not built."""
+        """The kernel with user-mode Linux's configuration; unchanged if it has none."""
         if self.uml is None:
             return self
         configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
@@ -470,11 +470,11 @@ class Kernel(FromFile):
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.kernel.name
 
     def shipped_kib(self, fs: str) -> int:
-        """The window the kernel gives a file of a fresh mount, KiB; a partition has none."""
+        """The kernel's default window for files of a fresh mount, KiB; a partition has none."""
         if fs not in FILE_SYSTEMS:
             return 0
         return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
@@ -487,7 +487,7 @@ class Kernel(FromFile):
     def sim_json_with(self, fs: str, compressor: str) -> str:
         """`sim_json` with a file system mounted with `compr=`. Raises `ProfileError`.
 
-        A name of the option is a compressor without its version: zstd is zstd-1.4.10 on 6.1.
+        The option names a compressor without its version: zstd means zstd-1.4.10 on 6.1.
         """
         if "sim" not in self.kernel.targets:
             raise ProfileError(
@@ -559,21 +559,21 @@ def load_kernel(name: str) -> Kernel:
 
 
 def board_path(name: str) -> Path:
-    """Where the profile of a board is or would be. Raises `ProfileError` for no name."""
+    """The path of a board's profile, existing or not. Raises `ProfileError` for a bad name."""
     if not is_name(name):
         raise _unknown(name, "board", board_names())
     return paths.board_file(name)
 
 
 def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
-    return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
+    return ProfileError(f"{name}: not a {what}'s name; there are {', '.join(known) or 'none'}")
 
 
 def board_names() -> list[str]:
-    """The boards there are profiles of."""
+    """The names of all board profiles."""
     return sorted(paths.board_files())
 
 
 def kernel_names() -> list[str]:
-    """The kernels there are profiles of."""
+    """The names of all kernel profiles."""
     return sorted(paths.kernel_files())

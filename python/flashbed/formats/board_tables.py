@@ -44,7 +44,7 @@ def _power_of_two(name: str, value: int) -> None:
 
 
 class Chip(Strict):
-    """`[chip]`: geometry and datasheet timing, array time and bus time apart."""
+    """`[chip]`: geometry and the data sheet's times, array and bus separately."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -111,7 +111,7 @@ class Chip(Strict):
 class Ecc(Strict):
     """`[ecc]`: what corrects wrong bits, over how many bytes, and how many bits of them.
 
-    `none` corrects nothing: a page is its only step (nand_scan_tail), of strength 0.
+    `none` corrects nothing: the page is its only step (nand_scan_tail), with strength 0.
     """
 
     source: Text
@@ -146,7 +146,7 @@ class Ecc(Strict):
 
 
 class Partition(Strict):
-    """`[partition]`: the blocks the file system lives on."""
+    """`[partition]`: the blocks of the file system."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -174,7 +174,7 @@ class EnduranceFacts(Strict):
 class Emulator(Strict):
     """`[emulator]`: the options of QEMU and nandsim that make the emulated board this board.
 
-    Without `nandsim` the chip is none that nandsim can be.
+    `nandsim` is missing if nandsim cannot imitate the chip.
     """
 
     source: Text

@@ -1,10 +1,10 @@
-"""`[energy]` of a board's profile: constants of each convention, each table with its source.
+"""`[energy]` of a board's profile: the constants of each convention, each table with its source.
 
 `[energy.paper]` is the read-ahead paper's model (2014, section 4.2): mean power above idle of the
-CPU's rail and of the rail of RAM and flash while a program does one thing, by file system, access
-pattern and read-ahead. `[energy.supply]` is the same of a board whose supply can be measured only
-as a whole. `[energy.component]` is what each thing that works takes, from slides and data sheets.
-Left out: idle power itself, temperature, voltage and frequency steps.
+CPU's rail and of the rail of RAM and flash during one activity, by file system, access pattern and
+read-ahead. `[energy.supply]` is the same for a board whose supply can only be measured as a whole.
+`[energy.component]` has a price for each component's work, from slides and data sheets. Left out:
+idle power itself, temperature, voltage and frequency steps.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 
 DriverNs = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Activity = Literal["read", "write", "select"]
-"""What a program does while it is measured (energy/fold.py `activity`)."""
+"""What a program does while it is measured (`activity` of energy/fold.py)."""
 
 
 class MeanPower(Strict):
-    """For what a row holds; a key that is missing holds for all."""
+    """The condition of a row; a missing key matches everything."""
 
     activity: Activity
     """What the program did: `read`, `write`, `select` (an SQL SELECT).
@@ -45,11 +45,11 @@ class MeanPower(Strict):
     read_ahead: Literal["on", "off"] | None = None
     """Whether read-ahead was on; missing: both."""
     source: Text | None = None
-    """Its own, where it is not the table's."""
+    """The row's own source, if it differs from the table's."""
 
     @property
     def condition(self) -> tuple[str | None, ...]:
-        """Two rows of a table may not have the same."""
+        """The key that no other row of a table may have."""
         return (self.activity, self.fs, self.pattern, self.read_ahead)
 
 
@@ -76,7 +76,7 @@ class SupplyPower(MeanPower):
 
 
 class _Rows(Strict):
-    """A table of mean powers. A case takes the row that names most of what it is."""
+    """A table of mean powers. A case takes the row with the most specific matching condition."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -86,7 +86,7 @@ class _Rows(Strict):
         for condition in conditions:
             if conditions.count(condition) > 1:
                 named = ", ".join(word for word in condition if word)
-                raise ValueError(f"power: two rows are of {named}")
+                raise ValueError(f"power: two rows are for {named}")
 
 
 class PaperConstants(_Rows):
@@ -116,10 +116,10 @@ class SupplyConstants(_Rows):
 class ComponentConstants(Strict):
     """`[energy.component]`: what each component takes above idle; a missing key is not known.
 
-    A page operation of the driver takes `driver_*_ns` in all, of which the CPU's part is
-    `driver_*_nj`, the chip's array `flash_*_nj`, and moving the page `bus_*_nj` (an erase moves
-    none). The CPU's time besides that is `cpu_busy_uw`; each byte that a program reads or writes
-    costs memory `memory_byte_pj`.
+    A page operation takes the driver `driver_*_ns` in all. In it the CPU takes `driver_*_nj`, the
+    chip's array `flash_*_nj`, and moving the page `bus_*_nj` (an erase moves none). The CPU's other
+    time takes `cpu_busy_uw`. Each byte that a program reads or writes costs memory
+    `memory_byte_pj`.
     """
 
     source: Text
@@ -192,6 +192,6 @@ class Energy(Strict):
     def _one_measured(self) -> Self:
         if self.paper and self.supply:
             raise ValueError(
-                "paper and supply: one of them; the energy of a case would be of two conventions"
+                "paper and supply: give one of them; a case's energy would mix two conventions"
             )
         return self

@@ -30,10 +30,10 @@ Rcu = Literal["tiny", "tree", "softirqs"]
 
 
 class Configuration(Strict):
-    """How a kernel is configured for its machine, as far as tasks and counters show it.
+    """How a kernel is configured for its machine, as far as tasks and counters depend on it.
 
-    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for
-    `longest_idle_ms` at most; with `first_idle_tick` the tick after it became idle still comes.
+    `smp` is CONFIG_SMP, `task_groups` CONFIG_FAIR_GROUP_SCHED. An idle processor sleeps for at most
+    `longest_idle_ms`; with `first_idle_tick` it still takes the first tick after becoming idle.
     """
 
     source: Text
@@ -77,7 +77,7 @@ class UserMode(Configuration):
 
 
 class KernelFacts(Configuration):
-    """`[kernel]`: what it is, and which targets can run it.
+    """`[kernel]`: which kernel it is, and which targets can run it.
 
     `ticks_per_second` is CONFIG_HZ.
     """
@@ -95,7 +95,7 @@ class KernelFacts(Configuration):
 
 
 class ReadAheadRules(Strict):
-    """`[readahead]`: the peculiarities of mm/readahead.c in this kernel."""
+    """`[readahead]`: how this kernel's mm/readahead.c differs from others."""
 
     source: Text
     """Where the numbers of this table come from."""
@@ -162,7 +162,7 @@ class ReadAheadRules(Strict):
 class Jffs2Options(Strict):
     """`[jffs2]`: how the kernel's JFFS2 is built.
 
-    `compr_option` is what its mount option `compr=` takes; none before 3.2.
+    `compr_option` lists the values of its mount option `compr=`; empty before 3.2.
     """
 
     source: Text
@@ -196,7 +196,7 @@ class Jffs2Options(Strict):
 class UbifsOptions(Strict):
     """`[ubifs]`: how the kernel's UBIFS is built.
 
-    `compr_option` is what its mount option `compr=` takes.
+    `compr_option` lists the values of its mount option `compr=`.
     """
 
     source: Text
@@ -215,12 +215,12 @@ BackingDevice = Literal["default", "mtd", "block", "ubifs"]
 
 
 class BackingDevices(Strict):
-    """`[backing_devices]`: whose `ra_pages` become the window of a file when it is opened.
+    """`[backing_devices]`: the device whose `ra_pages` become an opened file's window.
 
-    file_ra_state_init (mm/readahead.c) takes them from the inode's `mapping`, and since 4.0 from
-    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info's, but for file systems
-    on a block device, which have the disk's, and UBIFS, which sets its own. A superblock has that
-    of its MTD device, its disk or its UBIFS.
+    file_ra_state_init (mm/readahead.c) reads the device of the inode's `mapping`, since 4.0 that of
+    the `superblock` (inode_to_bdi). A mapping has default_backing_dev_info, except on a block
+    device, where it has the disk's, and on UBIFS, which sets its own. A superblock has that of its
+    MTD device, its disk or its UBIFS.
     """
 
     source: Text
@@ -241,7 +241,7 @@ class BackingDevices(Strict):
     """
 
     def device(self, fs: str) -> BackingDevice:
-        """The one that inodes of a file system look at."""
+        """The device that a file system's inodes refer to."""
         if fs == "ubifs":
             return "ubifs"
         if fs == "yaffs2" and self.yaffs2_mounts == "block":
@@ -253,6 +253,6 @@ class BackingDevices(Strict):
         needed = {self.device(fs) for fs in FILE_SYSTEMS}
         odd = sorted(needed ^ self.ra_pages.keys())
         if odd:
-            problem = "missing" if odd[0] in needed else "no file system looks at it"
+            problem = "missing" if odd[0] in needed else "no file system uses it"
             raise ValueError(f"ra_pages.{odd[0]}: {problem}")
         return self

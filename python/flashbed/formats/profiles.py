@@ -1,8 +1,8 @@
 """Board and kernel profiles: facts with sources, from boards/*.toml and boards/kernels/*.toml.
 
-A profile is complete or refused: every physical quantity is named with its unit, none has a
-default, every table says where its numbers come from. The simulator gets the numbers as JSON
-(`sim_json`, read by sim/src/profile.rs); what a number does is said there.
+A profile is complete or refused. Every physical quantity has a unit in its name and no default, and
+every table names the source of its numbers. The simulator gets the numbers as JSON (`sim_json`,
+read by sim/src/profile.rs, which says what each does).
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ __all__ = [
 
 CACHE_PAGE_KIB = 4
 TICK_NS = 4_000_000
-"""CONFIG_HZ of 250 in kernel/uml/config."""
+"""CONFIG_HZ=250 of kernel/uml/config."""
 HOST_POINTER_BYTES = 8
 
 HAMMING_CODE_BYTES = 3
 HAMMING_ROOM_BYTES = {8: 3, 16: 6, 64: 24, 128: 48}
-"""By OOB size, what the kernel's layouts keep for Hamming codes (drivers/mtd/nand/ecc.c)."""
+"""OOB size -> bytes that the kernel keeps for Hamming codes (drivers/mtd/nand/ecc.c)."""
 
 
 USUAL_COMPRESSOR = "default"
-"""JFFS2 and UBIFS are mounted without the option `compr=`."""
+"""Mounts JFFS2 and UBIFS without the option `compr=`."""
 
 COMPR_OPTIONS = {"jffs2": ("none", "lzo", "zlib"), "ubifs": ("none", "lzo", "zlib", "zstd")}
-"""What the option takes, of some kernel."""
+"""All values of `compr=`, over all kernels."""
 
 
 class ProfileError(InputError):
@@ -127,7 +127,7 @@ class Board(FromFile):
         return self
 
     def _check_ecc(self) -> None:
-        """What drivers/mtd/nand/raw/nand_base.c would refuse when it scans the chip."""
+        """Checks what drivers/mtd/nand/raw/nand_base.c checks when it scans the chip."""
         page_bytes, oob_bytes = self.chip.page_bytes, self.chip.oob_bytes
         if self.ecc.kind == "none" and self.ecc.step_bytes != page_bytes:
             raise ValueError(
@@ -144,26 +144,26 @@ class Board(FromFile):
 
     @property
     def partition_bytes(self) -> int:
-        """Pages of the partition, without their spare areas."""
+        """Bytes of the partition's pages, without spare areas."""
         return self.partition.blocks * self.chip.pages_per_block * self.chip.page_bytes
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.board.name
 
     @cached_property
     def sha256(self) -> str:
-        """Of its file, and of what is other than there."""
+        """Hash of its file and of the changes to it."""
         own = sha256_of(self.path)
         changed = f"{own}\n{json.dumps(self._changes)}".encode()
         return hashlib.sha256(changed).hexdigest() if self._changes else own
 
     def changed(self, changes: Mapping[str, Mapping[str, int]]) -> Board:
-        """The board with other values in tables of its profile. Raises `ProfileError`.
+        """The board with other values in its profile's tables. Raises `ProfileError`.
 
-        What was measured with another chip is not known of this one: its energy, and which chip of
-        nandsim's it is.
+        What was measured with the original chip does not apply: the copy has no energy constants
+        and no nandsim chip.
         """
         other = {table: dict(values) for table, values in changes.items() if values}
         if not other:
@@ -179,7 +179,7 @@ class Board(FromFile):
 
     @cached_property
     def sim_json(self) -> str:
-        """The numbers for the simulator: chip to software, without the sources."""
+        """The numbers for the simulator, from chip to software, without sources."""
         return self.sim_json_with(USUAL_COMPRESSOR)
 
     def sim_json_with(self, compressor: str) -> str:
@@ -196,8 +196,8 @@ class Board(FromFile):
     def without_software(self) -> Board:
         """The board as user-mode Linux has it.
 
-        Code takes no time but for the agent's two readings of the clock, the scheduler's clock
-        counts ticks, and pointers are those of a 64-bit machine.
+        Code takes no time except the agent's two readings of the clock, the scheduler's clock
+        counts ticks, and pointers have 64 bits.
         """
         nothing: dict[str, Any] = dict.fromkeys(Software.model_fields, 0)
         nothing |= {"source": "kernel/uml", "syscall_ns": 512}
@@ -210,7 +210,7 @@ _Costs = TypeVar("_Costs", bound=Strict)
 
 
 def _free(model: type[_Costs]) -> _Costs:
-    """All its prices 0."""
+    """Prices of 0."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if not field.is_required() and field.default == ():
@@ -225,7 +225,7 @@ def _is_table(given: Any) -> bool:
 
 
 class Kernel(FromFile):
-    """A kernel, as far as storage sees it; without its rules the simulator cannot be it."""
+    """A kernel as storage sees it; the simulator needs its rules to model it."""
 
     kernel: KernelFacts
     """What the kernel is."""
@@ -250,7 +250,7 @@ class Kernel(FromFile):
 
     @cached_property
     def in_user_mode(self) -> Kernel:
-        """The kernel as user-mode Linux is configured; itself where it is not built."""
+        """The kernel with user-mode Linux's configuration; unchanged if it has none."""
         if self.uml is None:
             return self
         configured = self.uml.model_dump(exclude={"source", "jffs2_xattr"})
@@ -260,11 +260,11 @@ class Kernel(FromFile):
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that options and experiments use."""
         return self.kernel.name
 
     def shipped_kib(self, fs: str) -> int:
-        """The window the kernel gives a file of a fresh mount, KiB; a partition has none."""
+        """The kernel's default window for files of a fresh mount, KiB; a partition has none."""
         if fs not in FILE_SYSTEMS:
             return 0
         return self.backing_devices.ra_pages[self.backing_devices.device(fs)] * CACHE_PAGE_KIB
@@ -277,7 +277,7 @@ class Kernel(FromFile):
     def sim_json_with(self, fs: str, compressor: str) -> str:
         """`sim_json` with a file system mounted with `compr=`. Raises `ProfileError`.
 
-        A name of the option is a compressor without its version: zstd is zstd-1.4.10 on 6.1.
+        The option names a compressor without its version: zstd means zstd-1.4.10 on 6.1.
         """
         if "sim" not in self.kernel.targets:
             raise ProfileError(
@@ -349,21 +349,21 @@ def load_kernel(name: str) -> Kernel:
 
 
 def board_path(name: str) -> Path:
-    """Where the profile of a board is or would be. Raises `ProfileError` for no name."""
+    """The path of a board's profile, existing or not. Raises `ProfileError` for a bad name."""
     if not is_name(name):
         raise _unknown(name, "board", board_names())
     return paths.board_file(name)
 
 
 def _unknown(name: str, what: str, known: Sequence[str]) -> ProfileError:
-    return ProfileError(f"{name}: no name of a {what}; there are {', '.join(known) or 'none'}")
+    return ProfileError(f"{name}: not a {what}'s name; there are {', '.join(known) or 'none'}")
 
 
 def board_names() -> list[str]:
-    """The boards there are profiles of."""
+    """The names of all board profiles."""
     return sorted(paths.board_files())
 
 
 def kernel_names() -> list[str]:
-    """The kernels there are profiles of."""
+    """The names of all kernel profiles."""
     return sorted(paths.kernel_files())

@@ -124,8 +124,8 @@ lint: build $(STAMPS)/test-tools cppcheck
 	@echo "== lints"
 	@cargo fmt --all --check
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
-	@$(BIN)/ruff check --quiet python tests docs/site docs/generate
-	@$(BIN)/ruff format --quiet --check python tests docs/site docs/generate
+	@$(BIN)/ruff check --quiet python tests docs
+	@$(BIN)/ruff format --quiet --check python tests docs
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m mypy.stubtest --concise flashbed._sim
 	@$(BIN)/clang-format --dry-run -Werror $(C)

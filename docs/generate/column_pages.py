@@ -1,4 +1,4 @@
-"""reference/tables.md: every column of every table, within the text of docs/generate/tables.md."""
+"""reference/tables.md: every column of every table, within the text of tables_page.txt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flashbed.tables.columns import SCHEMAS
 
 __all__ = ["page"]
 
-_TEXT = Path(__file__).with_name("tables.md")
+_TEXT = Path(__file__).with_name("tables_page.txt")
 _PLACE = "<!-- tables -->"
 _TYPES = {pl.String(): "text", pl.Int64(): "integer", pl.Float64(): "real", pl.Boolean(): "boolean"}
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "_nj": "nJ", "_kib": "KiB"}

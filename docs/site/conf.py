@@ -32,7 +32,6 @@ exclude_patterns = [
 ]
 highlight_language = "text"
 nitpicky = True
-suppress_warnings = ["toc.empty_glob"]  # a list may name all pages of its folder
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4

@@ -27,11 +27,11 @@ def _joined(text: str | list[str]) -> str:
 
 def _output(output: dict[str, Any]) -> str:
     if output["output_type"] == "stream":
-        return f"::::{{div}} output\n{_fenced(_joined(output['text']), 'text')}::::\n"
+        return f"::::{{container}} output\n{_fenced(_joined(output['text']), 'text')}::::\n"
     kind = next(kind for kind in SHOWN if kind in output["data"])
     body = _joined(output["data"][kind])
     if kind == "text/plain":
-        return f"::::{{div}} output\n{_fenced(body, 'text')}::::\n"
+        return f"::::{{container}} output\n{_fenced(body, 'text')}::::\n"
     return f'```{{raw}} html\n<div class="output">\n{body}\n</div>\n```\n'
 
 

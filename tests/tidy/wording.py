@@ -15,7 +15,7 @@ from tests.tidy.sources import PROJECT, files, text
 __all__ = ["BANNED", "EXCEPTIONS", "banned_in", "cells", "prose_lines", "wordings"]
 
 _FILE = PROJECT / "tests" / "tidy" / "wording.toml"
-_OWN = ("tests/tidy/wording.toml", "tests/corpus/")
+_OWN = ("tests/tidy/", "tests/corpus/")
 """What names these words to ban them, and what is other programs'."""
 _CHECKED = (".md", ".ipynb", ".py", ".rs", ".c", ".h", ".toml", ".j2")
 _LEADER = re.compile(r"^\s*(?:///?!?|//!|\*|#|>)?\s*", re.MULTILINE)

@@ -129,7 +129,7 @@ COLUMN_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "file": "Last part of the file's name, where the tracer can read it.",
         "inode": "Number of the inode.",
         "offset_bytes": "Where in the file it begins.",
-        "length_bytes": "How many bytes were asked for.",
+        "length_bytes": "How many bytes were requested.",
         "result": "What the call returned.",
         "task": "Task that did it.",
     },

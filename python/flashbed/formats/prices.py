@@ -271,8 +271,8 @@ class Software(Strict):
     )
     yaffs2_chunk_ns: Ns = fitted("YAFFS2: one chunk read or written: tnode walk, tags, copy.")
     yaffs2_write_ns: Ns = fitted(
-        "YAFFS2: one chunk written, besides what any chunk costs: a check for "
-        "collection, a chunk allocated, the file's tree changed.",
+        "YAFFS2: one chunk written, besides what any chunk costs: collection is asked for, a "
+        "chunk allocated, the file's tree changed.",
     )
     yaffs2_header_ns: Ns = fitted(
         "YAFFS2: making the header of an object, which is a chunk besides.",

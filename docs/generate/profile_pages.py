@@ -38,7 +38,7 @@ ram_mib = 128
 source = "its manual"
 
 [chip]
-source = "W25N01GV data sheet, revision R"
+source = "W25N01GV data sheet"
 page_bytes = 2048
 ```
 

@@ -46,4 +46,4 @@ html_show_sphinx = False
 html_show_copyright = False
 # A page that is opened from disk may not fetch another one to quote from it.
 html_show_search_summary = False
-html_search_scorer = "scorer.js"
+html_search_scorer = str(SITE / "scorer.js")

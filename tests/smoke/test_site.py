@@ -20,7 +20,7 @@ from tests.support import PROJECT
 SPHINX = PROJECT / "build" / "docs" / "venv" / "bin" / "sphinx-build"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SEARCHES = {
-    "fsync": {"reference/operations", "guide/my-database", "models/vfs", "guide/my-program"},
+    "fsync": {"reference/operations", "guide/my-database", "guide/power-cuts", "guide/my-program"},
     "bad block": {"models/aged-partitions", "models/mtd", "models/ubi", "reference/flashbed-nand"},
     "W25N01GV": {"guide/my-chip", "guide/my-board"},
 }
